@@ -1,0 +1,1 @@
+"""Exact kernel SVMs, several times faster, on data that need not fit in memory."""

@@ -1,0 +1,230 @@
+"""The only file that imports numba: the decorator, its cache, and scalars that LLVM can vectorise.
+
+Every compiled function of the package is made by `jit`. Its machine code is cached in a folder named
+after a digest of the package's sources, because numba itself only looks at the file in which a function
+stands: an edit of a helper in another file would be answered by old code.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic, overload
+
+__all__ = ["JIT_DISABLED", "exp", "generic", "jit", "maximum", "minimum", "thread_count"]
+
+JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+
+# Neither `nnan` nor `ninf`: 1e30 and infinity stand for "not a member" and "no bound".
+_FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
+_PACKAGE = Path(__file__).parent
+
+
+def thread_count() -> int:
+    """Return the number of threads to use: numba's own setting, hence NUMBA_NUM_THREADS and the CPU mask."""
+    return int(numba.config.NUMBA_NUM_THREADS)
+
+
+# --- where machine code is kept --------------------------------------------------------------------------
+
+
+def source_digest() -> str:
+    """Return a digest of all sources of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_root() -> Path:
+    if numba.config.CACHE_DIR:  # NUMBA_CACHE_DIR
+        return Path(numba.config.CACHE_DIR)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return Path(base).expanduser()
+
+
+def _cache_folder() -> Path:
+    name = f"fastsvm-{source_digest()}"
+    for root in (_cache_root(), Path(tempfile.gettempdir())):
+        folder = root / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe = tempfile.TemporaryFile(dir=folder)
+        except OSError:
+            continue
+        probe.close()
+        _prune(root, keep=folder)
+        return folder
+    return Path(tempfile.mkdtemp(prefix="fastsvm-"))
+
+
+def _prune(root: Path, keep: Path, newest: int = 3) -> None:
+    """Remove the code of old versions, but not of the last few: two checkouts may be in use at once."""
+    old = [folder for folder in root.glob("fastsvm-*") if folder.is_dir() and folder != keep]
+    with contextlib.suppress(OSError):  # another process may be pruning too
+        old.sort(key=lambda folder: folder.stat().st_mtime)
+        for folder in old[: max(0, len(old) - newest)]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+CACHE_FOLDER: Path | None = None if JIT_DISABLED else _cache_folder()
+
+
+@contextlib.contextmanager
+def _own_cache() -> Iterator[None]:
+    users = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(CACHE_FOLDER)
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = users
+
+
+def jit(function: Callable) -> Callable:
+    """Compile `function` on first use, without the GIL, and keep its code on disk."""
+    if JIT_DISABLED:
+        return function
+    with _own_cache():
+        return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FASTMATH)(function)
+
+
+# --- one name, one body a type ---------------------------------------------------------------------------
+
+
+class generic:
+    """A function that chooses its body by the NamedTuple class of its first argument.
+
+    It does so alike in Python and, at compile time, in compiled code, where the choice costs nothing and
+    can be cached, which numba does for neither functions as arguments nor jitclass instances.
+    """
+
+    def __new__(cls, stub: Callable) -> Any:
+        """Make the dispatching function; its attribute `register` adds a body for a class."""
+        bodies: dict[type, Callable] = {}
+
+        @functools.wraps(stub)
+        def dispatch(first: Any, *rest: Any) -> Any:
+            return bodies[type(first)](first, *rest)
+
+        def choose(first: Any, *rest: Any) -> Callable | None:
+            return bodies.get(getattr(first, "instance_class", None))
+
+        def register(kind: type) -> Callable[[Callable], Callable]:
+            def add(body: Callable) -> Callable:
+                bodies[kind] = body
+                return body
+
+            return add
+
+        overload(dispatch, strict=False, jit_options={"fastmath": _FASTMATH, "error_model": "numpy"})(choose)
+        dispatch.register = register  # type: ignore[attr-defined]
+        return dispatch
+
+
+# --- scalars that vectorise ------------------------------------------------------------------------------
+
+
+def _extremum(name: str) -> Any:
+    """Return an intrinsic for llvm.minnum or llvm.maxnum.
+
+    LLVM does not vectorise a running minimum written as a comparison unless it may ignore NaN and the
+    sign of zero; here the values are known to have neither, in the rest of the code they are not.
+    """
+
+    @intrinsic
+    def extremum(typing_context, a, b):
+        if a != b or not isinstance(a, types.Float):
+            return None
+
+        def codegen(context, builder, signature, arguments):
+            real = arguments[0].type
+            function = builder.module.declare_intrinsic(f"llvm.{name}", [real], ir.FunctionType(real, [real, real]))
+            return builder.call(function, arguments, fastmath=("nnan", "nsz"))
+
+        return a(a, b), codegen
+
+    return extremum
+
+
+def _plain_minimum(a: float, b: float) -> float:
+    return a if a < b else b
+
+
+def _plain_maximum(a: float, b: float) -> float:
+    return a if a > b else b
+
+
+minimum = _plain_minimum if JIT_DISABLED else _extremum("minnum")
+maximum = _plain_maximum if JIT_DISABLED else _extremum("maxnum")
+
+
+def exp(x: float) -> float:
+    """Return e**x; compiled, by a polynomial that vectorises, within 2 units of the last place.
+
+    x = n ln 2 + r with |r| <= ln 2 / 2; e**r by its series, 2**n by its bits. `math.exp` would be a call
+    for every scalar, and numba's vector library is not part of the packages that pip installs.
+    """
+    return np.exp(x)
+
+
+# ln 2 in two parts (Cody and Waite): n times the first is exact.
+_LN2_32 = (np.float32(0.693359375), np.float32(-2.12194440e-4))
+_LN2_64 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+
+
+def _exp32(x):
+    x = maximum(minimum(x, np.float32(88.0)), np.float32(-87.0))
+    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
+    r = (x - n * _LN2_32[0]) - n * _LN2_32[1]
+    p = np.float32(1 / 5040)
+    p = p * r + np.float32(1 / 720)
+    p = p * r + np.float32(1 / 120)
+    p = p * r + np.float32(1 / 24)
+    p = p * r + np.float32(1 / 6)
+    p = p * r + np.float32(0.5)
+    p = p * r + np.float32(1.0)
+    p = p * r + np.float32(1.0)
+    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+def _exp64(x):
+    x = maximum(minimum(x, 709.0), -708.0)
+    n = np.floor(x * 1.4426950408889634 + 0.5)
+    r = (x - n * _LN2_64[0]) - n * _LN2_64[1]
+    p = 1 / 6227020800
+    p = p * r + 1 / 479001600
+    p = p * r + 1 / 39916800
+    p = p * r + 1 / 3628800
+    p = p * r + 1 / 362880
+    p = p * r + 1 / 40320
+    p = p * r + 1 / 5040
+    p = p * r + 1 / 720
+    p = p * r + 1 / 120
+    p = p * r + 1 / 24
+    p = p * r + 1 / 6
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * np.int64((np.int64(n) + 1023) << 52).view(np.float64)
+
+
+@overload(exp, jit_options={"fastmath": {"contract", "nsz"}})
+def _compiled_exp(x):
+    return {types.float32: _exp32, types.float64: _exp64}.get(x)

@@ -1,0 +1,108 @@
+"""Rows of the kernel matrix under a byte budget: the least recently used row goes first."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.gram import Gram
+
+__all__ = ["CacheCounts", "RowCache"]
+
+
+class CacheCounts(NamedTuple):
+    """How a cache was used: rows asked for and found, asked for and not found, and computed."""
+
+    hits: int
+    misses: int
+    rows_computed: int
+
+
+class RowCache:
+    """Keeps the rows of a kernel matrix that were used last.
+
+    Rows live in slots that fill from the first to the last, so memory is touched only as it is needed, and
+    when every row fits none is ever dropped.
+
+    Parameters
+    ----------
+    gram : Gram
+        Computes rows.
+    arena : ndarray of uint8
+        The memory to use. It may serve one cache after another.
+
+    Attributes
+    ----------
+    store : ndarray of shape (n_slots, n)
+        The slots; rows are valid until the next call of `fetch`.
+    """
+
+    def __init__(self, gram: Gram, arena: np.ndarray) -> None:
+        n = len(gram)
+        row_bytes = n * gram.dtype.itemsize
+        n_slots = min(n, len(arena) // row_bytes)
+        self.store = arena[: n_slots * row_bytes].view(gram.dtype).reshape(n_slots, n)
+        self._gram = gram
+        self._slot_of = np.full(n, -1, np.int64)
+        self._row_in = np.full(n_slots, -1, np.int64)
+        self._used_at = np.zeros(n_slots, np.int64)
+        self._n_filled = 0
+        self._clock = 0
+        self._hits = self._misses = 0
+
+    @property
+    def n_slots(self) -> int:
+        """Number of rows that fit."""
+        return len(self._row_in)
+
+    @property
+    def counts(self) -> CacheCounts:
+        """Hits, misses and rows computed so far."""
+        return CacheCounts(self._hits, self._misses, self._misses)
+
+    def cached(self, rows: np.ndarray) -> np.ndarray:
+        """Return which of `rows` are in a slot now."""
+        return self._slot_of[rows] >= 0
+
+    def fetch(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of `rows`, which are distinct, computing those that are missing in one go.
+
+        Raises
+        ------
+        ValueError
+            If more rows are wanted at once than there are slots.
+        """
+        if len(rows) > self.n_slots:
+            raise ValueError(f"{len(rows)} kernel rows are needed at once, {self.n_slots} fit the cache.")
+        self._clock += 1
+        slots = self._slot_of[rows]
+        found = slots >= 0
+        self._used_at[slots[found]] = self._clock
+        missing = rows[~found]
+        self._hits += len(rows) - len(missing)
+        self._misses += len(missing)
+        if len(missing):
+            free = self._free(len(missing))
+            try:
+                self._gram.rows(missing, self.store, free)
+            except BaseException:  # the slots hold neither the old rows nor the new
+                self._used_at[free] = 0
+                raise
+            self._row_in[free] = missing
+            self._slot_of[missing] = free
+            self._used_at[free] = self._clock
+        return self._slot_of[rows]
+
+    def _free(self, count: int) -> np.ndarray:
+        """Return `count` slots that hold nothing: unused ones first, then the least recently used."""
+        fresh = np.arange(self._n_filled, min(self._n_filled + count, self.n_slots))
+        self._n_filled += len(fresh)
+        dropped = count - len(fresh)
+        if dropped == 0:
+            return fresh
+        age = self._used_at.copy()
+        age[fresh] = self._clock
+        oldest = np.sort(np.argpartition(age, dropped - 1)[:dropped])
+        rows = self._row_in[oldest]
+        self._slot_of[rows[rows >= 0]] = -1
+        self._row_in[oldest] = -1
+        return np.concatenate([fresh, oldest])

@@ -1,0 +1,68 @@
+"""Where rows come from: memory, HDF5 files, and views of either."""
+
+from typing import Any
+
+import h5py
+import numpy as np
+from scipy import sparse
+
+from fastsvm.sources.base import Reads, Source
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.dataset import HDF5Data, open_hdf5, read_column
+from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
+from fastsvm.sources.memory import MemorySource
+from fastsvm.sources.scaled import ScaledSource
+from fastsvm.sources.subset import SubsetSource
+from fastsvm.sources.survey import Survey, survey
+
+__all__ = [
+    "Block",
+    "CSRBlock",
+    "DenseBlock",
+    "HDF5Data",
+    "HDF5Source",
+    "MemorySource",
+    "Reads",
+    "ScaledSource",
+    "Source",
+    "SubsetSource",
+    "Survey",
+    "as_source",
+    "is_stored",
+    "open_hdf5",
+    "read_column",
+    "survey",
+]
+
+
+def is_stored(X: Any) -> bool:
+    """Return whether X is a source, or names rows in an HDF5 file, rather than an array."""
+    return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group))
+
+
+def as_source(X: Any) -> Source:
+    """Return the source of the rows of X.
+
+    Parameters
+    ----------
+    X : ndarray, SciPy CSR matrix or array, h5py.Dataset, h5py.Group, HDF5Data or Source
+        Arrays are not copied and keep their type.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    TypeError
+        If X is none of these.
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, HDF5Data):
+        return X.X
+    if isinstance(X, (h5py.Dataset, h5py.Group)):
+        return hdf5_source(X)
+    if isinstance(X, np.ndarray) or (sparse.issparse(X) and X.format == "csr"):
+        return MemorySource.of(X)
+    raise TypeError(f"Rows cannot be read from {type(X).__name__}.")

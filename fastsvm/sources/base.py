@@ -1,0 +1,136 @@
+"""What a source of rows is, and one reader ahead of the computation."""
+
+import queue
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastsvm.sources.block import Block
+
+__all__ = ["Reads", "Source", "read_ahead"]
+
+
+@dataclass
+class Reads:
+    """How much was read from storage, by all readers of a source.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes read; nothing is counted for rows that were in memory.
+    seconds : float
+        Time in the calls that read.
+    """
+
+    nbytes: int = 0
+    seconds: float = 0.0
+
+    def timed(self, read: Callable[[], Block]) -> Block:
+        """Call `read` and count what it returns."""
+        begin = time.perf_counter()
+        block = read()
+        self.seconds += time.perf_counter() - begin
+        self.nbytes += block.nbytes
+        return block
+
+
+class Source(ABC):
+    """Rows of a data set, wherever they are.
+
+    A source is described by arrays, or by a path and names: it can be pickled, and a process that receives
+    it opens the file anew.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Numbers of rows and features.
+    dtype : numpy.dtype
+        Type of the values as they are stored.
+    sparse : bool
+        Whether blocks are in compressed sparse row form.
+    nbytes : int
+        Bytes that the rows take when they are kept in memory as stored.
+    block_rows : int
+        Rows of a block in `blocks`; whole chunks of a file.
+    reads : Reads
+        Count of what was read from storage.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    sparse: bool = False
+    nbytes: int
+    block_rows: int
+    reads: Reads
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop`."""
+
+    @abstractmethod
+    def rows(self, indices: np.ndarray) -> Block:
+        """Return a copy of the rows `indices`, in that order."""
+
+    @abstractmethod
+    def take(self, indices: np.ndarray) -> "Source":
+        """Return the source of the rows `indices` alone, in that order."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.shape[0]
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Yield the bounds of the blocks in order."""
+        for start in range(0, self.shape[0], self.block_rows):
+            yield start, min(start + self.block_rows, self.shape[0])
+
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """Yield the number of its first row with each block of rows, in order."""
+        for start, stop in self.spans():
+            yield start, self.read(start, stop)
+
+    def in_memory(self) -> "Source":
+        """Return the source of the same rows in memory, in the type in which they are stored."""
+        return self
+
+
+def read_ahead(items: Iterator[tuple[int, Block]], depth: int = 1) -> Iterator[tuple[int, Block]]:
+    """Yield `items`, computed by a thread that is `depth` items ahead.
+
+    One thread and no more: the HDF5 library holds one lock for all of its readers.
+    """
+    done = object()
+    ready: queue.Queue = queue.Queue(maxsize=depth)
+    stop = threading.Event()
+
+    def offer(item: object) -> None:
+        while not stop.is_set():
+            try:
+                return ready.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+
+    def run() -> None:
+        try:
+            for item in items:
+                offer(item)
+                if stop.is_set():
+                    return
+            offer(done)
+        except BaseException as error:
+            offer(error)
+
+    reader = threading.Thread(target=run, name="fastsvm-reader", daemon=True)
+    reader.start()
+    try:
+        while (item := ready.get()) is not done:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:  # also when the consumer stops early
+        stop.set()
+        reader.join()

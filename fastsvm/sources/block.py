@@ -1,0 +1,107 @@
+"""Blocks of rows: what a source gives, in one of two layouts."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["Block", "CSRBlock", "DenseBlock"]
+
+
+class DenseBlock(NamedTuple):
+    """Rows as a two-dimensional array, in the type in which they are stored."""
+
+    values: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return self.values.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored values."""
+        return self.values.nbytes
+
+    def slice(self, start: int, stop: int) -> "DenseBlock":
+        """Return rows `start` to `stop`, without a copy."""
+        return DenseBlock(self.values[start:stop])
+
+    def take(self, rows: np.ndarray) -> "DenseBlock":
+        """Return a copy of the given rows."""
+        return DenseBlock(self.values[rows])
+
+    def dense(self, dtype: np.dtype, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the rows as a C-contiguous array of `dtype`, written to `out` if given."""
+        if out is None:
+            return np.ascontiguousarray(self.values, dtype=dtype)
+        np.copyto(out, self.values, casting="unsafe")
+        return out
+
+    def user_array(self) -> np.ndarray:
+        """Return the rows as the array that a user would pass."""
+        return self.values
+
+    @staticmethod
+    def stack(blocks: list["DenseBlock"]) -> "DenseBlock":
+        """Return the rows of all blocks, one after the other."""
+        return DenseBlock(np.concatenate([block.values for block in blocks]))
+
+
+class CSRBlock(NamedTuple):
+    """Rows in compressed sparse row form; columns are sorted within a row and occur once."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return len(self.indptr) - 1, self.n_features
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored values and their indices."""
+        return self.data.nbytes + self.indices.nbytes + self.indptr.nbytes
+
+    def slice(self, start: int, stop: int) -> "CSRBlock":
+        """Return rows `start` to `stop`; values and indices are not copied."""
+        first, last = self.indptr[start], self.indptr[stop]
+        indptr = np.asarray(self.indptr[start : stop + 1], dtype=np.int64) - first
+        return CSRBlock(self.data[first:last], self.indices[first:last], indptr, self.n_features)
+
+    def take(self, rows: np.ndarray) -> "CSRBlock":
+        """Return a copy of the given rows."""
+        return CSRBlock.of(self.user_array()[rows])
+
+    def dense(self, dtype: np.dtype, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the rows as a C-contiguous array of `dtype`, written to `out` if given."""
+        if out is None:
+            out = np.empty(self.shape, dtype)
+        out[:] = 0
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        out[rows, self.indices] = self.data
+        return out
+
+    def user_array(self) -> sparse.csr_matrix:
+        """Return the rows as the matrix that a user would pass."""
+        data = self.data if self.data.dtype != np.float16 else self.data.astype(np.float32)
+        return sparse.csr_matrix((data, self.indices, self.indptr), shape=self.shape)
+
+    @staticmethod
+    def stack(blocks: list["CSRBlock"]) -> "CSRBlock":
+        """Return the rows of all blocks, one after the other."""
+        return CSRBlock.of(sparse.vstack([block.user_array() for block in blocks], format="csr"))
+
+    @classmethod
+    def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":
+        """Return the rows of a SciPy matrix, copied only if its indices are unsorted or repeated."""
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+
+
+Block = DenseBlock | CSRBlock

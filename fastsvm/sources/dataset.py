@@ -1,0 +1,125 @@
+"""A data set in one HDF5 file: rows, labels, weights."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from fastsvm.sources.hdf5 import HDF5Source, hdf5_source, open_file
+
+__all__ = ["HDF5Data", "open_hdf5", "read_column"]
+
+
+class HDF5Data:
+    """The data set of one HDF5 file, to be passed as X to `fit`, `predict` and `score`.
+
+    Attributes
+    ----------
+    X : HDF5Source
+        The rows, on disk.
+    y : ndarray of shape (n_samples,) or None
+        Labels, in memory; strings as str. None if the file has none.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights, in memory.
+    class_names : list of str or None
+        Names of the classes 0, 1, ... if the file tells them.
+    path : Path
+        The file.
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        self.path = Path(file.filename)
+        self._file = file
+        if "X" not in file:
+            held = ", ".join(sorted(file)) or "nothing"
+            raise ValueError(f"{self.path} has no dataset or CSR group 'X'; it holds {held}.")
+        self.X: HDF5Source = hdf5_source(file["X"])
+        self.y = self._column("y")
+        self.sample_weight = self._column("sample_weight")
+        names = file["y"].attrs.get("class_names") if "y" in file else None
+        self.class_names = None if names is None else [_text(name) for name in names]
+
+    def _column(self, name: str) -> np.ndarray | None:
+        if name not in self._file:
+            return None
+        column = self._file[name]
+        if not isinstance(column, h5py.Dataset) or column.shape != (len(self.X),):
+            raise ValueError(
+                f"{name} in {self.path} must have shape ({len(self.X)},), one entry for each row of X; "
+                f"it has {getattr(column, 'shape', 'none, it is a group')}."
+            )
+        return read_column(column)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return self.X.shape
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.X)
+
+    def close(self) -> None:
+        """Close the file; the rows cannot be read afterwards."""
+        self._file.close()
+
+    def __enter__(self) -> "HDF5Data":
+        """Return the data set itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file."""
+        self.close()
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def read_column(dataset: h5py.Dataset) -> np.ndarray:
+    """Return a one-dimensional dataset as an array; strings as str."""
+    if h5py.check_string_dtype(dataset.dtype):
+        return np.asarray(dataset.asstr()[:], dtype=str)
+    return dataset[:]
+
+
+def open_hdf5(path: str | Path) -> HDF5Data:
+    """Open a data set in an HDF5 file, without reading its rows.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file with `X`, a dataset `(n_samples, n_features)` of numbers or a group in AnnData's CSR layout
+        (`data`, `indices`, `indptr`, attribute `shape`); optionally `y` and `sample_weight`, each
+        `(n_samples,)`.
+
+    Returns
+    -------
+    HDF5Data
+        Pass it as X; its labels are used when no y is given. It is a context manager that closes the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not HDF5, is truncated, lacks `X`, or its parts do not fit each other.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np, os, tempfile
+    >>> from fastsvm import SVC, open_hdf5
+    >>> path = os.path.join(tempfile.mkdtemp(), "data.h5")
+    >>> with h5py.File(path, "w") as file:
+    ...     file["X"] = np.array([[0.0], [1.0], [2.0], [3.0]])
+    ...     file["y"] = np.array([0, 0, 1, 1])
+    >>> with open_hdf5(path) as data:
+    ...     SVC().fit(data).score(data)
+    1.0
+    """
+    file = open_file(path)
+    try:
+        return HDF5Data(file)
+    except BaseException:
+        file.close()
+        raise

@@ -1,0 +1,180 @@
+"""Rows in an HDF5 file, dense or sparse, read in whole chunks by one thread that is a block ahead."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from fastsvm.sources.base import Reads, Source, read_ahead
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.memory import MemorySource
+from fastsvm.sources.subset import SubsetSource
+
+__all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
+
+_BLOCK_BYTES = 4 << 20
+
+
+def open_file(path: str | Path) -> h5py.File:
+    """Open an HDF5 file for reading.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file; if it is no HDF5 file or is damaged. The message names the path.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        if not h5py.is_hdf5(path):
+            raise ValueError(f"{path} is not an HDF5 file; `fastsvm convert` makes one.") from None
+        raise ValueError(f"{path} cannot be opened, it is damaged or truncated: {error}") from error
+
+
+class HDF5Source(Source):
+    """What dense and sparse rows in a file have in common.
+
+    Parameters
+    ----------
+    node : h5py.Dataset or h5py.Group
+        Where the rows are. The file must stay open while the source is used; a copy that was pickled
+        opens it anew.
+    """
+
+    def __init__(self, node: h5py.Dataset | h5py.Group) -> None:
+        self.path, self.name = node.file.filename, node.name
+        self._node = node
+        self.reads = Reads()
+        self._inspect()
+
+    def _inspect(self) -> None:
+        """Set the attributes of a source from the file."""
+        raise NotImplementedError
+
+    def _read(self, start: int, stop: int) -> Block:
+        raise NotImplementedError
+
+    @property
+    def node(self) -> h5py.Dataset | h5py.Group:
+        """Where the rows are, in the open file."""
+        if self._node is None:
+            self._node = open_file(self.path)[self.name]
+        return self._node
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_node": None}
+
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop`."""
+        try:
+            return self.reads.timed(lambda: self._read(start, stop))
+        except OSError as error:
+            raise OSError(f"Rows {start} to {stop} of {self.path} cannot be read: {error}") from error
+
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """Yield the number of its first row with each block, read one block ahead."""
+        return read_ahead(super().blocks())
+
+    def rows(self, indices: np.ndarray) -> Block:
+        """Return a copy of the rows `indices`, reading each chunk that holds one of them once."""
+        wanted, place = np.unique(np.asarray(indices, dtype=np.int64), return_inverse=True)
+        found = []
+        for start, stop in self.spans():
+            first, last = np.searchsorted(wanted, (start, stop))
+            if first < last:
+                low, high = wanted[first], wanted[last - 1] + 1
+                found.append(self.read(low, high).take(wanted[first:last] - low))
+        if not found:
+            return self.read(0, 0)
+        return type(found[0]).stack(found).take(place)
+
+    def take(self, indices: np.ndarray) -> SubsetSource:
+        """Return the source of the rows `indices` alone."""
+        return SubsetSource(self, indices)
+
+    def in_memory(self) -> MemorySource:
+        """Return the source of the same rows in memory."""
+        return MemorySource(self.read(0, len(self)))
+
+
+class HDF5DenseSource(HDF5Source):
+    """Rows of a two-dimensional dataset."""
+
+    def _inspect(self) -> None:
+        dataset = self.node
+        if dataset.ndim != 2:
+            raise ValueError(f"{self.name} in {self.path} must have 2 dimensions, it has shape {dataset.shape}.")
+        if dataset.dtype.kind not in "biuf":
+            raise ValueError(f"{self.name} in {self.path} must hold numbers, it holds {dataset.dtype}.")
+        self.shape, self.dtype = dataset.shape, dataset.dtype
+        row_bytes = max(1, self.shape[1] * self.dtype.itemsize)
+        self.nbytes = self.shape[0] * row_bytes
+        chunk = dataset.chunks[0] if dataset.chunks else 1
+        self.block_rows = chunk * max(1, _BLOCK_BYTES // (chunk * row_bytes))
+
+    def _read(self, start: int, stop: int) -> DenseBlock:
+        values = np.empty((stop - start, self.shape[1]), self.dtype)
+        if values.size:
+            self.node.read_direct(values, np.s_[start:stop])
+        return DenseBlock(values)
+
+
+class HDF5CSRSource(HDF5Source):
+    """Rows of a group in AnnData's layout: `data`, `indices`, `indptr` and the attribute `shape`."""
+
+    sparse = True
+
+    def _inspect(self) -> None:
+        group = self.node
+        missing = [name for name in ("data", "indices", "indptr") if name not in group]
+        if missing or "shape" not in group.attrs:
+            raise ValueError(
+                f"{self.name} in {self.path} is not a CSR group: it lacks "
+                f"{', '.join(missing) or 'the attribute shape'}."
+            )
+        self.shape = tuple(int(n) for n in group.attrs["shape"])
+        self.dtype = group["data"].dtype
+        self.indptr = group["indptr"][:].astype(np.int64)
+        self._check(len(group["data"]), len(group["indices"]))
+        row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
+        self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
+        self.block_rows = max(1, int(_BLOCK_BYTES * self.shape[0] / max(1, self.nbytes)))
+
+    def _check(self, n_values: int, n_indices: int) -> None:
+        where = f"The CSR group {self.name} in {self.path} is ragged: "
+        if len(self.indptr) != self.shape[0] + 1:
+            raise ValueError(f"{where}indptr has {len(self.indptr)} entries for {self.shape[0]} rows.")
+        if n_values != n_indices:
+            raise ValueError(f"{where}{n_values} values but {n_indices} column indices.")
+        if self.indptr[0] != 0 or self.indptr[-1] != n_values or (np.diff(self.indptr) < 0).any():
+            raise ValueError(f"{where}indptr must rise from 0 to the number of values, {n_values}.")
+
+    def _read(self, start: int, stop: int) -> CSRBlock:
+        first, last = self.indptr[start], self.indptr[stop]
+        data, indices = self.node["data"][first:last], self.node["indices"][first:last]
+        if len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
+            raise ValueError(
+                f"The CSR group {self.name} in {self.path} is damaged: rows {start} to {stop} hold column "
+                f"indices from {indices.min()} to {indices.max()}, there are {self.shape[1]} features."
+            )
+        block = CSRBlock(data, indices, self.indptr[start : stop + 1] - first, self.shape[1])
+        rising = np.diff(indices.astype(np.int64)) > 0
+        rising[block.indptr[1:-1][(block.indptr[1:-1] > 0) & (block.indptr[1:-1] < len(indices))] - 1] = True
+        return block if rising.all() else CSRBlock.of(block.user_array())
+
+
+def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
+    """Return the source of the rows of a dataset or of a group in AnnData's layout."""
+    if isinstance(node, h5py.Dataset):
+        return HDF5DenseSource(node)
+    encoding = node.attrs.get("encoding-type", "csr_matrix")
+    if encoding != "csr_matrix":
+        raise ValueError(
+            f"{node.name} in {node.file.filename} is stored as {encoding!r}; rows can be read from "
+            "'csr_matrix' only."
+        )
+    return HDF5CSRSource(node)

@@ -1,0 +1,47 @@
+"""Rows in memory: dense arrays and SciPy's compressed sparse rows, kept as they are stored."""
+
+import numpy as np
+from scipy import sparse
+
+from fastsvm.sources.base import Reads, Source
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+
+__all__ = ["MemorySource"]
+
+_BLOCK_ROWS = 1024
+
+
+class MemorySource(Source):
+    """Rows in memory.
+
+    Parameters
+    ----------
+    block : DenseBlock or CSRBlock
+        All the rows.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.shape = block.shape
+        self.sparse = isinstance(block, CSRBlock)
+        self.dtype = block.data.dtype if self.sparse else block.values.dtype
+        self.nbytes = block.nbytes
+        self.block_rows = _BLOCK_ROWS
+        self.reads = Reads()
+
+    @classmethod
+    def of(cls, X: np.ndarray | sparse.csr_matrix | sparse.csr_array) -> "MemorySource":
+        """Return the source of the rows of an array or a CSR matrix, without a copy."""
+        return cls(CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X))
+
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop`, a view."""
+        return self.block.slice(start, stop)
+
+    def rows(self, indices: np.ndarray) -> Block:
+        """Return a copy of the rows `indices`."""
+        return self.block.take(indices)
+
+    def take(self, indices: np.ndarray) -> "MemorySource":
+        """Return the source of a copy of the rows `indices`."""
+        return MemorySource(self.block.take(indices))

@@ -1,0 +1,96 @@
+"""An affine view of a source: (x - shift) * scale, a feature at a time."""
+
+import numpy as np
+
+from fastsvm.sources.base import Source
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.memory import MemorySource
+from fastsvm.sources.survey import survey
+
+__all__ = ["ScaledSource"]
+
+
+class ScaledSource(Source):
+    """The rows of another source, each feature shifted and scaled as a block is read.
+
+    Parameters
+    ----------
+    source : Source
+        The source of the rows as stored. It is not changed and not copied.
+    shift : ndarray of shape (n_features,) or None
+        Subtracted from each row. None leaves zeros zero, so that sparse rows stay sparse; with a shift the
+        blocks of a sparse source are dense.
+    scale : ndarray of shape (n_features,) or float
+        Multiplies each row after the shift.
+    dtype : numpy.dtype, default=numpy.float32
+        Type of the scaled rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastsvm.sources import ScaledSource, as_source
+    >>> pixels = as_source(np.array([[0, 255], [51, 102]], dtype=np.uint8))
+    >>> ScaledSource(pixels, None, 1 / 255).rows(np.array([1])).values
+    array([[0.2, 0.4]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        shift: np.ndarray | None,
+        scale: np.ndarray | float,
+        dtype: np.dtype | type = np.float32,
+    ) -> None:
+        self.source = source
+        n_features = source.shape[1]
+        self.shift = None if shift is None else np.broadcast_to(np.asarray(shift, dtype), n_features)
+        self.scale = np.broadcast_to(np.asarray(scale, dtype), n_features)
+        self.shape = source.shape
+        self.dtype = np.dtype(dtype)
+        self.sparse = source.sparse and shift is None
+        dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
+        self.nbytes = source.nbytes if self.sparse else dense
+        self.block_rows = source.block_rows
+        self.reads = source.reads
+
+    @classmethod
+    def standardized(cls, source: Source, dtype: np.dtype | type = np.float32) -> "ScaledSource":
+        """Return the view in which every feature has mean 0 and variance 1, after one pass over `source`.
+
+        Constant features are shifted only; sparse sources are scaled only.
+        """
+        found = survey(source)
+        deviation = np.sqrt(found.feature_variance)
+        scale = 1 / np.where(deviation > 0, deviation, 1)
+        return cls(source, None if source.sparse else found.mean, scale, dtype)
+
+    def _scaled(self, block: Block) -> Block:
+        if self.sparse:
+            data = block.data.astype(self.dtype) * self.scale[block.indices]
+            return CSRBlock(data, block.indices, block.indptr, block.n_features)
+        values = block.dense(self.dtype, np.empty(block.shape, self.dtype))
+        if self.shift is not None:
+            values -= self.shift
+        values *= self.scale
+        return DenseBlock(values)
+
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop`, scaled."""
+        return self._scaled(self.source.read(start, stop))
+
+    def rows(self, indices: np.ndarray) -> Block:
+        """Return the rows `indices`, scaled."""
+        return self._scaled(self.source.rows(indices))
+
+    def blocks(self):
+        """Yield the number of its first row with each block of scaled rows, in order."""
+        for start, block in self.source.blocks():
+            yield start, self._scaled(block)
+
+    def take(self, indices: np.ndarray) -> "ScaledSource":
+        """Return the scaled view of the rows `indices` alone."""
+        return ScaledSource(self.source.take(indices), self.shift, self.scale, self.dtype)
+
+    def in_memory(self) -> Source:
+        """Return the scaled rows in memory."""
+        return MemorySource(self.read(0, len(self)))

@@ -1,0 +1,51 @@
+"""Some rows of a source that is not in memory."""
+
+import numpy as np
+
+from fastsvm.sources.base import Source
+from fastsvm.sources.block import Block
+
+__all__ = ["SubsetSource"]
+
+
+class SubsetSource(Source):
+    """The rows `indices` of another source, in that order.
+
+    A block is a run of the subset's own rows; with increasing `indices` a pass over it reads the other
+    source in order.
+
+    Parameters
+    ----------
+    source : Source
+        The source of all rows.
+    indices : ndarray of int64, shape (n,)
+        Row numbers.
+    """
+
+    def __init__(self, source: Source, indices: np.ndarray) -> None:
+        self.source = source
+        self.indices = np.asarray(indices, dtype=np.int64)
+        self.shape = (len(self.indices), source.shape[1])
+        self.dtype = source.dtype
+        self.sparse = source.sparse
+        self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
+        self.block_rows = source.block_rows
+        self.reads = source.reads
+
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop`."""
+        return self.source.rows(self.indices[start:stop])
+
+    def rows(self, indices: np.ndarray) -> Block:
+        """Return a copy of the rows `indices`."""
+        return self.source.rows(self.indices[indices])
+
+    def take(self, indices: np.ndarray) -> "SubsetSource":
+        """Return the source of the rows `indices` of this subset."""
+        return SubsetSource(self.source, self.indices[indices])
+
+    def in_memory(self) -> Source:
+        """Return the source of the same rows in memory."""
+        from fastsvm.sources.memory import MemorySource
+
+        return MemorySource(self.rows(np.arange(len(self))))

@@ -1,0 +1,128 @@
+"""One pass over a source that finds what a fit must know of it before it begins."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.sources.base import Source
+from fastsvm.sources.block import Block, CSRBlock
+
+__all__ = ["Survey", "survey"]
+
+
+class Survey(NamedTuple):
+    """What one pass over the rows found.
+
+    Attributes
+    ----------
+    mean : ndarray of float64, shape (n_features,)
+        Mean of each feature.
+    feature_variance : ndarray of float64, shape (n_features,)
+        Variance of each feature (divided by n).
+    variance : float
+        Variance of all values together, as `X.var()`.
+    centre : ndarray of float64, shape (n_features,)
+        A point near the middle of the data, of whole numbers if the data are; zero for sparse rows.
+    sq_norm : float
+        The largest squared norm of a row.
+    centred_sq_norm : float
+        The largest squared norm of a row minus `centre`.
+    """
+
+    mean: np.ndarray
+    feature_variance: np.ndarray
+    variance: float
+    centre: np.ndarray
+    sq_norm: float
+    centred_sq_norm: float
+
+
+def survey(source: Source) -> Survey:
+    """Return means, variances and largest norms of the rows, which must be finite.
+
+    Moments of blocks are merged as by Chan, Golub and LeVeque (1983), equation 2.1, so that a large mean
+    does not cost the variance its digits.
+
+    Parameters
+    ----------
+    source : Source
+        At least one row.
+
+    Returns
+    -------
+    Survey
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or infinite; the message names its row and column.
+    """
+    n_features = source.shape[1]
+    n, mean, squares = 0, np.zeros(n_features), np.zeros(n_features)
+    centre, sq_norm, centred_sq_norm = None, 0.0, 0.0
+    for start, block in source.blocks():
+        if centre is None:
+            centre = _centre(block, source.dtype)
+        with np.errstate(all="ignore"):  # what is not finite is reported below, not warned of
+            block_mean, block_squares, norms, centred = _moments(block, centre)
+        if not (np.isfinite(block_mean).all() and np.isfinite(norms).all()):
+            _refuse(block, start)
+        rows = block.shape[0]
+        delta = block_mean - mean
+        mean += delta * (rows / (n + rows))
+        squares += block_squares + delta**2 * (n * rows / (n + rows))
+        n += rows
+        sq_norm = max(sq_norm, float(norms.max()))
+        centred_sq_norm = max(centred_sq_norm, float(centred.max()))
+    feature_variance = squares / n
+    variance = float(feature_variance.mean() + mean.var())
+    return Survey(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm)
+
+
+def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
+    if isinstance(block, CSRBlock):
+        return np.zeros(block.n_features)
+    with np.errstate(all="ignore"):
+        centre = block.values.mean(axis=0, dtype=np.float64)
+    # Differences of whole numbers stay exact in float32.
+    return np.rint(centre) if dtype.kind in "iub" else centre
+
+
+def _moments(block: Block, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    if isinstance(block, CSRBlock):
+        rows, n_features = block.shape
+        data = block.data.astype(np.float64)
+        mean = np.bincount(block.indices, data, n_features) / rows
+        squares = np.bincount(block.indices, data**2, n_features) - rows * mean**2
+        row = np.repeat(np.arange(rows), np.diff(block.indptr))
+        norms = np.bincount(row, data**2, rows)
+        return mean, np.maximum(squares, 0), norms, norms
+    values = block.dense(np.float64, np.empty(block.shape))
+    norms = np.einsum("ij,ij->i", values, values)
+    mean = values.mean(axis=0)
+    values -= centre
+    centred = np.einsum("ij,ij->i", values, values)
+    values -= mean - centre
+    return mean, np.einsum("ij,ij->j", values, values), norms, centred
+
+
+def _refuse(block: Block, start: int) -> None:
+    """Raise the error that names the first value that is not finite, or whose square is not."""
+    data = block.data if isinstance(block, CSRBlock) else block.values
+    bad = np.argwhere(~np.isfinite(data))
+    if len(bad) == 0:
+        raise ValueError(
+            f"Input X contains values too large for squared distances in float64, in rows {start} to "
+            f"{start + block.shape[0]}; scale the features."
+        )
+    first = tuple(bad[0])
+    if isinstance(block, CSRBlock):
+        row = int(np.searchsorted(block.indptr, first[0], side="right")) - 1
+        column = int(block.indices[first])
+    else:
+        row, column = int(first[0]), int(first[1])
+    name = "NaN" if np.isnan(data[first]) else "infinity"
+    raise ValueError(
+        f"Input X contains {name}, first at row {start + row}, column {column}. SVMs take finite numbers only "
+        "(no NaN, no inf): remove such rows, or fill them in, for example with sklearn.impute.SimpleImputer."
+    )
