@@ -56,14 +56,6 @@ class Solver(Protocol):
         """Advance the state."""
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a fit; carries the state that was reached."""
-
-    def __init__(self, state: Any) -> None:
-        super().__init__("interrupted")
-        self.state = state
-
-
 def drive(
     solver: Solver, state: Any, limits: Limits, watch: Callable[[Any, Report], bool]
 ) -> tuple[Any, StopReason, int]:

@@ -15,6 +15,10 @@ Step
     processor's second-level cache holds it, and solved two variables at a time, the second chosen by second-order information (Fan,
     Chen and Lin 2005, WSS 2), until its own gap is a tenth of the whole problem's. Then F += K_B Δ.
 
+End
+    Pair steps are slow once the free set is nearly right. Every so often, and before the end, a Newton step on the
+    free rows (`newton`) is tried, and kept if it raises the objective.
+
 Cost
     q n kernel values for new rows, q n multiplications for F, some 10 q pair steps of O(q) each.
 
@@ -30,12 +34,17 @@ from fastsvm._jit import jit, maximum, minimum
 from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.drive import Report
+from fastsvm.solvers.newton import newton_direction, step_to_bounds
 
 __all__ = ["SMO", "Problem", "Solution", "State", "feasible"]
 
 _FAR = 1e30  # added to keep a row out of a minimum or maximum
 _STEPS_PER_ROW = 100
 _UPDATE_COLUMNS = 4096
+_MOST_FREE = 2000  # Newton steps on more rows cost more than the pair steps that they save
+_STEPS_BEFORE_NEWTON = 20_000
+_POLISH_ROUNDS = 20
+_EXACT = 1e-11
 
 
 class Problem(NamedTuple):
@@ -96,7 +105,7 @@ class SMO:
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.size = max(2, min(size, len(problem.y), rows.n_slots))
         self.verified = False
-        self.n_steps = 0
+        self._patience = _STEPS_BEFORE_NEWTON
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, which is made feasible, or at zero."""
@@ -118,27 +127,43 @@ class SMO:
         most_steps : int
             Pair steps allowed.
         """
-        low, high = _bounds(self.problem.y, self.problem.upper, state.alpha, state.gradient)
+        low, high = self._bounds(state)
         if high - low <= self.tol:
-            if self.verified or not state.alpha.any():
-                return state, self._report(state, high - low, 0)
-            self._recompute(state)
-            self.verified = True
-            return self.step(state, most_steps)
+            if state.alpha.any() and not self.verified:
+                self._recompute(state)
+                self.verified = True
+                return self.step(state, most_steps)
+            return state, self._report(state, self._polish(state))
+        state, n_steps = self._pair_steps(state, self.tol, most_steps)
+        self._patience -= n_steps
+        if self._patience < 0:
+            self._newton(state)
+        low, high = self._bounds(state)
+        return state, self._report(state, high - low, n_steps)
+
+    def _bounds(self, state: State) -> tuple[float, float]:
+        return _bounds(self.problem.y, self.problem.upper, state.alpha, state.gradient)
+
+    def _pair_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
+        """Choose and solve a working set; return the state and the number of pair steps."""
+        low, high = self._bounds(state)
+        if high <= low:
+            return state, 0
+        y, upper = self.problem
         chosen = np.empty(self.size, np.int64)
         retained = state.working_set[len(state.working_set) // 2 :]
-        count = _select(self.problem.y, self.problem.upper, state.alpha, state.gradient, retained, low, high, chosen)
+        count = _select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
         chosen = chosen[:count]
-        n_steps = self._solve(state, chosen, high - low, most_steps)
+        whole = count == len(y)  # then there is no other row to wait for
+        target = 0.5 * tol if whole else max(0.1 * (high - low), 0.5 * tol)
+        n_steps = self._solve(state, chosen, target, most_steps)
         self.verified = False
-        state = state._replace(working_set=chosen)
-        low, high = _bounds(self.problem.y, self.problem.upper, state.alpha, state.gradient)
-        return state, self._report(state, high - low, n_steps)
+        return state._replace(working_set=chosen), n_steps
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
         y, upper = self.problem
-        low, high = _bounds(y, upper, state.alpha, state.gradient)
+        low, high = self._bounds(state)
         free = (state.alpha > 0) & (state.alpha < upper)
         rho = float(state.gradient[free].mean()) if free.any() else (low + high) / 2
         margins = y * (state.gradient - rho) + 1  # y_i f(x_i), since F_i = f(x_i) + rho − y_i
@@ -151,18 +176,17 @@ class SMO:
         """Return Σα − ½ αᵀQα = ½ Σ α_i (1 − y_i F_i)."""
         return float(state.alpha @ (1 - self.problem.y * state.gradient)) / 2
 
-    def _report(self, state: State, gap: float, n_steps: int) -> Report:
+    def _report(self, state: State, gap: float, n_steps: int = 0) -> Report:
         converged = gap <= self.tol and (self.verified or not state.alpha.any())
         return Report(max(0.0, gap), self._objective(state), n_steps, converged, stalled=n_steps == 0 and not converged)
 
-    def _solve(self, state: State, chosen: np.ndarray, gap: float, most_steps: int) -> int:
+    def _solve(self, state: State, chosen: np.ndarray, target: float, most_steps: int) -> int:
         y, upper = self.problem.y[chosen], self.problem.upper[chosen]
         slots = self.rows.fetch(chosen)
         block = np.empty((len(chosen), len(chosen)), self.rows.store.dtype)
         _gather(self.rows.store, slots, chosen, block)
         before = state.alpha[chosen]
         alpha = before.copy()
-        target = max(0.1 * gap, 0.5 * self.tol)
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
         n_steps = _solve_block(block, y, upper, alpha, state.gradient[chosen], target, limit)
         state.alpha[chosen] = alpha
@@ -175,6 +199,42 @@ class SMO:
         """Add Σ_s delta_s K_s to the gradient, a piece of columns a thread."""
         pieces = [(self.rows.store, slots, delta, gradient, a, b) for a, b in spans(len(gradient), _UPDATE_COLUMNS)]
         self.pool.run(_add_rows, pieces)
+
+    def _newton(self, state: State) -> bool:
+        """Try a Newton step on the free rows; keep it and return true if it raises the objective."""
+        y, upper = self.problem
+        free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
+        self._patience = _STEPS_BEFORE_NEWTON + len(free) ** 3 // 20_000  # as many pair steps take as long
+        if not 2 <= len(free) <= min(_MOST_FREE, self.rows.n_slots) or self.rows.store.dtype != np.float64:
+            return False
+        slots = self.rows.fetch(free)
+        block = np.empty((len(free), len(free)))
+        _gather(self.rows.store, slots, free, block)
+        direction = newton_direction(block, state.gradient[free])
+        if direction is None:
+            return False
+        kept = state.alpha.copy(), state.gradient.copy(), self._objective(state)
+        state.alpha[free] = step_to_bounds(kept[0][free], upper[free], direction * y[free])
+        self._add(state.gradient, slots, (state.alpha - kept[0])[free] * y[free])
+        if self._objective(state) >= kept[2]:
+            return True
+        state.alpha[:], state.gradient[:] = kept[:2]
+        return False
+
+    def _polish(self, state: State) -> float:
+        """Go on from within tolerance to rounding error, where that is cheap, and return the gap."""
+        gap = max(0.0, float(np.subtract(*self._bounds(state)[::-1])))
+        verified = self.verified
+        for _ in range(_POLISH_ROUNDS):
+            if gap <= _EXACT or not self._newton(state):
+                break
+            low, high = self._bounds(state)
+            if high - low > gap * 0.5:  # the free set is not the right one yet
+                state, _ = self._pair_steps(state, 2 * _EXACT, self.size)
+                low, high = self._bounds(state)
+            gap = high - low
+        self.verified = verified
+        return gap
 
     def _recompute(self, state: State) -> None:
         """Set the gradient from the multipliers alone; rows that are in the cache first, before they go."""

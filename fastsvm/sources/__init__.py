@@ -13,7 +13,7 @@ from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
 from fastsvm.sources.memory import MemorySource
 from fastsvm.sources.scaled import ScaledSource
 from fastsvm.sources.subset import SubsetSource
-from fastsvm.sources.survey import Survey, survey
+from fastsvm.sources.survey import Survey, check_finite, survey
 
 __all__ = [
     "Block",
@@ -28,6 +28,7 @@ __all__ = [
     "SubsetSource",
     "Survey",
     "as_source",
+    "check_finite",
     "is_stored",
     "open_hdf5",
     "read_column",

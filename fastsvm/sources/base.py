@@ -52,6 +52,8 @@ class Source(ABC):
         Type of the values as they are stored.
     sparse : bool
         Whether blocks are in compressed sparse row form.
+    resident : bool
+        Whether the rows are in memory already.
     nbytes : int
         Bytes that the rows take when they are kept in memory as stored.
     block_rows : int
@@ -63,6 +65,7 @@ class Source(ABC):
     shape: tuple[int, int]
     dtype: np.dtype
     sparse: bool = False
+    resident: bool = False
     nbytes: int
     block_rows: int
     reads: Reads
@@ -93,9 +96,9 @@ class Source(ABC):
         for start, stop in self.spans():
             yield start, self.read(start, stop)
 
+    @abstractmethod
     def in_memory(self) -> "Source":
         """Return the source of the same rows in memory, in the type in which they are stored."""
-        return self
 
 
 def read_ahead(items: Iterator[tuple[int, Block]], depth: int = 1) -> Iterator[tuple[int, Block]]:

@@ -20,6 +20,8 @@ class MemorySource(Source):
         All the rows.
     """
 
+    resident = True
+
     def __init__(self, block: Block) -> None:
         self.block = block
         self.shape = block.shape
@@ -41,6 +43,10 @@ class MemorySource(Source):
     def rows(self, indices: np.ndarray) -> Block:
         """Return a copy of the rows `indices`."""
         return self.block.take(indices)
+
+    def in_memory(self) -> "MemorySource":
+        """Return the source itself."""
+        return self
 
     def take(self, indices: np.ndarray) -> "MemorySource":
         """Return the source of a copy of the rows `indices`."""

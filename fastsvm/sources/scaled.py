@@ -47,6 +47,7 @@ class ScaledSource(Source):
         self.scale = np.broadcast_to(np.asarray(scale, dtype), n_features)
         self.shape = source.shape
         self.dtype = np.dtype(dtype)
+        self.resident = source.resident
         self.sparse = source.sparse and shift is None
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
         self.nbytes = source.nbytes if self.sparse else dense

@@ -4,6 +4,7 @@ import numpy as np
 
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block
+from fastsvm.sources.memory import MemorySource
 
 __all__ = ["SubsetSource"]
 
@@ -28,6 +29,7 @@ class SubsetSource(Source):
         self.shape = (len(self.indices), source.shape[1])
         self.dtype = source.dtype
         self.sparse = source.sparse
+        self.resident = source.resident
         self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
         self.block_rows = source.block_rows
         self.reads = source.reads
@@ -46,6 +48,4 @@ class SubsetSource(Source):
 
     def in_memory(self) -> Source:
         """Return the source of the same rows in memory."""
-        from fastsvm.sources.memory import MemorySource
-
         return MemorySource(self.rows(np.arange(len(self))))

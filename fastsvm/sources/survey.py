@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 
-__all__ = ["Survey", "survey"]
+__all__ = ["Survey", "check_finite", "survey"]
 
 
 class Survey(NamedTuple):
@@ -37,7 +37,7 @@ class Survey(NamedTuple):
     centred_sq_norm: float
 
 
-def survey(source: Source) -> Survey:
+def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
     """Return means, variances and largest norms of the rows, which must be finite.
 
     Moments of blocks are merged as by Chan, Golub and LeVeque (1983), equation 2.1, so that a large mean
@@ -47,6 +47,8 @@ def survey(source: Source) -> Survey:
     ----------
     source : Source
         At least one row.
+    weight : ndarray of float64, shape (n,), or None
+        Weights of the rows in means and variances, at least one of them positive.
 
     Returns
     -------
@@ -58,25 +60,37 @@ def survey(source: Source) -> Survey:
         If a value is NaN or infinite; the message names its row and column.
     """
     n_features = source.shape[1]
-    n, mean, squares = 0, np.zeros(n_features), np.zeros(n_features)
+    total, mean, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
     centre, sq_norm, centred_sq_norm = None, 0.0, 0.0
     for start, block in source.blocks():
         if centre is None:
             centre = _centre(block, source.dtype)
+        rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
         with np.errstate(all="ignore"):  # what is not finite is reported below, not warned of
-            block_mean, block_squares, norms, centred = _moments(block, centre)
-        if not (np.isfinite(block_mean).all() and np.isfinite(norms).all()):
+            block_mean, block_squares, norms, centred = _moments(block, rows, centre)
+        if not (np.isfinite(norms).all() and np.isfinite(block_squares).all()):
             _refuse(block, start)
-        rows = block.shape[0]
-        delta = block_mean - mean
-        mean += delta * (rows / (n + rows))
-        squares += block_squares + delta**2 * (n * rows / (n + rows))
-        n += rows
+        added = rows.sum()
+        if added > 0:
+            delta = block_mean - mean
+            mean += delta * (added / (total + added))
+            squares += block_squares + delta**2 * (total * added / (total + added))
+            total += added
         sq_norm = max(sq_norm, float(norms.max()))
         centred_sq_norm = max(centred_sq_norm, float(centred.max()))
-    feature_variance = squares / n
+    feature_variance = squares / total
     variance = float(feature_variance.mean() + mean.var())
     return Survey(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm)
+
+
+def check_finite(block: Block, start: int) -> None:
+    """Raise ValueError if a value is NaN or infinite; the message names its row, counted from `start`, and column."""
+    data = block.data if isinstance(block, CSRBlock) else block.values
+    if data.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            total = data.sum(dtype=np.float64)
+        if not np.isfinite(total) and not np.isfinite(data).all():
+            _refuse(block, start)
 
 
 def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
@@ -88,22 +102,26 @@ def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
     return np.rint(centre) if dtype.kind in "iub" else centre
 
 
-def _moments(block: Block, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _moments(
+    block: Block, weight: np.ndarray, centre: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean, the sum of squared deviations from it, and squared norms, before and after centring."""
+    total = max(weight.sum(), np.finfo(np.float64).tiny)
     if isinstance(block, CSRBlock):
-        rows, n_features = block.shape
+        n_rows, n_features = block.shape
         data = block.data.astype(np.float64)
-        mean = np.bincount(block.indices, data, n_features) / rows
-        squares = np.bincount(block.indices, data**2, n_features) - rows * mean**2
-        row = np.repeat(np.arange(rows), np.diff(block.indptr))
-        norms = np.bincount(row, data**2, rows)
+        row = np.repeat(np.arange(n_rows), np.diff(block.indptr))
+        mean = np.bincount(block.indices, weight[row] * data, n_features) / total
+        squares = np.bincount(block.indices, weight[row] * data**2, n_features) - total * mean**2
+        norms = np.bincount(row, data**2, n_rows)
         return mean, np.maximum(squares, 0), norms, norms
     values = block.dense(np.float64, np.empty(block.shape))
     norms = np.einsum("ij,ij->i", values, values)
-    mean = values.mean(axis=0)
+    mean = weight @ values / total
     values -= centre
     centred = np.einsum("ij,ij->i", values, values)
     values -= mean - centre
-    return mean, np.einsum("ij,ij->j", values, values), norms, centred
+    return mean, weight @ np.square(values, out=values), norms, centred
 
 
 def _refuse(block: Block, start: int) -> None:

@@ -1,0 +1,158 @@
+"""How much memory a fit may add to the process, and what it is spent on."""
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Plan", "available", "parse_memory", "plan"]
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_WORKING_SET = 512
+_STREAMED_WORKING_SET = 1024
+_LEAST_WORKING_SET = 16
+_TILE_COLUMNS = 256
+_READ_BLOCKS = 4 * (4 << 20)
+
+
+def parse_memory(memory: str | int) -> int:
+    """Return a memory budget in bytes.
+
+    Parameters
+    ----------
+    memory : int or str
+        Bytes, or a number with a unit such as "512MB", "2GB" (powers of 1000), "1GiB" (of 1024), or "auto":
+        half of what the machine, or the container, has available now.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> parse_memory("512MB")
+    512000000
+    """
+    if isinstance(memory, str):
+        if memory == "auto":
+            return available() // 2
+        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", memory.lower())
+        if found:
+            return int(float(found[1]) * _UNITS[found[2] or ""])
+    elif isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
+        return memory
+    raise ValueError(f"memory must be 'auto', bytes as a positive int, or a size such as '2GB'; found {memory!r}.")
+
+
+def available() -> int:
+    """Return the bytes of memory that the process may still take without swapping, as far as can be told."""
+    least = []
+    try:
+        text = Path("/proc/meminfo").read_text()
+        least.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)
+    except (OSError, TypeError):
+        names = getattr(os, "sysconf_names", {})
+        pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
+        least.append(pages * os.sysconf("SC_PAGE_SIZE") // 2 if pages > 0 else 2 << 30)
+    try:  # a container's limit (cgroup v2)
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        least.append(limit - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return max(64 << 20, min(least))
+
+
+class Plan(NamedTuple):
+    """What a budget is spent on.
+
+    Attributes
+    ----------
+    resident : bool
+        Whether rows on disk are read into memory once.
+    working_set : int
+        Rows of a working set.
+    cache_bytes : int
+        Memory for cached kernel rows.
+    """
+
+    resident: bool
+    working_set: int
+    cache_bytes: int
+
+
+class Need(NamedTuple):
+    """What a fit asks memory for.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the largest problem.
+    n_features : int
+        Features.
+    value_bytes : int
+        Bytes of a kernel value and of a product's operand.
+    n_threads : int
+        Threads with a tile each.
+    stored_bytes : int
+        Bytes of the rows on disk; 0 if they are in memory already.
+    copied_bytes : int
+        Bytes of the rows copied for one problem, 0 if none are.
+    """
+
+    n_rows: int
+    n_features: int
+    value_bytes: int
+    n_threads: int
+    stored_bytes: int
+    copied_bytes: int
+
+
+def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
+    """Divide `budget` bytes; kernel rows get what the rest leaves.
+
+    Parameters
+    ----------
+    budget : int
+        Bytes in all.
+    need : Need
+        What is asked for.
+    cache_limit : int or None
+        Bytes that cached rows may take at most, within the budget.
+
+    Raises
+    ------
+    ValueError
+        If not even a small working set fits; the message says how much is needed.
+    """
+    row_bytes = max(1, need.n_rows * need.value_bytes)
+    resident = 0 < need.stored_bytes <= budget // 3
+    held = (need.stored_bytes if resident else 0) + (need.copied_bytes if resident or not need.stored_bytes else 0)
+    streamed = need.stored_bytes and not resident
+    size = need.n_rows if need.n_rows <= _STREAMED_WORKING_SET else _WORKING_SET
+    size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
+    while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:
+        size //= 2
+    least = held + _fixed(need, size) + size * row_bytes
+    if least > budget:
+        raise ValueError(
+            f"memory={budget / 1e6:.0f} MB is too little for one working set of {size} kernel rows of "
+            f"{need.n_rows} values: at least {_round_up(least)} MB are needed."
+        )
+    cache = budget - held - _fixed(need, size)
+    if cache_limit is not None:
+        cache = min(cache, max(cache_limit, size * row_bytes))
+    return Plan(resident, size, min(cache, need.n_rows * row_bytes))
+
+
+def _fixed(need: Need, size: int) -> int:
+    """Return the bytes that are not cache: solver state, block, operand, tiles, blocks being read."""
+    state = 64 * need.n_rows
+    block = size * size * need.value_bytes
+    operand = 2 * size * need.n_features * need.value_bytes
+    tiles = need.n_threads * _TILE_COLUMNS * (need.n_features + size) * need.value_bytes
+    return state + block + operand + tiles + (_READ_BLOCKS if need.stored_bytes else 0)
+
+
+def _round_up(n_bytes: int) -> int:
+    return -(-n_bytes // 10**6)

@@ -1,0 +1,134 @@
+"""What users pass to `fit` and `predict`, checked once and turned into a source and arrays."""
+
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from fastsvm.sources import HDF5Data, Source, as_source, check_finite, is_stored, read_column
+
+__all__ = ["TrainingSet", "check_rows", "check_training_set", "labels_of"]
+
+
+class TrainingSet(NamedTuple):
+    """Rows, labels and weights of equal length.
+
+    Attributes
+    ----------
+    source : Source
+        Rows; whether they are finite is not yet known.
+    y : ndarray
+        Labels as given, one-dimensional.
+    weight : ndarray of float64
+        Not negative, not all zero.
+    weighted : bool
+        Whether weights were given.
+    """
+
+    source: Source
+    y: np.ndarray
+    weight: np.ndarray
+    weighted: bool
+
+
+def labels_of(X: Any, y: Any) -> Any:
+    """Return y, read from its file if it is a dataset, or the labels that come with X if it is None."""
+    if y is None and isinstance(X, HDF5Data):
+        return X.y
+    return read_column(y) if isinstance(y, h5py.Dataset) else y
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
+    """Return the source of X, and check or set the estimator's number and names of features.
+
+    Arrays are kept in their type. Whether values are finite is found by whoever reads them, but for arrays to
+    predict it is known on return.
+    """
+    if not is_stored(X):
+        rows = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=estimator)
+        source = as_source(_plain(rows))
+        if not reset:
+            check_finite(source.block, 0)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return source
+    source = as_source(X)
+    if source.shape[0] == 0 or source.shape[1] == 0:
+        raise ValueError(f"X holds no data, its shape is {source.shape}; at least one row and one feature is needed.")
+    if reset:
+        estimator.n_features_in_ = source.shape[1]
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif source.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return source
+
+
+def _plain(X: Any) -> Any:
+    """Return X in a type that the rest of the package stores: real numbers of at most 8 bytes."""
+    dtype = X.dtype
+    if dtype.kind == "b":
+        return X.astype(np.uint8)
+    if dtype.kind == "c":
+        raise ValueError("Complex data not supported: X holds complex numbers.")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return X.astype(np.float64)
+    return X
+
+
+def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    """Return rows, labels and weights of equal length.
+
+    Raises
+    ------
+    ValueError
+        If y is missing, is not made of classes, does not have one entry a row, or weights are negative, not
+        finite or all zero.
+    """
+    y = labels_of(X, y)
+    if sample_weight is None and isinstance(X, HDF5Data):
+        sample_weight = X.sample_weight
+    if isinstance(sample_weight, h5py.Dataset):
+        sample_weight = sample_weight[:]
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+            + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
+        )
+    source = check_rows(estimator, X, reset=True)
+    y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False), warn=True)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity; labels must name classes.")
+    check_classification_targets(y)
+    if len(y) != len(source):
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: X has {len(source)} rows, y has {len(y)} entries."
+        )
+    return TrainingSet(source, y, _weights(sample_weight, len(y)), sample_weight is not None)
+
+
+def _weights(sample_weight: Any, n: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n)
+    if sparse.issparse(sample_weight):
+        raise TypeError("sample_weight must be an array, found a sparse matrix.")
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        if weight.ndim != 1:
+            raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim}D array.")
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n,)}: one weight for each row of X.")
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight contains NaN or infinity.")
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(f"Negative values in sample_weight: {weight[row]} at row {row}; weights must be at least 0.")
+    if not weight.any():
+        raise ValueError("All entries of sample_weight are zero: there is nothing to fit.")
+    return weight

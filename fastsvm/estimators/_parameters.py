@@ -1,0 +1,60 @@
+"""Checks of constructor parameters, made when `fit` begins."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+__all__ = ["Rule", "boolean", "check_parameters", "number", "one_of", "optional"]
+
+
+class Rule(NamedTuple):
+    """What a parameter must be: a test and the words for it."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def number(*, integral: bool = False, least: float | None = None, above: float | None = None) -> Rule:
+    """Return the rule of a number, of at least `least` or above `above`."""
+    kind = Integral if integral else Real
+    words = ("an int" if integral else "a number") + (f" of at least {least}" if least is not None else "")
+    words += f" above {above}" if above is not None else ""
+
+    def holds(value: Any) -> bool:
+        return (
+            isinstance(value, kind)
+            and not isinstance(value, bool)
+            and value == value
+            and (least is None or value >= least)
+            and (above is None or value > above)
+        )
+
+    return Rule(holds, words)
+
+
+def one_of(*names: str) -> Rule:
+    """Return the rule of a name from a list."""
+    return Rule(lambda value: isinstance(value, str) and value in names, "one of " + ", ".join(map(repr, names)))
+
+
+def optional(rule: Rule) -> Rule:
+    """Return the rule that None passes too."""
+    return Rule(lambda value: value is None or rule.holds(value), f"None or {rule.words}")
+
+
+def either(*rules: Rule) -> Rule:
+    """Return the rule that is met if one of `rules` is."""
+    return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(rule.words for rule in rules))
+
+
+boolean = Rule(lambda value: isinstance(value, bool) or type(value).__name__ == "bool_", "a bool")
+
+
+def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:
+    """Raise ValueError for the first parameter that breaks its rule."""
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        if not rule.holds(value):
+            raise ValueError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be {rule.words}. Got {value!r} instead."
+            )

@@ -1,0 +1,489 @@
+"""Support vector classification with kernels."""
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm._threads import Pool
+from fastsvm.budget import Need, Plan, parse_memory, plan
+from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
+from fastsvm.estimators._input import check_rows, check_training_set, labels_of
+from fastsvm.estimators._kernel import prediction_evaluator, resolve_gamma, training_evaluator
+from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
+from fastsvm.estimators._parameters import (
+    Rule, boolean, check_parameters, either, number, one_of, optional,
+)  # fmt: skip
+from fastsvm.estimators._watch import Watch
+from fastsvm.gram import Gram, PrecomputedEvaluator, expand
+from fastsvm.kernels import KERNELS
+from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
+from fastsvm.solvers.drive import Limits, StopReason
+from fastsvm.sources import MemorySource, check_finite, survey
+
+__all__ = ["SVC"]
+
+_RULES = {
+    "C": number(above=0),
+    "kernel": either(one_of(*KERNELS, "precomputed"), Rule(callable, "a callable")),
+    "degree": number(integral=True, least=0),
+    "gamma": either(one_of("scale", "auto"), number(least=0)),
+    "coef0": number(),
+    "tol": number(above=0),
+    "cache_size": optional(number(above=0)),
+    "max_iter": number(integral=True, least=-1),
+    "max_time": optional(number(above=0)),
+    "decision_function_shape": one_of("ovr", "ovo"),
+    "break_ties": boolean,
+    "shrinking": boolean,
+    "warm_start": boolean,
+}
+
+
+class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """C-support vector classification, exact, from memory or from an HDF5 file.
+
+    Names, defaults, attributes and their order are those of `sklearn.svm.SVC`. The fit ends with a
+    certificate of how far from the optimum it is.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of a margin violation; the larger, the fewer. Very large values give the hard margin on
+        separable data.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential", "precomputed"} or callable, \
+default="rbf"
+        "laplacian" is exp(-gamma ‖x-z‖₁), "exponential" is exp(-gamma ‖x-z‖). A callable takes two blocks of
+        rows, (a, d) and (b, d), and returns their (a, b) kernel values. With "precomputed" X is the matrix of
+        kernel values.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of the kernels other than "linear"; "scale" is 1 / (n_features * variance of X), where the
+        variance is weighted if sample weights are given, "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Accepted for code written for scikit-learn; working sets make it unnecessary.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at the end.
+    memory : "auto", int or str, default="auto"
+        What a fit may add to the process: bytes, or a size such as "2GB". "auto" is half of what is available.
+    cache_size : float or None, default=None
+        Bound on the cache of kernel rows in MiB, within `memory`.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C for each class.
+    max_iter : int, default=-1
+        Most pair steps of a two-class problem. -1 is a finite default: max(10,000,000, 100 n).
+    max_time : float or None, default=None
+        Most seconds of a fit.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Columns of `decision_function` for three classes and more: one a class, or one a pair.
+    break_ties : bool, default=False
+        Predict by the largest decision value of "ovr" instead of the first class with most votes.
+    warm_start : bool, default=False
+        Begin the next fit at the multipliers of the last, if the rows' number and the classes are the same, also
+        after an interrupt.
+    verbose : bool, default=False
+        Show progress, on a terminal.
+    random_state : None
+        Accepted for code written for scikit-learn; nothing is random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels. A class whose weights are all zero is not among them.
+    support_ : ndarray of int64, shape (n_SV,)
+        Row numbers of the support vectors, ordered by class.
+    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+        Support vectors, in the type in which X was stored; empty for a precomputed kernel.
+    n_support_ : ndarray of int32, shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray of float64, shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors, in scikit-learn's layout.
+    intercept_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2,)
+        Offsets.
+    coef_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2, n_features)
+        Weights of the features, for the linear kernel only.
+    objective_ : float
+        Dual objective Σα - ½ αᵀQα, summed over the two-class problems.
+    kkt_violation_ : float
+        The largest violation of the optimality conditions.
+    duality_gap_ : float
+        Primal minus dual objective, summed over the two-class problems.
+    converged_ : bool
+        Whether the violation is within `tol`.
+    stop_reason_ : str
+        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    n_iter_ : ndarray of int64, shape (n_classes * (n_classes - 1) / 2,)
+        Pair steps of each two-class problem.
+    history_ : dict of str to ndarray
+        One entry an outer iteration: problem, time (s), iteration (pair steps), objective, gap, rows_computed,
+        cache_hits, bytes_read. `pandas.DataFrame(model.history_)` is a table of it.
+    passes_ : int
+        Passes over the rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+    class_weight_ : ndarray of float64, shape (n_classes,)
+        Factors of C.
+    fit_status_ : int
+        0 if converged, else 1.
+    shape_fit_ : tuple of int
+        Shape of the X of the fit.
+
+    References
+    ----------
+    Fan, Chen and Lin (2005), Working set selection using second order information for training support vector
+    machines, JMLR 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastsvm import SVC
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> y = np.array(["left", "left", "right", "right"])
+    >>> model = SVC(gamma="auto").fit(X, y)
+    >>> model.predict([[-0.8, -1.0]])
+    array(['left'], dtype='<U5')
+    >>> model.converged_
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | Any = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        memory: str | int = "auto",
+        cache_size: float | None = None,
+        class_weight: dict | str | None = None,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        warm_start: bool = False,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.memory = memory
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        """Return scikit-learn's tags: sparse rows are taken, and kernel matrices if precomputed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SVC":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Rows; arrays of uint8, ints and float16/32/64 are kept as they are. For a precomputed kernel the
+            (n_samples, n_samples) kernel values.
+        y : array-like of shape (n_samples,) or None
+            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of C for each row. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        SVC
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable; the message says what was found.
+        """
+        deadline = time.perf_counter() + (self.max_time if self.max_time is not None else np.inf)
+        check_parameters(self, _RULES)
+        budget = parse_memory(self.memory)
+        data = check_training_set(self, X, y, sample_weight)
+        source = data.source
+        previous = self._previous_multipliers(len(source))
+        classes, labels = self._encode(data.y, data.weight)
+        found = survey(source, data.weight if data.weighted else None)
+        if isinstance(self.kernel, str) and self.kernel == "precomputed" and source.shape[0] != source.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {source.shape[0]}x{source.shape[1]} matrix."
+            )
+        with Pool.open() as pool:
+            task = self._prepare(data, classes, labels, found, budget, pool)
+            if previous is not None and previous[0].shape == classes.shape and (previous[0] == classes).all():
+                task.start(previous[1])
+            context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
+            if context is not None:
+                context.call_on_fit_task_begin(estimator=self)
+            steps = self.max_iter if self.max_iter >= 0 else max(10_000_000, 100 * len(source))
+            watch = Watch(self, context, len(task.pairs), bool(self.verbose))
+            try:
+                task.run(Limits(steps, deadline), watch, lambda: self._attributes(task, classes))
+            except BaseException:
+                if self.warm_start:
+                    self._multipliers = classes, task.multipliers()
+                raise
+            finally:
+                watch.close()
+        for name, value in self._attributes(task, classes).items():
+            setattr(self, name, value)
+        self.history_ = watch.history()
+        self._multipliers = (classes, task.multipliers()) if self.warm_start else None
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
+        self._warn_unless_converged()
+        return self
+
+    def _encode(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes of positive weight, and each row's class number, -1 for rows of weight 0."""
+        used = weight > 0
+        classes, encoded = np.unique(y[used], return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {len(classes)} class"
+                + (" with positive weight." if len(np.unique(y)) > 1 else ".")
+            )
+        labels = np.full(len(y), -1, np.int64)
+        labels[used] = encoded
+        return classes, labels
+
+    def _class_weights(self, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight must be a dict, 'balanced' or None; found {self.class_weight!r}.")
+            used = labels >= 0
+            count = np.bincount(labels[used], weight[used], len(classes))
+            return count.sum() / (len(classes) * count)
+        unknown = [label for label in self.class_weight if label not in classes]
+        if unknown:
+            raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}.")
+        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
+        if not (factors > 0).all():
+            raise ValueError(f"class_weight must be positive for every class; found {self.class_weight}.")
+        return factors
+
+    def _prepare(self, data, classes, labels, found, budget, pool) -> OneVsOneFit:
+        """Plan the memory and return the two-class problems to be solved."""
+        source = data.source
+        self.class_weight_ = self._class_weights(classes, labels, data.weight)
+        upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
+        self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
+        counts = np.sort(np.bincount(labels[labels >= 0]))
+        n = int(counts[-2:].sum())
+        evaluator = training_evaluator(self, found, n, upper, source.sparse)
+        if isinstance(evaluator, PrecomputedEvaluator):
+            evaluator = PrecomputedEvaluator(np.arange(len(source)))
+        stored = 0 if source.resident else source.nbytes
+        need = Need(
+            n_rows=n,
+            n_features=source.shape[1],
+            value_bytes=evaluator.dtype.itemsize,
+            n_threads=pool.n_threads,
+            stored_bytes=stored,
+            copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
+        )
+        spent: Plan = plan(budget, need, None if self.cache_size is None else int(self.cache_size * 2**20))
+        if spent.resident:
+            source = source.in_memory()
+        gram = Gram(evaluator, source, pool)
+        pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
+        if len(classes) == 2:  # scikit-learn's sign: the second class is positive
+            pairs = [pair.swapped() for pair in pairs]
+        return OneVsOneFit(gram, pairs, labels, spent, self.tol)
+
+    def _previous_multipliers(self, n: int) -> tuple[np.ndarray, list[np.ndarray]] | None:
+        kept = getattr(self, "_multipliers", None) if self.warm_start else None
+        return kept if kept is not None and all(len(alpha) == n for alpha in kept[1]) else None
+
+    def _attributes(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
+        """Return the fitted attributes for the multipliers reached so far."""
+        outcome = task.outcome()
+        binary = len(classes) == 2
+        sign = -1 if binary else 1  # in `Expansion` the first class of a pair is positive
+        beta = [sign * values for values in outcome.beta]
+        expansion = Expansion.of(beta, [pair.rows for pair in task.pairs], task.labels, len(classes))
+        source = task.gram.source
+        support_vectors: Any = np.empty((0, 0))
+        if self.kernel != "precomputed":
+            support_vectors = source.rows(expansion.support).user_array()
+        return {
+            "classes_": classes,
+            "support_": expansion.support,
+            "support_vectors_": support_vectors,
+            "n_support_": expansion.n_support,
+            "dual_coef_": sign * expansion.dual_coef,
+            "intercept_": outcome.intercept,
+            "objective_": float(outcome.objective.sum()),
+            "duality_gap_": float(outcome.duality_gap.sum()),
+            "kkt_violation_": float(outcome.kkt_violation.max()),
+            "converged_": outcome.stop_reason is StopReason.CONVERGED,
+            "stop_reason_": str(outcome.stop_reason),
+            "n_iter_": outcome.n_steps,
+            "passes_": task.passes,
+            "fit_status_": int(outcome.stop_reason is not StopReason.CONVERGED),
+            "shape_fit_": source.shape,
+        }
+
+    def _warn_unless_converged(self) -> None:
+        if self.converged_:
+            return
+        advice = {
+            StopReason.MAX_ITER: "raise max_iter, scale the features, or lower C",
+            StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
+            StopReason.CALLBACK: "a callback asked to stop",
+            StopReason.STALLED: "no pair of multipliers can improve in floating point: scale the features, or raise tol",
+        }
+        warnings.warn(
+            f"SVC stopped before it converged ({self.stop_reason_}) after {self.n_iter_.sum()} iterations: the "
+            f"optimality conditions are violated by {self.kkt_violation_:.3g}, tol is {self.tol:g}. "
+            f"What to try: {advice[StopReason(self.stop_reason_)]}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, one row a pair of classes; for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        vectors = self.support_vectors_
+        if not sparse.issparse(vectors):
+            vectors = vectors.astype(np.float64, copy=False)
+        return np.asarray(self._pair_coefficients().T @ vectors)
+
+    def _pair_coefficients(self) -> np.ndarray:
+        if len(self.classes_) == 2:
+            return self.dual_coef_.T
+        return pair_coefficients(self.dual_coef_, self.n_support_)
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Return one decision a pair of classes: of the second class if there are two, else of the first."""
+        check_is_fitted(self)
+        source = check_rows(self, X, reset=False)
+        coef = self._pair_coefficients()
+        support = MemorySource.of(self.support_vectors_).block
+        evaluator = prediction_evaluator(self, support, coef, source.sparse)
+        decisions = np.empty((len(source), coef.shape[1]))
+        with Pool.open() as pool:
+            for start, block in source.blocks():
+                if not source.resident:
+                    check_finite(block, start)
+                scores = expand(evaluator, support, coef, block, pool)
+                decisions[start : start + len(scores)] = scores + self.intercept_
+        return decisions
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the decision values of rows.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`; else (n_samples, n_classes) for
+            "ovr", (n_samples, n_pairs) for "ovo", where positive stands for the first class of a pair.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        decisions = self._decisions(X)
+        if len(self.classes_) == 2:
+            return decisions[:, 0]
+        if self.decision_function_shape == "ovr":
+            return one_vs_rest_scores(decisions, len(self.classes_))
+        return decisions
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, is not finite, or `break_ties` is set with
+            `decision_function_shape="ovo"`.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        decisions = self._decisions(X)
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return self.classes_[(decisions[:, 0] > 0).astype(np.intp)]
+        scores = one_vs_rest_scores(decisions, n_classes) if self.break_ties else votes(decisions, n_classes)
+        return self.classes_[np.argmax(scores, axis=1)]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted correctly.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or None
+            Labels; None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Accuracy, 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If there are no labels.
+        """
+        y = labels_of(X, y)
+        if y is None:
+            raise ValueError("score needs y: none was passed and X does not bring labels.")
+        return super().score(X, y, sample_weight)

@@ -1,0 +1,79 @@
+"""Several classes from two: one-vs-one pairs, votes, and one column a class."""
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Expansion", "class_pairs", "one_vs_rest_scores", "votes"]
+
+
+def class_pairs(n_classes: int) -> list[tuple[int, int]]:
+    """Return the pairs of classes in LIBSVM's order: (0, 1), (0, 2), ..., (1, 2), ..."""
+    return list(combinations(range(n_classes), 2))
+
+
+class Expansion(NamedTuple):
+    """Support vectors of all pairs, each once, ordered by class.
+
+    Attributes
+    ----------
+    support : ndarray of int64, shape (n_support,)
+        Row numbers.
+    n_support : ndarray of int32, shape (n_classes,)
+        Support vectors of each class.
+    dual_coef : ndarray of float64, shape (n_classes - 1, n_support)
+        y α; column s of class c holds in row r its coefficient in the problem of c and the r-th other class.
+    """
+
+    support: np.ndarray
+    n_support: np.ndarray
+    dual_coef: np.ndarray
+
+    @classmethod
+    def of(cls, beta: list[np.ndarray], rows: list[np.ndarray], labels: np.ndarray, n_classes: int) -> "Expansion":
+        """Collect the coefficients `beta` (y α, the first class of a pair positive) of the `rows` of each pair."""
+        dense = np.zeros((n_classes - 1, len(labels)))
+        for (a, b), values, indices in zip(class_pairs(n_classes), beta, rows, strict=True):
+            of_first = labels[indices] == a
+            dense[b - 1, indices[of_first]] = values[of_first]
+            dense[a, indices[~of_first]] = values[~of_first]
+        support = np.flatnonzero(dense.any(axis=0))
+        support = support[np.argsort(labels[support], kind="stable")]
+        n_support = np.bincount(labels[support], minlength=n_classes).astype(np.int32)
+        return cls(support, n_support, np.ascontiguousarray(dense[:, support]))
+
+
+def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
+    """Return the coefficients of every support vector in every pair, shape (n_support, n_pairs)."""
+    n_classes = len(n_support)
+    stop = np.cumsum(n_support)
+    start = stop - n_support
+    pairs = class_pairs(n_classes)
+    coef = np.zeros((dual_coef.shape[1], len(pairs)))
+    for column, (a, b) in enumerate(pairs):
+        coef[start[a] : stop[a], column] = dual_coef[b - 1, start[a] : stop[a]]
+        coef[start[b] : stop[b], column] = dual_coef[a, start[b] : stop[b]]
+    return coef
+
+
+def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return how many pairs each class wins, from decisions positive for the first class of a pair."""
+    count = np.zeros((len(decisions), n_classes))
+    for column, (a, b) in enumerate(class_pairs(n_classes)):
+        first = decisions[:, column] > 0
+        count[:, a] += first
+        count[:, b] += ~first
+    return count
+
+
+def one_vs_rest_scores(decisions: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return one column a class: its votes, and within equal votes the sum of its decisions, squashed.
+
+    The sum is squashed to less than a third of a vote, so that it never outweighs one.
+    """
+    confidence = np.zeros((len(decisions), n_classes))
+    for column, (a, b) in enumerate(class_pairs(n_classes)):
+        confidence[:, a] += decisions[:, column]
+        confidence[:, b] -= decisions[:, column]
+    return votes(decisions, n_classes) + confidence / (3 * (np.abs(confidence) + 1))
