@@ -12,7 +12,7 @@ _WORKING_SET = 512
 _STREAMED_WORKING_SET = 1024
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
-_READ_BLOCKS = 4 * (4 << 20)
+_BLOCKS_READ = 4  # one being read, one waiting, two in use
 
 
 def parse_memory(memory: str | int) -> int:
@@ -96,8 +96,12 @@ class Need(NamedTuple):
         Threads with a tile each.
     stored_bytes : int
         Bytes of the rows on disk; 0 if they are in memory already.
+    n_stored_rows : int
+        Number of those rows.
     copied_bytes : int
         Bytes of the rows copied for one problem, 0 if none are.
+    block_rows : int
+        Rows of a block of the source.
     """
 
     n_rows: int
@@ -105,7 +109,9 @@ class Need(NamedTuple):
     value_bytes: int
     n_threads: int
     stored_bytes: int
+    n_stored_rows: int
     copied_bytes: int
+    block_rows: int
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
@@ -150,8 +156,10 @@ def _fixed(need: Need, size: int) -> int:
     state = 64 * need.n_rows
     block = size * size * need.value_bytes
     operand = 2 * size * need.n_features * need.value_bytes
-    tiles = need.n_threads * _TILE_COLUMNS * (need.n_features + size) * need.value_bytes
-    return state + block + operand + tiles + (_READ_BLOCKS if need.stored_bytes else 0)
+    columns = min(_TILE_COLUMNS, need.block_rows)
+    tiles = need.n_threads * columns * (need.n_features + size) * need.value_bytes
+    reading = _BLOCKS_READ * need.block_rows * need.stored_bytes // max(1, need.n_stored_rows)
+    return state + block + operand + tiles + reading
 
 
 def _round_up(n_bytes: int) -> int:

@@ -313,7 +313,9 @@ shape (n_samples, n_features)
             value_bytes=evaluator.dtype.itemsize,
             n_threads=pool.n_threads,
             stored_bytes=stored,
+            n_stored_rows=len(source),
             copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
+            block_rows=min(source.block_rows, len(source)),
         )
         spent: Plan = plan(budget, need, None if self.cache_size is None else int(self.cache_size * 2**20))
         if spent.resident:
@@ -425,7 +427,10 @@ shape (n_samples, n_features)
         ValueError
             If X does not have the features of the fit, or is not finite.
         """
-        decisions = self._decisions(X)
+        return self._shaped(self._decisions(X))
+
+    def _shaped(self, decisions: np.ndarray) -> np.ndarray:
+        """Return the pairs' decisions in the shape that the user asked for."""
         if len(self.classes_) == 2:
             return decisions[:, 0]
         if self.decision_function_shape == "ovr":
@@ -454,7 +459,10 @@ shape (n_samples, n_features)
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        decisions = self._decisions(X)
+        return self._labels(self._decisions(X))
+
+    def _labels(self, decisions: np.ndarray) -> np.ndarray:
+        """Return the classes that the pairs' decisions elect."""
         n_classes = len(self.classes_)
         if n_classes == 2:
             return self.classes_[(decisions[:, 0] > 0).astype(np.intp)]

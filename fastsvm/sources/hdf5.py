@@ -14,6 +14,7 @@ from fastsvm.sources.subset import SubsetSource
 __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
 _BLOCK_BYTES = 4 << 20
+_LEAST_BLOCKS = 16
 
 
 def open_file(path: str | Path) -> h5py.File:
@@ -33,6 +34,11 @@ def open_file(path: str | Path) -> h5py.File:
         if not h5py.is_hdf5(path):
             raise ValueError(f"{path} is not an HDF5 file; `fastsvm convert` makes one.") from None
         raise ValueError(f"{path} cannot be opened, it is damaged or truncated: {error}") from error
+
+
+def _block_bytes(nbytes: int) -> int:
+    """Return the size of a block: large enough to read at full speed, and a small part of a small file."""
+    return min(_BLOCK_BYTES, nbytes // _LEAST_BLOCKS)
 
 
 class HDF5Source(Source):
@@ -114,7 +120,7 @@ class HDF5DenseSource(HDF5Source):
         row_bytes = max(1, self.shape[1] * self.dtype.itemsize)
         self.nbytes = self.shape[0] * row_bytes
         chunk = dataset.chunks[0] if dataset.chunks else 1
-        self.block_rows = chunk * max(1, _BLOCK_BYTES // (chunk * row_bytes))
+        self.block_rows = chunk * max(1, _block_bytes(self.nbytes) // (chunk * row_bytes))
 
     def _read(self, start: int, stop: int) -> DenseBlock:
         values = np.empty((stop - start, self.shape[1]), self.dtype)
@@ -142,7 +148,7 @@ class HDF5CSRSource(HDF5Source):
         self._check(len(group["data"]), len(group["indices"]))
         row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
         self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
-        self.block_rows = max(1, int(_BLOCK_BYTES * self.shape[0] / max(1, self.nbytes)))
+        self.block_rows = max(1, int(_block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
 
     def _check(self, n_values: int, n_indices: int) -> None:
         where = f"The CSR group {self.name} in {self.path} is ragged: "

@@ -1,0 +1,222 @@
+"""The command line: `fastsvm convert | fetch | info | train | predict | evaluate | demo`."""
+
+import argparse
+import inspect
+import json
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from fastsvm.estimators import SVC
+
+__all__ = ["main"]
+
+_BAD_INPUT = (ValueError, TypeError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        Words after `fastsvm`; None takes those of the process.
+
+    Returns
+    -------
+    int
+        0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    warnings.showwarning = _say_warning
+    try:
+        report = options.run(options)
+        _show(report, options.json)
+    except KeyboardInterrupt:
+        print("fastsvm: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has left
+        return 1
+    except _BAD_INPUT as error:
+        print(f"fastsvm: {_one_line(error)}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        print(f"fastsvm: failed: {type(error).__name__}: {_one_line(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    if issubclass(category, (ConvergenceWarning, UserWarning)):
+        print(f"fastsvm: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+# --- commands --------------------------------------------------------------------------------------------
+
+
+def _convert(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.formats import convert
+
+    summary = convert(
+        options.source,
+        options.destination,
+        format=options.format,
+        split=options.split,
+        shuffle=options.shuffle,
+        seed=options.seed,
+        dense=options.dense,
+        label=options.label,
+        n_features=options.n_features,
+        progress=True,
+    )
+    return summary._asdict()
+
+
+def _fetch(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.formats import fetch
+
+    return {"files": [str(path) for path in fetch(options.name, options.folder)]}
+
+
+def _info(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.inspection import describe
+
+    return describe(options.file)
+
+
+def _train(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.training import train
+
+    given = {name: value for name in _PARAMETERS if (value := getattr(options, name)) is not None}
+    given.setdefault("verbose", True)
+    report = train(options.data, options.output, given, options.holdout, options.seed)
+    return report._asdict()
+
+
+def _predict(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.scoring import predict
+
+    return predict(options.model, options.data, options.output)._asdict()
+
+
+def _evaluate(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.scoring import evaluate
+
+    return evaluate(options.model, options.data)._asdict()
+
+
+def _demo(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.demo import demo
+
+    return demo(options.folder)._asdict()
+
+
+# --- words -----------------------------------------------------------------------------------------------
+
+_PARAMETERS = [name for name in inspect.signature(SVC).parameters if name not in ("warm_start", "random_state")]
+
+
+def _parser() -> argparse.ArgumentParser:
+    from fastsvm import __version__
+
+    parser = argparse.ArgumentParser(prog="fastsvm", description="Exact kernel SVMs on data of any size.")
+    parser.add_argument("--version", action="version", version=f"fastsvm {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_convert(commands)
+    fetch = _command(commands, "fetch", _fetch, "download a published data set and convert it")
+    fetch.add_argument("name", choices=("cifar10", "mnist", "fashion-mnist"))
+    fetch.add_argument("--folder", default="data", help="where to put it (default: data)")
+    info = _command(commands, "info", _info, "tell what a data or model file holds")
+    info.add_argument("file")
+    _add_train(commands)
+    predict = _command(commands, "predict", _predict, "write labels and decision values of the rows of a file")
+    predict.add_argument("model")
+    predict.add_argument("data")
+    predict.add_argument("-o", "--output", required=True, help="file to write: .csv, else HDF5")
+    evaluate = _command(commands, "evaluate", _evaluate, "compare predictions with the labels of a file")
+    evaluate.add_argument("model")
+    evaluate.add_argument("data")
+    demo = _command(commands, "demo", _demo, "train on bundled images from a file, compare with scikit-learn")
+    demo.add_argument("--folder", help="where to put the files (default: a temporary folder)")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Callable, words: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=words, description=words.capitalize() + ".")
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_convert(commands: Any) -> None:
+    convert = _command(commands, "convert", _convert, "convert a published format to HDF5")
+    convert.add_argument("source", help="file or folder: CIFAR-10, IDX, svmlight, CSV, NPY or NPZ")
+    convert.add_argument("destination", help="HDF5 file to write")
+    convert.add_argument("--format", help="name of the format (default: recognised)")
+    convert.add_argument("--split", choices=("train", "test"), help="which part of a folder or archive")
+    convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the rows")
+    convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
+    convert.add_argument("--dense", action="store_true", default=None, help="store svmlight rows densely")
+    convert.add_argument("--label", help="label column, name or number (CSV)")
+    convert.add_argument("--n-features", type=int, help="number of features (svmlight; default: found)")
+
+
+def _add_train(commands: Any) -> None:
+    train = _command(commands, "train", _train, "train an SVC from an HDF5 file")
+    train.add_argument("data", help="HDF5 file with X and y")
+    train.add_argument("-o", "--output", help="file for the model (default: it is not saved)")
+    train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the accuracy")
+    train.add_argument("--seed", type=int, default=0, help="which rows are held out (default: 0)")
+    group = train.add_argument_group("parameters of SVC")
+    for name in _PARAMETERS:
+        default = inspect.signature(SVC).parameters[name].default
+        flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
+        if isinstance(default, bool):
+            group.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
+        else:
+            group.add_argument(*flags, dest=name, type=_value, metavar="VALUE", help=f"default: {default}")
+
+
+def _value(text: str) -> Any:
+    """Return a number, a dict or a name from the command line."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+# --- output ----------------------------------------------------------------------------------------------
+
+
+def _show(report: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(report, default=str))
+        return
+    width = max(len(name) for name in report)
+    for name, value in report.items():
+        if value is None or value == "" or value == [] or value == {}:
+            continue
+        lines = _lines(value)
+        print(f"{name.replace('_', ' '):{width}}  {lines[0]}")
+        for line in lines[1:]:
+            print(f"{'':{width}}  {line}")
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{name}: {_lines(item)[0]}" for name, item in value.items()]
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        cell = max(len(str(number)) for row in value for number in row)
+        return [" ".join(f"{number:>{cell}}" for number in row) for row in value]
+    if isinstance(value, list):
+        return [" ".join(str(item) for item in value)]
+    if isinstance(value, float):
+        return [f"{value:.6g}"]
+    return [str(value)]

@@ -1,0 +1,87 @@
+"""Tell what is in a file: a data set or a model."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastsvm.model_file import load
+from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.sources.hdf5 import open_file
+
+__all__ = ["describe"]
+
+_LISTED_CLASSES = 50
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """Return what a file holds: for a data set its shape and classes, for a model its parameters and certificate.
+
+    Parameters
+    ----------
+    path : str or Path
+        An HDF5 file.
+
+    Returns
+    -------
+    dict
+        Names and values, ready for JSON.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the file is neither.
+    """
+    with open_file(path) as file:
+        is_model = "header" in file.attrs
+    if is_model:
+        return _model(path)
+    with open_hdf5(path) as data:
+        return _data(data)
+
+
+def _data(data: HDF5Data) -> dict[str, Any]:
+    node = data.X.node
+    found: dict[str, Any] = {
+        "file": str(data.path),
+        "kind": "data set",
+        "n_samples": data.shape[0],
+        "n_features": data.shape[1],
+        "storage": "CSR" if data.X.sparse else "dense",
+        "dtype": str(data.X.dtype),
+        "megabytes": data.X.nbytes / 1e6,
+        "chunks": None if data.X.sparse else node.chunks,
+        "labels": None if data.y is None else str(data.y.dtype),
+        "sample_weight": data.sample_weight is not None,
+    }
+    if data.y is not None:
+        labels, counts = np.unique(data.y, return_counts=True)
+        found["n_classes"] = len(labels)
+        if len(labels) <= _LISTED_CLASSES:
+            found["class_counts"] = {
+                _name(label, data.class_names): int(count) for label, count in zip(labels, counts, strict=True)
+            }
+    return found
+
+
+def _name(label: Any, names: list[str] | None) -> str:
+    is_index = names is not None and isinstance(label, np.integer) and 0 <= label < len(names)
+    return names[label] if is_index else str(label)
+
+
+def _model(path: str | Path) -> dict[str, Any]:
+    model = load(path)
+    return {
+        "file": str(path),
+        "kind": "model",
+        "estimator": type(model).__name__,
+        "parameters": model.get_params(),
+        "n_features": model.n_features_in_,
+        "classes": model.classes_.tolist(),
+        "n_support": len(model.support_),
+        "objective": model.objective_,
+        "duality_gap": model.duality_gap_,
+        "kkt_violation": model.kkt_violation_,
+        "converged": bool(model.converged_),
+        "stop_reason": model.stop_reason_,
+    }

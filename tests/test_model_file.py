@@ -1,0 +1,99 @@
+"""A saved model is the same model, whatever it was trained on."""
+
+import json
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+
+import fastsvm
+from fastsvm import SVC
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.h5"
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid", "laplacian", "exponential"])
+def test_round_trip_keeps_decisions_and_attributes(kernel, path):
+    X, y = load_iris(return_X_y=True)
+    model = SVC(kernel=kernel, C=3.0, class_weight={0: 2.0}).fit(X, y)
+    fastsvm.save(model, path)
+    again = fastsvm.load(path)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.get_params() == model.get_params()
+    assert vars(again).keys() >= {key for key in vars(model) if key.endswith("_")}
+    assert again.history_.keys() == model.history_.keys()
+    assert again.stop_reason_ == "converged" and again.shape_fit_ == (150, 4)
+
+
+def test_a_model_trained_on_sparse_rows_predicts_on_dense_ones_and_the_other_way(path):
+    X, y = load_digits(return_X_y=True)
+    for train, test in ((sparse.csr_matrix(X), X), (X.astype(np.uint8), sparse.csr_array(X))):
+        model = SVC().fit(train, y)
+        fastsvm.save(model, path)
+        again = fastsvm.load(path)
+        np.testing.assert_allclose(again.decision_function(test), model.decision_function(train), atol=1e-9)
+
+
+def test_string_labels_and_feature_names_survive(path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    fastsvm.save(SVC().fit(X, names), path)
+    again = fastsvm.load(path)
+    assert set(again.predict(X)) == set(names)
+    assert list(again.feature_names_in_) == list(X.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(pd.DataFrame(X.to_numpy(), columns=list("abcd")))
+
+
+def test_precomputed_kernel_survives(path):
+    X, y = load_iris(return_X_y=True)
+    model = SVC(kernel="precomputed").fit(X @ X.T, y)
+    fastsvm.save(model, path)
+    np.testing.assert_array_equal(fastsvm.load(path).predict(X @ X.T), model.predict(X @ X.T))
+
+
+def test_what_cannot_be_stored_is_refused_and_leaves_the_old_file(path):
+    X, y = load_iris(return_X_y=True)
+    fastsvm.save(SVC().fit(X, y), path)
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match="function"):
+        fastsvm.save(SVC(kernel=lambda a, b: a @ b.T).fit(X, y), path)
+    with pytest.raises(ValueError, match="not fitted"):
+        fastsvm.save(SVC(), path)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        fastsvm.save(SVC().fit(X, y), path.parent / "missing" / "model.h5")
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["model.h5"]
+
+
+def test_files_that_are_no_models_are_refused(path, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"model\.h5"):
+        fastsvm.load(path)
+    path.write_text("not HDF5")
+    with pytest.raises(ValueError, match="not a model file"):
+        fastsvm.load(path)
+    with h5py.File(path, "w") as file:
+        file["X"] = [1]
+    with pytest.raises(ValueError, match="not a fastsvm model"):
+        fastsvm.load(path)
+
+
+def test_truncated_and_newer_files_are_refused(path):
+    X, y = load_iris(return_X_y=True)
+    fastsvm.save(SVC().fit(X, y), path)
+    whole = path.read_bytes()
+    for length in (0, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="damaged"):
+            fastsvm.load(path)
+    path.write_bytes(whole)
+    with h5py.File(path, "r+") as file:
+        file.attrs["header"] = json.dumps(json.loads(file.attrs["header"]) | {"version": 99})
+    with pytest.raises(ValueError, match="format 99"):
+        fastsvm.load(path)
