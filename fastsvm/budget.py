@@ -70,6 +70,8 @@ class Plan(NamedTuple):
     ----------
     resident : bool
         Whether rows on disk are read into memory once.
+    part_resident : bool
+        Whether, if not, those of one two-class problem are.
     working_set : int
         Rows of a working set.
     cache_bytes : int
@@ -77,6 +79,7 @@ class Plan(NamedTuple):
     """
 
     resident: bool
+    part_resident: bool
     working_set: int
     cache_bytes: int
 
@@ -132,9 +135,11 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
         If not even a small working set fits; the message says how much is needed.
     """
     row_bytes = max(1, need.n_rows * need.value_bytes)
-    resident = 0 < need.stored_bytes <= budget // 3
-    held = (need.stored_bytes if resident else 0) + (need.copied_bytes if resident or not need.stored_bytes else 0)
-    streamed = need.stored_bytes and not resident
+    stored = need.stored_bytes > 0
+    resident = stored and need.stored_bytes <= budget // 3
+    part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
+    streamed = stored and not resident and not part_resident
+    held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
     size = need.n_rows if need.n_rows <= _STREAMED_WORKING_SET else _WORKING_SET
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:
@@ -148,7 +153,7 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
     cache = budget - held - _fixed(need, size)
     if cache_limit is not None:
         cache = min(cache, max(cache_limit, size * row_bytes))
-    return Plan(resident, size, min(cache, need.n_rows * row_bytes))
+    return Plan(resident, part_resident, size, min(cache, need.n_rows * row_bytes))
 
 
 def _fixed(need: Need, size: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from fastsvm.budget import parse_memory
 from fastsvm.estimators import SVC
 
 __all__ = ["main"]
@@ -73,14 +74,17 @@ def _convert(options: argparse.Namespace) -> dict[str, Any]:
         seed=options.seed,
         dense=options.dense,
         label=options.label,
+        array=options.array,
         n_features=options.n_features,
+        dtype=options.dtype,
+        memory=parse_memory(options.memory),
         progress=True,
     )
     return summary._asdict()
 
 
 def _fetch(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.formats import fetch
+    from fastsvm.formats.fetch import fetch
 
     return {"files": [str(path) for path in fetch(options.name, options.folder)]}
 
@@ -164,8 +168,11 @@ def _add_convert(commands: Any) -> None:
     convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the rows")
     convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
     convert.add_argument("--dense", action="store_true", default=None, help="store svmlight rows densely")
-    convert.add_argument("--label", help="label column, name or number (CSV)")
+    convert.add_argument("--label", help="column of the labels (CSV), their file (NPY) or array (NPZ)")
+    convert.add_argument("--array", help="name of the array with the rows (NPZ)")
     convert.add_argument("--n-features", type=int, help="number of features (svmlight; default: found)")
+    convert.add_argument("--dtype", choices=("float32", "float64"), help="type of the values (CSV, svmlight)")
+    convert.add_argument("--memory", default="256MiB", help="memory for sorting rows (default: 256MiB)")
 
 
 def _add_train(commands: Any) -> None:

@@ -116,7 +116,8 @@ class OneVsOneFit:
         return len(pair.rows) < len(self.labels)
 
     def _rows_of(self, pair: TwoClass) -> Source:
-        return self.gram.source.take(pair.rows)
+        rows = self.gram.source.take(pair.rows)
+        return rows.in_memory() if self._spent.part_resident else rows
 
     def outcome(self) -> Outcome:
         """Return what was reached; problems not yet begun have no support vectors and offset 0."""

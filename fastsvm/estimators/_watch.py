@@ -11,6 +11,8 @@ from fastsvm.solvers.drive import Report
 
 __all__ = ["Watch"]
 
+_REFRESH_SECONDS = 0.2
+
 
 class Watch:
     """Records every outer iteration of a fit and tells those who asked.
@@ -38,6 +40,7 @@ class Watch:
         self._problem = 0
         self._n_steps = 0
         self.stopped = False
+        self._next_refresh = 0.0
         self._bar = tqdm(
             total=n_problems, unit="problem", desc=type(estimator).__name__, disable=None if verbose else True
         )
@@ -74,8 +77,9 @@ class Watch:
             (self._problem, elapsed, self._n_steps, report.objective, report.gap)
             + (counts.rows_computed, counts.hits, bytes_read)
         )
-        self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=self._n_steps, refresh=False)
-        self._bar.update(0)
+        if elapsed >= self._next_refresh:
+            self._next_refresh = elapsed + _REFRESH_SECONDS
+            self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=self._n_steps)
         if self._context is not None:
             task = self._context.subcontext(task_name="outer iteration")
             task.call_on_fit_task_begin(estimator=self._estimator)

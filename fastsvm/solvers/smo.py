@@ -252,12 +252,9 @@ def _bounds(y, upper, alpha, gradient):
     """Return the least F that may rise and the greatest that may fall."""
     low, high = _FAR, -_FAR
     for i in range(y.size):
-        above, below = alpha[i] > 0, alpha[i] < upper[i]
-        positive = y[i] > 0
-        rise = below if positive else above
-        fall = above if positive else below
-        low = minimum(low, gradient[i] if rise else _FAR)
-        high = maximum(high, gradient[i] if fall else -_FAR)
+        rises, falls = _freedom(y[i], alpha[i], upper[i])
+        low = minimum(low, gradient[i] if rises else _FAR)
+        high = maximum(high, gradient[i] if falls else -_FAR)
     return low, high
 
 
@@ -265,62 +262,63 @@ def _bounds(y, upper, alpha, gradient):
 def _select(y, upper, alpha, gradient, retained, low, high, chosen):
     """Write a working set to `chosen` and return its size: half `retained`, half the worst violators.
 
-    The worst are found by a histogram of how much they violate, in two passes and without a sort.
+    The worst are found by histograms of how much rows violate, in two passes and without a sort.
     """
-    bins = 256
-    n, size = y.size, chosen.size
-    taken = np.zeros(n, np.uint8)
-    count = 0
-    for t in range(min(retained.size, size // 2)):
-        chosen[count] = retained[t]
-        taken[retained[t]] = 1
-        count += 1
+    n, size, bins = y.size, chosen.size, 256
     scale = (bins - 1) / (high - low)
-    wanted = (size - count) // 2
+    taken = np.zeros(n, np.uint8)
+    count = min(retained.size, size // 2)
+    for t in range(count):
+        chosen[t] = retained[t]
+        taken[retained[t]] = 1
     rising, falling = np.zeros(bins, np.int64), np.zeros(bins, np.int64)
     for i in range(n):
-        if taken[i] == 0:
-            if (alpha[i] < upper[i] if y[i] > 0 else alpha[i] > 0) and gradient[i] < high:
-                rising[int((gradient[i] - low) * scale)] += 1
-            if (alpha[i] > 0 if y[i] > 0 else alpha[i] < upper[i]) and gradient[i] > low:
-                falling[int((high - gradient[i]) * scale)] += 1
-    last_rising, last_falling = _quantile(rising, wanted), _quantile(falling, wanted)
-    # Rows of the last bin compete only for what the better bins leave.
-    spare_rising = wanted - rising[:last_rising].sum()
-    spare_falling = wanted - falling[:last_falling].sum()
-    for i in range(n):
-        if taken[i] != 0:
-            continue
-        take = False
-        if (alpha[i] < upper[i] if y[i] > 0 else alpha[i] > 0) and gradient[i] < high:
+        if taken[i] == 0 and low <= gradient[i] <= high:
             place = int((gradient[i] - low) * scale)
-            if place < last_rising or gradient[i] == low:
-                take = True
-            elif place == last_rising and spare_rising > 0:
-                spare_rising -= 1
-                take = True
-        if not take and (alpha[i] > 0 if y[i] > 0 else alpha[i] < upper[i]) and gradient[i] > low:
-            place = int((high - gradient[i]) * scale)
-            if place < last_falling or gradient[i] == high:
-                take = True
-            elif place == last_falling and spare_falling > 0:
-                spare_falling -= 1
-                take = True
-        if take and count < size:
-            chosen[count] = i
-            count += 1
+            rises, falls = _freedom(y[i], alpha[i], upper[i])
+            if rises:
+                rising[place] += 1
+            if falls:
+                falling[bins - 1 - place] += 1
+    wanted = (size - count) // 2
+    worst_rising, spare_rising = _threshold(rising, wanted)
+    worst_falling, spare_falling = _threshold(falling, wanted)
+    for i in range(n):
+        if taken[i] == 0 and low <= gradient[i] <= high and count < size:
+            place = int((gradient[i] - low) * scale)
+            rises, falls = _freedom(y[i], alpha[i], upper[i])
+            take = False
+            if rises and place <= worst_rising:
+                # Rows of the last bin compete only for what the better bins leave.
+                take = place < worst_rising or spare_rising > 0 or gradient[i] == low
+                spare_rising -= place == worst_rising
+            if falls and not take and bins - 1 - place <= worst_falling:
+                take = bins - 1 - place < worst_falling or spare_falling > 0 or gradient[i] == high
+                spare_falling -= bins - 1 - place == worst_falling
+            if take:
+                chosen[count] = i
+                count += 1
     return count
 
 
 @jit
-def _quantile(counts, wanted):
-    """Return the first bin at which the cumulative count reaches `wanted`."""
+def _freedom(y, alpha, upper):
+    """Return whether y α may rise and whether it may fall."""
+    above, below = alpha > 0, alpha < upper
+    if y > 0:
+        return below, above
+    return above, below
+
+
+@jit
+def _threshold(counts, wanted):
+    """Return the bin in which the cumulative count reaches `wanted`, and how many of its rows are still wanted."""
     total = 0
     for place in range(counts.size):
+        if total + counts[place] >= wanted:
+            return place, wanted - total
         total += counts[place]
-        if total >= wanted:
-            return place
-    return counts.size
+    return counts.size, 0
 
 
 @jit
@@ -368,9 +366,9 @@ def _solve_block(K, y, upper, alpha, gradient, tol, most_steps):
     for k in range(q):
         g[k] = gradient[k]
         diagonal[k] = K[k, k]
-        above, below = alpha[k] > 0, alpha[k] < upper[k]
-        up[k] = real(0) if (below if y[k] > 0 else above) else far
-        low[k] = real(0) if (above if y[k] > 0 else below) else far
+        rises, falls = _freedom(y[k], alpha[k], upper[k])
+        up[k] = real(0) if rises else far
+        low[k] = real(0) if falls else far
     i = j = 0
     move = real(0)
     for step in range(most_steps):
@@ -408,9 +406,9 @@ def _solve_block(K, y, upper, alpha, gradient, tol, most_steps):
         _move(y, upper, alpha, i, length, rise)
         _move(y, upper, alpha, j, -length, fall)
         for k in (i, j):
-            above, below = alpha[k] > 0, alpha[k] < upper[k]
-            up[k] = real(0) if (below if y[k] > 0 else above) else far
-            low[k] = real(0) if (above if y[k] > 0 else below) else far
+            rises, falls = _freedom(y[k], alpha[k], upper[k])
+            up[k] = real(0) if rises else far
+            low[k] = real(0) if falls else far
         move = real(length)
     return most_steps
 

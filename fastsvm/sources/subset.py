@@ -1,8 +1,10 @@
 """Some rows of a source that is not in memory."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from fastsvm.sources.base import Source
+from fastsvm.sources.base import Source, read_ahead
 from fastsvm.sources.block import Block
 from fastsvm.sources.memory import MemorySource
 
@@ -41,6 +43,10 @@ class SubsetSource(Source):
     def rows(self, indices: np.ndarray) -> Block:
         """Return a copy of the rows `indices`."""
         return self.source.rows(self.indices[indices])
+
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """Yield the number of its first row with each block; those on disk are read one block ahead."""
+        return super().blocks() if self.resident else read_ahead(super().blocks())
 
     def take(self, indices: np.ndarray) -> "SubsetSource":
         """Return the source of the rows `indices` of this subset."""

@@ -1,0 +1,6 @@
+"""Published data formats, turned into one HDF5 layout in bounded memory."""
+
+from fastsvm.formats.conversion import Summary, convert
+from fastsvm.formats.registry import FORMATS, Format, recognise
+
+__all__ = ["FORMATS", "Format", "Summary", "convert", "recognise"]

@@ -1,0 +1,170 @@
+"""CIFAR-10 as published: binary or Python batches, in a folder or in the archive they come in."""
+
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from fastsvm.formats.files import head, opened
+from fastsvm.formats.plain_pickle import load_plain
+from fastsvm.formats.rows import Rows
+from fastsvm.formats.stream import Header, Options, Stream
+
+__all__ = ["read", "recognises"]
+
+_PIXELS = 3 * 32 * 32
+_RECORD = 1 + _PIXELS
+_CLASSES = 10
+_BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
+_BATCH = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
+
+
+class _File(NamedTuple):
+    """A file in a folder or an archive."""
+
+    where: str
+    size: int
+    open: Callable[[], BinaryIO]
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a path is a batch, a folder with batches, or a tar archive."""
+    if path.is_dir():
+        return any(_BATCH.fullmatch(file.name) for file in path.iterdir())
+    return path.suffix == ".bin" or _BATCH.fullmatch(path.name) is not None or _is_archive(path)
+
+
+@contextmanager
+def read(path: Path, options: Options) -> Iterator[Stream]:
+    """Open the batches of a split, or a single batch."""
+    with _files(path) as files:
+        if path.is_dir() or _is_archive(path):
+            batches = _chosen(files, path, options.split)
+        elif options.split is None:
+            batches = [path.name]
+        else:
+            raise ValueError(f"split applies to folders and archives, {path} is one batch; leave it out.")
+        names = _class_names(files)
+        binary = all(name.endswith(".bin") for name in batches)
+        n_samples = sum(_n_records(files[name]) for name in batches) if binary else None
+        header = Header(_PIXELS, np.dtype(np.uint8), np.dtype(np.int64), False, names, n_samples)
+        blocks = _binary_blocks if binary else _python_blocks
+        yield Stream(header, (rows for name in batches for rows in blocks(files[name], options)))
+
+
+def _is_archive(path: Path) -> bool:
+    return path.is_file() and head(path, 512)[257:262] == b"ustar"
+
+
+@contextmanager
+def _files(path: Path) -> Iterator[dict[str, _File]]:
+    """Give the files of a folder or archive by name; for a batch, those of its folder."""
+    if not _is_archive(path):
+        folder = path if path.is_dir() else path.parent
+        yield {file.name: _on_disk(file) for file in folder.iterdir() if file.is_file()}
+        return
+    try:
+        with opened(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
+            files = _archived(archive, path)
+            # To the very end, past that of the archive: the checksum of gzip comes last.
+            while stream.read(1 << 20):
+                pass
+            yield files
+    except tarfile.TarError as error:
+        raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
+
+
+def _on_disk(path: Path) -> _File:
+    return _File(str(path), path.stat().st_size, lambda: open(path, "rb"))
+
+
+def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
+    """Return the regular files of an archive by their last name; folders in it mean nothing here."""
+    found: dict[str, _File] = {}
+    for member in archive:
+        name = PurePosixPath(member.name).name
+        if not member.isreg():
+            continue
+        if name in found and _BATCH.fullmatch(name):
+            raise ValueError(f"{path} holds two files named {name}; it is not the published archive.")
+        found[name] = _File(f"{name} in {path}", member.size, partial(archive.extractfile, member))
+    return found
+
+
+def _chosen(files: dict[str, _File], path: Path, split: str | None) -> list[str]:
+    """Return the names of the batches of a split, the binary ones if there are both."""
+    if split is None:
+        raise ValueError(f"{path} may hold a training and a test set; say split='train' or split='test'.")
+    kinds = [[name + suffix for name in _BATCHES[split]] for suffix in (".bin", "")]
+    present = [[name for name in names if name in files] for names in kinds]
+    for names, there in zip(kinds, present, strict=True):
+        if names == there:
+            return names
+    nearest = max((0, 1), key=lambda kind: len(present[kind]))
+    missing = ", ".join(name for name in kinds[nearest] if name not in files)
+    raise FileNotFoundError(f"{path} lacks {missing} of the CIFAR-10 {split} set.")
+
+
+def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
+    """Return the class names that lie beside the batches, if any do."""
+    if "batches.meta.txt" in files:
+        with files["batches.meta.txt"].open() as stream:
+            names = stream.read(1 << 16).decode("utf-8", "replace").split("\n")
+    elif "batches.meta" in files:
+        with files["batches.meta"].open() as stream:
+            stored = load_plain(stream, files["batches.meta"].where).get("label_names", [])
+        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in stored]
+    else:
+        return None
+    return tuple(name.strip() for name in names if name.strip()) or None
+
+
+def _n_records(file: _File) -> int:
+    if file.size == 0 or file.size % _RECORD:
+        raise ValueError(
+            f"{file.where} has {file.size} bytes, no whole number of records of {_RECORD} bytes: it is "
+            f"truncated in record {file.size // _RECORD} or no CIFAR-10 batch; get the file again."
+        )
+    return file.size // _RECORD
+
+
+def _binary_blocks(file: _File, options: Options) -> Iterator[Rows]:
+    step = options.rows(_RECORD)
+    n_records = _n_records(file)
+    with file.open() as stream:
+        for first in range(0, n_records, step):
+            wanted = min(step, n_records - first) * _RECORD
+            raw = stream.read(wanted)
+            if len(raw) < wanted:
+                record = first + len(raw) // _RECORD
+                raise ValueError(f"{file.where} ends in record {record}; get the file again.")
+            records = np.frombuffer(raw, np.uint8).reshape(-1, _RECORD)
+            yield _rows(records[:, 1:], records[:, 0], file, first)
+
+
+def _python_blocks(file: _File, options: Options) -> Iterator[Rows]:
+    with file.open() as stream:
+        batch = load_plain(stream, file.where)
+    pixels, labels = batch.get("data"), np.asarray(batch.get("labels", []))
+    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_PIXELS,):
+        raise ValueError(f"{file.where} must hold 'data', an array of bytes with {_PIXELS} columns.")
+    if labels.shape != pixels.shape[:1] or labels.dtype.kind not in "iu":
+        raise ValueError(f"{file.where} must hold 'labels', a list of {len(pixels)} integers.")
+    step = options.rows(_RECORD)
+    for first in range(0, len(pixels), step):
+        yield _rows(pixels[first : first + step], labels[first : first + step], file, first)
+
+
+def _rows(pixels: np.ndarray, labels: np.ndarray, file: _File, first: int) -> Rows:
+    wrong = np.flatnonzero((labels < 0) | (labels >= _CLASSES))
+    if len(wrong):
+        raise ValueError(
+            f"{file.where}: record {first + wrong[0]} has the label {labels[wrong[0]]}, labels are 0 to 9; "
+            "the file is damaged or no CIFAR-10 batch."
+        )
+    return Rows(np.ascontiguousarray(pixels), labels.astype(np.int64))

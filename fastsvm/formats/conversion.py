@@ -1,0 +1,227 @@
+"""From a published format to one HDF5 file."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from fastsvm.formats.registry import FORMATS, recognise
+from fastsvm.formats.rows import Rows
+from fastsvm.formats.shuffle import shuffled
+from fastsvm.formats.stream import Options, Stream
+from fastsvm.formats.writer import write
+
+__all__ = ["Summary", "convert"]
+
+
+class Summary(NamedTuple):
+    """What a conversion wrote.
+
+    Attributes
+    ----------
+    path : Path
+        The HDF5 file.
+    n_samples, n_features : int
+        Shape of X.
+    dtype : numpy.dtype
+        Type of the values of X.
+    sparse : bool
+        Whether X is a CSR group.
+    n_classes : int or None
+        Number of distinct labels; None if there are no labels, or some are fractions, or there are more
+        than 65,536 different ones.
+    class_names : tuple of str or None
+        Names of the classes 0, 1, ..., if known.
+    bytes : int
+        Size of the file.
+    """
+
+    path: Path
+    n_samples: int
+    n_features: int
+    dtype: np.dtype
+    sparse: bool
+    n_classes: int | None
+    class_names: tuple[str, ...] | None
+    bytes: int
+
+
+def convert(
+    source: str | Path,
+    destination: str | Path,
+    *,
+    format: str | None = None,
+    split: str | None = None,
+    shuffle: bool = True,
+    seed: int = 0,
+    dense: bool | None = None,
+    label: str | int | Path | None = None,
+    array: str | None = None,
+    n_features: int | None = None,
+    dtype: object = None,
+    class_names: Iterable[str] | None = None,
+    memory: int = 256 * 2**20,
+    progress: bool = False,
+) -> Summary:
+    r"""Convert a data set to an HDF5 file, in bounded memory.
+
+    The file appears under its name only when it is complete, and replaces a file of that name. Until then
+    it is in a folder `<destination>.*.part` beside it, which is removed whatever happens. Rows that are to
+    be shuffled and do not fit in `memory` need room on the disk for a second copy.
+
+    Parameters
+    ----------
+    source : str or Path
+        The file or folder to read.
+    destination : str or Path
+        The HDF5 file to write, in a folder that exists.
+    format : str, optional
+        A key of `FORMATS`; by default the format is recognised by content and name.
+    split : {"train", "test"}, optional
+        Which part of a folder or archive to read (CIFAR-10, IDX).
+    shuffle : bool, default=True
+        Whether to store the rows in random order.
+    seed : int, default=0
+        Decides the random order; `memory` does not change it.
+    dense : bool, optional
+        Whether to store svmlight text as a dense matrix; by default it is stored as CSR.
+    label : str, int, Path or False, optional
+        Where the labels are. CSV: name or position (from 0) of their column; the last one by default. IDX:
+        their file; the one beside the images by default. NPY: their file; none by default. NPZ: name of
+        their array; `y`, or the only one of fitting length, by default. False: store no labels.
+    array : str, optional
+        NPZ: name of the array with the rows; by default `X`, or the only one that has two dimensions or
+        more.
+    n_features : int, optional
+        Number of features of svmlight text; by default the largest that occurs.
+    dtype : {"float32", "float64"}, optional
+        Type of values parsed from text (CSV, svmlight); by default float32.
+    class_names : iterable of str, optional
+        Names of the classes 0, 1, ...; by default those that the format tells.
+    memory : int, default=256 MiB
+        Bytes of rows to hold in memory, roughly; some 16 MiB are used in any case.
+    progress : bool, default=False
+        Whether to show a bar, if standard error is a terminal.
+
+    Returns
+    -------
+    Summary
+        What was written.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such source, or no folder for the destination.
+    ValueError
+        If an option does not apply, or the source is damaged, truncated, empty or not of the format; the
+        message says where.
+    OSError
+        If the source cannot be read or the destination not be written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fastsvm.formats import convert
+    >>> folder = tempfile.mkdtemp()
+    >>> with open(os.path.join(folder, "rows.csv"), "w") as file:
+    ...     _ = file.write("length,width,kind\n5.1,3.5,setosa\n6.2,2.9,virginica\n")
+    >>> summary = convert(os.path.join(folder, "rows.csv"), os.path.join(folder, "rows.h5"))
+    >>> summary.n_samples, summary.n_features, summary.n_classes
+    (2, 2, 2)
+    """
+    source, destination = Path(source), Path(destination)
+    _check_paths(source, destination)
+    memory = int(memory)
+    _check_numbers(memory, seed, n_features)
+    format = recognise(source) if format is None else format
+    block_bytes = min(max(memory // 32, 1 << 14), 4 << 20)
+    value_type = None if dtype is None else _float_type(dtype)
+    options = Options(split, dense, label, array, n_features, value_type, block_bytes)
+    _check_options(format, options)
+    names = None if class_names is None else tuple(class_names)
+    order = _Order(seed if shuffle else None, memory * 3 // 4)
+    folder = TemporaryDirectory(prefix=f"{destination.name}.", suffix=".part", dir=destination.parent)
+    with folder as room, FORMATS[format].read(source, options) as stream:
+        if names is not None:
+            stream = stream._replace(header=stream.header._replace(class_names=names))
+        return _write(stream, destination, Path(room), order, progress)
+
+
+class _Order(NamedTuple):
+    seed: int | None
+    limit: int
+
+
+def _write(stream: Stream, destination: Path, room: Path, order: _Order, progress: bool) -> Summary:
+    header, part = stream.header, room / "data.h5"
+    blocks = stream.blocks
+    if order.seed is not None:
+        reading = _counted(blocks, header.n_samples, "reading", progress)
+        blocks = shuffled(reading, order.seed, room, order.limit)
+    with closing(_counted(blocks, header.n_samples, "writing", progress)) as rows:
+        n_samples, n_classes = write(part, header, rows)
+    if n_samples == 0:
+        raise ValueError("The source holds no rows.")
+    os.replace(part, destination)
+    return Summary(
+        destination,
+        n_samples,
+        header.n_features,
+        header.dtype,
+        header.sparse,
+        n_classes,
+        header.class_names,
+        destination.stat().st_size,
+    )
+
+
+def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) -> Iterator[Rows]:
+    with tqdm(total=total, desc=title, unit=" rows", unit_scale=True, disable=None if show else True) as bar:
+        for block in blocks:
+            yield block
+            bar.update(len(block))
+
+
+def _check_paths(source: Path, destination: Path) -> None:
+    if not source.exists():
+        raise FileNotFoundError(f"There is no file or folder {source}.")
+    if source.is_file() and source.stat().st_size == 0:
+        raise ValueError(f"{source} is empty.")
+    if not destination.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {destination.parent} to write {destination.name} to.")
+    if destination.is_dir():
+        raise IsADirectoryError(f"{destination} is a folder; name the HDF5 file to write.")
+    if destination.exists() and destination.samefile(source):
+        raise ValueError(f"{destination} is the source itself; choose another name.")
+
+
+def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
+    if memory <= 0:
+        raise ValueError(f"memory must be a positive number of bytes, it is {memory!r}.")
+    if seed < 0:
+        raise ValueError(f"seed must not be negative, it is {seed!r}.")
+    if n_features is not None and n_features <= 0:
+        raise ValueError(f"n_features must be positive, it is {n_features!r}.")
+
+
+def _float_type(dtype: object) -> np.dtype:
+    found = np.dtype(dtype)
+    if found not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, it is {found}.")
+    return found
+
+
+def _check_options(format: str, options: Options) -> None:
+    if format not in FORMATS:
+        raise ValueError(f"There is no format {format!r}; there are {', '.join(FORMATS)}.")
+    if options.split not in (None, "train", "test"):
+        raise ValueError(f"split must be 'train' or 'test', it is {options.split!r}.")
+    for name in set(Options._fields) - {"block_bytes"} - FORMATS[format].options:
+        if getattr(options, name) is not None:
+            fitting = ", ".join(other for other, known in FORMATS.items() if name in known.options)
+            raise ValueError(f"{name} does not apply to {format}, only to {fitting}.")

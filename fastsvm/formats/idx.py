@@ -1,0 +1,169 @@
+"""IDX files, the format of MNIST: a magic number, big-endian dimensions, then the values.
+
+Bytes 0 and 1 are zero, byte 2 tells the type of the values, byte 3 the number of dimensions; each dimension
+is a 32-bit integer.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from fastsvm.formats.files import compressed, head, opened
+from fastsvm.formats.rows import Rows, check_finite
+from fastsvm.formats.stream import Header, Options, Stream
+
+__all__ = ["read", "recognises"]
+
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_PREFIXES = {"train": "train", "test": "(?:t10k|test)"}
+_MOST_FEATURES = 1 << 31
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a path is an IDX file or a folder with images in IDX files."""
+    if path.is_dir():
+        return any(_images_in(path, split) for split in _PREFIXES)
+    start = head(path, 4)
+    return len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES and 1 <= start[3] <= 8
+
+
+@contextmanager
+def read(path: Path, options: Options) -> Iterator[Stream]:
+    """Open images and, unless told otherwise, the labels beside them."""
+    images_path = _images(path, options.split)
+    labels_path = _labels_of(images_path, options.label)
+    with ExitStack() as files:
+        images = _open(files, images_path)
+        if len(images.shape) < 2:
+            raise ValueError(f"{images_path} has one dimension, as labels have; name the file of the images.")
+        labels = None if labels_path is None else _open(files, labels_path)
+        if labels is not None:
+            _check_labels(labels, images)
+        dtype = images.dtype.newbyteorder("=")
+        y_dtype = None if labels is None else np.dtype(np.int64)
+        header = Header(images.row_size, dtype, y_dtype, n_samples=images.shape[0])
+        yield Stream(header, _blocks(images, labels, options))
+
+
+class _Idx(NamedTuple):
+    path: Path
+    stream: BinaryIO
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def row_size(self) -> int:
+        return math.prod(self.shape[1:])
+
+    def take(self, first: int, stop: int) -> np.ndarray:
+        """Return the next rows, which are `first` to `stop`."""
+        wanted = (stop - first) * self.row_size * self.dtype.itemsize
+        raw = self.stream.read(wanted)
+        if len(raw) < wanted:
+            row = first + len(raw) // (self.row_size * self.dtype.itemsize)
+            raise ValueError(
+                f"{self.path} is truncated: its header promises {self.shape[0]} rows, it ends in row {row} "
+                "(counted from 0); get the file again."
+            )
+        values = np.frombuffer(raw, self.dtype).reshape(stop - first, self.row_size)
+        return values.astype(self.dtype.newbyteorder("="))
+
+    def end(self) -> None:
+        """Check that nothing follows the last row."""
+        if self.stream.read(1):
+            raise ValueError(
+                f"{self.path} goes on after the {self.shape[0]} rows that its header promises; it is damaged."
+            )
+
+
+def _open(files: ExitStack, path: Path) -> _Idx:
+    stream = files.enter_context(opened(path))
+    magic = stream.read(4)
+    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or not 1 <= magic[3] <= 8:
+        raise ValueError(f"{path} is not an IDX file: it starts with the bytes {magic.hex(' ') or '(none)'}.")
+    raw = stream.read(4 * magic[3])
+    if len(raw) < 4 * magic[3]:
+        raise ValueError(f"{path} is truncated: its {magic[3]} dimensions end at byte {4 + len(raw)}.")
+    shape = tuple(np.frombuffer(raw, ">u4").tolist())
+    dtype = np.dtype(_TYPES[magic[2]])
+    if not 0 < math.prod(shape[1:]) < _MOST_FEATURES or shape[0] == 0:
+        raise ValueError(f"{path} has the dimensions {shape}, which cannot be rows of features.")
+    _check_size(path, 4 + len(raw) + math.prod(shape) * dtype.itemsize, shape)
+    return _Idx(path, stream, dtype, shape)
+
+
+def _check_size(path: Path, expected: int, shape: tuple[int, ...]) -> None:
+    found = path.stat().st_size
+    if compressed(path) is None and found != expected:
+        raise ValueError(
+            f"{path} has {found} bytes, its dimensions {shape} ask for {expected}: it is truncated or "
+            "damaged; get the file again."
+        )
+
+
+def _check_labels(labels: _Idx, images: _Idx) -> None:
+    if len(labels.shape) != 1 or labels.dtype.kind not in "ui":
+        raise ValueError(
+            f"{labels.path} must hold integers in one dimension to be labels; it holds {labels.dtype} in the "
+            f"dimensions {labels.shape}."
+        )
+    if labels.shape[0] != images.shape[0]:
+        raise ValueError(
+            f"{labels.path} has {labels.shape[0]} labels, {images.path} has {images.shape[0]} images."
+        )
+
+
+def _blocks(images: _Idx, labels: _Idx | None, options: Options) -> Iterator[Rows]:
+    step = options.rows(images.row_size * images.dtype.itemsize)
+    for first in range(0, images.shape[0], step):
+        stop = min(first + step, images.shape[0])
+        X = images.take(first, stop)
+        check_finite(X, images.path, first)
+        yield Rows(X, None if labels is None else labels.take(first, stop)[:, 0].astype(np.int64))
+    images.end()
+    if labels is not None:
+        labels.end()
+
+
+def _images_in(folder: Path, split: str) -> list[Path]:
+    name = re.compile(_PREFIXES[split] + r"-images[-.]idx\d-ubyte(?:\.gz|\.bz2)?")
+    return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))
+
+
+def _images(path: Path, split: str | None) -> Path:
+    """Return the file of the images that a path and a split name."""
+    if not path.is_dir():
+        if split is not None:
+            raise ValueError(f"split applies to folders, {path} is a file; leave it out.")
+        return path
+    if split is None:
+        raise ValueError(f"{path} is a folder; say split='train' or split='test'.")
+    found = _images_in(path, split)
+    if not found:
+        raise FileNotFoundError(f"There is no {split} images file, as train-images-idx3-ubyte.gz, in {path}.")
+    return found[0]
+
+
+def _labels_of(images: Path, label: object) -> Path | None:
+    """Return the file of the labels: the one named, or the one beside the images."""
+    if label is False:
+        return None
+    if label is not None:
+        if not Path(str(label)).is_file():
+            raise FileNotFoundError(f"There is no file {label} with the labels.")
+        return Path(str(label))
+    name = re.sub(r"idx\d", "idx1", images.name.replace("images", "labels"))
+    plain = re.sub(r"\.(gz|bz2)$", "", name)
+    for candidate in (name, plain, f"{plain}.gz", f"{plain}.bz2"):
+        path = images.with_name(candidate)
+        if candidate != images.name and path.is_file():
+            return path
+    raise FileNotFoundError(
+        f"There are no labels beside {images}: {name} was looked for. Name them with label=, or say "
+        "label=False to store none."
+    )

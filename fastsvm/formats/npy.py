@@ -1,0 +1,109 @@
+"""One NumPy array in a .npy file, mapped into memory, with labels in a second one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.formats.rows import Rows, check_finite
+from fastsvm.formats.stream import Header, Options, Stream
+
+__all__ = ["Matrix", "read", "recognises", "rows_of"]
+
+
+class Matrix(NamedTuple):
+    """An array in a file, of which successive rows are asked for.
+
+    Attributes
+    ----------
+    where : str
+        File and array, for messages.
+    shape : tuple of int
+        Its shape; the axes after the first are the features.
+    dtype : numpy.dtype
+        Its type.
+    take : callable
+        `take(first, stop)` returns these rows; it is called in order.
+    """
+
+    where: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    take: Callable[[int, int], np.ndarray]
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a path is a .npy file."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(6) == b"\x93NUMPY"
+
+
+@contextmanager
+def read(path: Path, options: Options) -> Iterator[Stream]:
+    """Open an array and, if `label` names a file, its labels."""
+    label = options.label
+    unlabelled = label is None or label is False
+    yield rows_of(_mapped(path), None if unlabelled else _mapped(Path(str(label))), options)
+
+
+def _mapped(path: Path) -> Matrix:
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as one array of numbers or strings: {error}") from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError(f"{path} is an archive of arrays, not one array.")
+    return Matrix(str(path), array.shape, array.dtype, lambda first, stop: np.array(array[first:stop]))
+
+
+def rows_of(matrix: Matrix, column: Matrix | None, options: Options) -> Stream:
+    """Return the stream of a matrix and its labels, after checking that they fit."""
+    if len(matrix.shape) < 2 or matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
+        raise ValueError(
+            f"{matrix.where} has shape {matrix.shape} and type {matrix.dtype}; rows of features need two "
+            "dimensions or more and numbers of at most 64 bits."
+        )
+    if 0 in matrix.shape:
+        raise ValueError(f"{matrix.where} is empty: its shape is {matrix.shape}.")
+    n_features = int(np.prod(matrix.shape[1:], dtype=object))
+    dtype = np.dtype(np.uint8) if matrix.dtype.kind == "b" else matrix.dtype.newbyteorder("=")
+    y_dtype = None if column is None else _label_type(column, matrix)
+    header = Header(n_features, dtype, y_dtype, n_samples=matrix.shape[0])
+    return Stream(header, _blocks(matrix, column, header, options.rows(n_features * dtype.itemsize)))
+
+
+def _label_type(column: Matrix, matrix: Matrix) -> np.dtype:
+    if column.shape not in (matrix.shape[:1], (matrix.shape[0], 1)):
+        raise ValueError(
+            f"{column.where} has shape {column.shape}; the labels of the {matrix.shape[0]} rows in "
+            f"{matrix.where} must have shape ({matrix.shape[0]},)."
+        )
+    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_, "S": np.str_}
+    if column.dtype.kind not in kinds:
+        raise ValueError(f"{column.where} has type {column.dtype}; labels are numbers or strings.")
+    return np.dtype(kinds[column.dtype.kind])
+
+
+def _blocks(matrix: Matrix, column: Matrix | None, header: Header, step: int) -> Iterator[Rows]:
+    for first in range(0, header.n_samples, step):
+        stop = min(first + step, header.n_samples)
+        X = matrix.take(first, stop).reshape(stop - first, -1).astype(header.dtype, copy=False)
+        check_finite(X, matrix.where, first)
+        yield Rows(np.ascontiguousarray(X), None if column is None else _labels(column, first, stop))
+
+
+def _labels(column: Matrix, first: int, stop: int) -> np.ndarray:
+    y = column.take(first, stop).reshape(-1)
+    if y.dtype.kind == "S":
+        return np.char.decode(y, "utf-8")
+    if y.dtype.kind == "U":
+        return y
+    check_finite(y[:, None], column.where, first)
+    return y.astype(np.float64 if y.dtype.kind == "f" else np.int64)

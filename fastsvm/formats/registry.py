@@ -1,0 +1,105 @@
+"""The formats that can be read."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+
+from fastsvm.formats import cifar10, csv_text, idx, npy, npz, svmlight
+from fastsvm.formats.stream import Options, Stream
+
+__all__ = ["FORMATS", "Format", "recognise"]
+
+
+class Format(NamedTuple):
+    """A data format.
+
+    Attributes
+    ----------
+    title : str
+        What the format is, in a few words.
+    options : frozenset of str
+        The fields of `Options` that mean something to it.
+    recognises : callable
+        `recognises(path) -> bool`, whether a file or folder looks like this format.
+    read : callable
+        `read(path, options)`, a context manager that gives a `Stream`.
+    """
+
+    title: str
+    options: frozenset[str]
+    recognises: Callable[[Path], bool]
+    read: Callable[[Path, Options], AbstractContextManager[Stream]]
+
+
+FORMATS = {
+    "cifar10": Format(
+        "CIFAR-10 batches, binary or Python: folder, .tar.gz or one batch",
+        frozenset({"split"}),
+        cifar10.recognises,
+        cifar10.read,
+    ),
+    "idx": Format(
+        "IDX images with labels beside them, as of MNIST: file or folder, plain or .gz",
+        frozenset({"split", "label"}),
+        idx.recognises,
+        idx.read,
+    ),
+    "npy": Format("one NumPy array", frozenset({"label"}), npy.recognises, npy.read),
+    "npz": Format("an archive of NumPy arrays", frozenset({"array", "label"}), npz.recognises, npz.read),
+    "svmlight": Format(
+        "svmlight or LIBSVM text, plain, .gz or .bz2",
+        frozenset({"dense", "n_features", "dtype"}),
+        svmlight.recognises,
+        svmlight.read,
+    ),
+    "csv": Format(
+        "numbers separated by commas, semicolons or tabs, plain, .gz or .bz2",
+        frozenset({"label", "dtype"}),
+        csv_text.recognises,
+        csv_text.read,
+    ),
+}
+
+
+def recognise(path: str | Path) -> str:
+    r"""Return the name of the format of a file or folder, judged by content and name.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file or folder.
+
+    Returns
+    -------
+    str
+        A key of `FORMATS`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file or folder.
+    ValueError
+        If the format is not known; the message lists those that are.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.txt")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("+1 1:0.5 3:2\n")
+    >>> recognise(path)
+    'svmlight'
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file or folder {path}.")
+    for name, known in FORMATS.items():
+        if known.recognises(path):
+            return name
+    if path.is_file() and h5py.is_hdf5(path):
+        raise ValueError(f"{path} is an HDF5 file already.")
+    listed = "".join(f"\n  {name}: {known.title}" for name, known in FORMATS.items())
+    raise ValueError(f"The format of {path} cannot be told; say which it is, format= one of:{listed}")

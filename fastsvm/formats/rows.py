@@ -1,0 +1,59 @@
+"""A block of rows with their labels, dense or sparse."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["Rows", "check_finite", "stack"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of X and their labels.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n_rows, n_features)
+        Values.
+    y : ndarray of shape (n_rows,) or None
+        Labels.
+    """
+
+    X: np.ndarray | sparse.csr_array
+    y: np.ndarray | None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken by values, indices and labels."""
+        parts = (self.X.data, self.X.indices, self.X.indptr) if sparse.issparse(self.X) else (self.X,)
+        return sum(part.nbytes for part in parts) + (0 if self.y is None else self.y.nbytes)
+
+    def take(self, index: np.ndarray) -> "Rows":
+        """Return a copy of the rows `index`, in that order."""
+        return Rows(self.X[index], None if self.y is None else self.y[index])
+
+
+def stack(blocks: Sequence[Rows]) -> Rows:
+    """Return the rows of several blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = [block.X for block in blocks]
+    X = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return Rows(X, None if blocks[0].y is None else np.concatenate([block.y for block in blocks]))
+
+
+def check_finite(X: np.ndarray, source: object, first_row: int) -> None:
+    """Raise ValueError, naming row and column, if a dense block holds NaN or an infinity."""
+    if X.dtype.kind != "f" or np.isfinite(X).all():
+        return
+    row, column = np.argwhere(~np.isfinite(X))[0]
+    raise ValueError(
+        f"{source}: the value in row {first_row + row}, column {column} is {X[row, column]} (both counted "
+        "from 0); fill in or leave out values that are not finite first."
+    )

@@ -1,0 +1,88 @@
+"""What every format hands to the writer: a header, then blocks of rows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.formats.rows import Rows
+
+__all__ = ["Header", "Options", "Stream"]
+
+
+class Header(NamedTuple):
+    """What is known of a data set before its rows are read.
+
+    Attributes
+    ----------
+    n_features : int
+        Columns of X.
+    dtype : numpy.dtype
+        Type of the values of X.
+    y_dtype : numpy.dtype or None
+        int64, float64 or str; None if there are no labels.
+    sparse : bool
+        Whether the blocks are CSR.
+    class_names : tuple of str or None
+        Names of the classes 0, 1, ...
+    n_samples, n_values : int or None
+        Numbers of rows and, in sparse data, of stored values, where known.
+    """
+
+    n_features: int
+    dtype: np.dtype
+    y_dtype: np.dtype | None
+    sparse: bool = False
+    class_names: tuple[str, ...] | None = None
+    n_samples: int | None = None
+    n_values: int | None = None
+
+
+class Stream(NamedTuple):
+    """A data set being read.
+
+    Attributes
+    ----------
+    header : Header
+        What is known beforehand.
+    blocks : iterator of Rows
+        The rows in the order of the source, to be read once.
+    """
+
+    header: Header
+    blocks: Iterator[Rows]
+
+
+class Options(NamedTuple):
+    """How to read; each format takes some of these and None leaves the choice to the format.
+
+    Attributes
+    ----------
+    split : {"train", "test"} or None
+        Which part of a published data set.
+    dense : bool or None
+        Whether to store sparse text as a dense matrix.
+    label : str, int, Path, False or None
+        Where the labels are; False reads none.
+    array : str or None
+        Name of the array with the rows.
+    n_features : int or None
+        Columns of X.
+    dtype : numpy.dtype or None
+        Type of the values parsed from text.
+    block_bytes : int
+        Rough size of a block.
+    """
+
+    split: str | None = None
+    dense: bool | None = None
+    label: str | int | Path | None = None
+    array: str | None = None
+    n_features: int | None = None
+    dtype: np.dtype | None = None
+    block_bytes: int = 4 << 20
+
+    def rows(self, row_bytes: int) -> int:
+        """Return how many rows of `row_bytes` make a block."""
+        return max(1, self.block_bytes // max(1, row_bytes))

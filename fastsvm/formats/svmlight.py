@@ -1,0 +1,177 @@
+"""svmlight or LIBSVM text: a label, then index:value pairs, one row a line.
+
+The file is read twice. The first time, only the first and the last index of each line are looked at: they
+tell the number of features and whether indices start at 0 or 1, for the whole file and not block by block.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from fastsvm.formats.files import head, opened
+from fastsvm.formats.rows import Rows
+from fastsvm.formats.stream import Header, Options, Stream
+
+__all__ = ["read", "recognises"]
+
+_LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*\s*")
+_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
+
+
+def recognises(path: Path) -> bool:
+    """Return whether the first lines of a file are a label and pairs each, or its name says so."""
+    if path.is_dir():
+        return False
+    if _SUFFIXES & set(path.suffixes):
+        return True
+    lines = head(path, 1 << 16).split(b"\n")
+    rows = [row for row in map(_content, lines[:20] if len(lines) > 20 else lines) if row]
+    whole = rows[:-1] if 1 < len(rows) == len(lines) else rows  # the last one may be cut
+    return any(b":" in row for row in whole) and all(map(_LINE.fullmatch, whole))
+
+
+@contextmanager
+def read(path: Path, options: Options) -> Iterator[Stream]:
+    """Survey a file, then open it."""
+    survey = _survey(path, options)
+    n_features = _n_features(survey, options.n_features, path)
+    dtype = options.dtype or np.dtype(np.float32)
+    sparse_rows = not options.dense
+    y_dtype = np.dtype(np.int64 if survey.whole_labels else np.float64)
+    header = Header(n_features, dtype, y_dtype, sparse_rows, None, survey.n_samples, survey.n_values)
+    yield Stream(header, _blocks(path, header, options, survey.first_index))
+
+
+class _Survey(NamedTuple):
+    """What the first reading found; `largest` and `first_index` are as in the file."""
+
+    n_samples: int
+    n_values: int
+    largest: int
+    first_index: int
+    whole_labels: bool
+
+
+def _content(line: bytes) -> bytes:
+    return line.partition(b"#")[0].strip()
+
+
+def _texts(path: Path, n_bytes: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield some whole lines at a time, with the number of the first of them."""
+    number = 1
+    with opened(path) as stream:
+        while lines := stream.readlines(n_bytes):
+            yield number, lines
+            number += len(lines)
+
+
+def _survey(path: Path, options: Options) -> _Survey:
+    n_samples = n_values = 0
+    smallest, largest, whole = 1, -1, True
+    for number, lines in _texts(path, options.block_bytes):
+        for line, text in enumerate(map(_content, lines), number):
+            if text:
+                label, first, last = _ends(text, path, line)
+                n_samples += 1
+                n_values += text.count(b":")
+                smallest, largest = min(smallest, first), max(largest, last)
+                whole = whole and label.is_integer() and abs(label) < 2**53
+    if n_samples == 0:
+        raise ValueError(f"{path} holds no rows.")
+    return _Survey(n_samples, n_values, largest, smallest, whole)
+
+
+def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
+    """Return the label, the first and the last index of a line; 1 and -1 if it has no pairs."""
+    label, _, pairs = text.partition(b" ") if b"\t" not in text else text.replace(b"\t", b" ").partition(b" ")
+    _refuse(label, pairs, path, line)
+    try:
+        value = float(label)
+        first = int(pairs.partition(b":")[0]) if pairs else 1
+        last = int(pairs.rpartition(b" ")[2].partition(b":")[0]) if pairs else -1
+    except ValueError as error:
+        raise ValueError(f"{path}, line {line} is no row of svmlight text: {error}.") from None
+    if pairs and not 0 <= first <= last < 1 << 53:
+        raise ValueError(
+            f"{path}, line {line}: its indices, from {first} to {last}, do not rise from 0 or 1."
+        )
+    if not np.isfinite(value):
+        raise ValueError(f"{path}, line {line}: the label {label.decode()} is not finite.")
+    return value, first, last
+
+
+def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
+    """Raise ValueError for what the format allows and the layout of the HDF5 file does not."""
+    if b"," in label:
+        raise ValueError(f"{path}, line {line} has several labels; only rows with one each can be converted.")
+    if b":" in label:
+        raise ValueError(f"{path}, line {line} has no label; put one, such as 0, before the pairs.")
+    if pairs.lstrip().startswith(b"qid:"):
+        raise ValueError(
+            f"{path}, line {line} has a query number (qid), used for ranking; remove them first."
+        )
+
+
+def _n_features(survey: _Survey, wanted: int | None, path: Path) -> int:
+    found = survey.largest + 1 - survey.first_index
+    if wanted is not None and wanted < found:
+        raise ValueError(f"n_features={wanted}, but {path} has {found} features; leave it out or raise it.")
+    if (wanted or found) <= 0:
+        raise ValueError(f"{path} holds labels but no features; say n_features= if that is meant.")
+    return wanted or found
+
+
+def _blocks(path: Path, header: Header, options: Options, first_index: int) -> Iterator[Rows]:
+    n_rows = options.rows(header.n_features * header.dtype.itemsize)
+    for number, lines in _texts(path, options.block_bytes // 2):
+        X, y = _load(lines, header, first_index, path, number)
+        y = y.astype(header.y_dtype)
+        if header.sparse:
+            yield Rows(X, y)
+            continue
+        for start in range(0, len(y), n_rows):
+            yield Rows(X[start : start + n_rows].toarray(), y[start : start + n_rows])
+
+
+def _load(
+    lines: list[bytes], header: Header, first_index: int, path: Path, number: int
+) -> tuple[sparse.csr_array, np.ndarray]:
+    try:
+        X, y = _parse(lines, header, first_index)
+    except ValueError:
+        raise _bad_line(lines, header, first_index, path, number) from None
+    if not np.isfinite(X.data).all():
+        at = int(np.flatnonzero(~np.isfinite(X.data))[0])
+        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at] + first_index
+        line = [k for k, text in enumerate(lines, number) if _content(text)][row]
+        raise ValueError(
+            f"{path}, line {line}: the value of feature {column} is not a finite {header.dtype} number."
+        )
+    return X, y
+
+
+def _parse(lines: list[bytes], header: Header, first_index: int) -> tuple[sparse.csr_array, np.ndarray]:
+    # Imported here because the other formats do without it.
+    from sklearn.datasets import load_svmlight_file
+
+    # 0-based as far as the parser knows: it would decide anew for each block.
+    text, n_columns = io.BytesIO(b"".join(lines)), header.n_features + first_index
+    found, y = load_svmlight_file(text, n_features=n_columns, dtype=header.dtype, zero_based=True)
+    shape = (found.shape[0], header.n_features)
+    return sparse.csr_array((found.data, found.indices - first_index, found.indptr), shape=shape), y
+
+
+def _bad_line(lines: list[bytes], header: Header, first_index: int, path: Path, number: int) -> ValueError:
+    """Return the error that names the first line that cannot be parsed."""
+    for line, text in enumerate(lines, number):
+        try:
+            _parse([text], header, first_index)
+        except ValueError as error:
+            return ValueError(f"{path}, line {line} is no row of svmlight text: {error}.")
+    return ValueError(f"{path}, lines {number} to {number + len(lines) - 1} cannot be parsed.")

@@ -1,0 +1,116 @@
+"""Writing any stream of rows as one HDF5 file."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from fastsvm.formats.rows import Rows
+from fastsvm.formats.stream import Header
+
+__all__ = ["write"]
+
+_CHUNK_BYTES = 4 << 20
+_CHUNK_VALUES = 1 << 18
+_MOST_CLASSES = 1 << 16
+
+
+def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int | None]:
+    """Write a data set to a new HDF5 file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    header : Header
+        What the blocks are like.
+    blocks : iterable of Rows
+        The rows, in the order in which they are to be stored.
+
+    Returns
+    -------
+    n_samples : int
+        Number of rows written.
+    n_classes : int or None
+        Number of distinct labels; None if there are no labels or they are not classes.
+    """
+    # The cache holds the chunks being filled: blocks do not end where chunks do.
+    with h5py.File(path, "w", rdcc_nbytes=8 * _CHUNK_BYTES) as file:
+        append = _sparse_rows(file, header) if header.sparse else _dense_rows(file, header)
+        labels = None if header.y_dtype is None else _Labels(file, header)
+        n_samples = 0
+        for block in blocks:
+            append(block.X)
+            n_samples += len(block)
+            if labels is not None:
+                labels.append(block.y)
+        if header.sparse:
+            file["X"].attrs["shape"] = np.array([n_samples, header.n_features], np.int64)
+    return n_samples, None if labels is None else labels.n_classes
+
+
+def _extend(dataset: h5py.Dataset, values: np.ndarray) -> None:
+    start = dataset.shape[0]
+    dataset.resize(start + len(values), axis=0)
+    if len(values):
+        dataset[start:] = values
+
+
+def _column(parent: h5py.Group, name: str, dtype: np.dtype, length: int | None) -> h5py.Dataset:
+    """Create an empty one-dimensional dataset; `length` is what it will hold, if known."""
+    chunk = max(1, min(_CHUNK_VALUES, length or _CHUNK_VALUES))
+    return parent.create_dataset(name, shape=(0,), maxshape=(None,), chunks=(chunk,), dtype=dtype)
+
+
+def _dense_rows(file: h5py.File, header: Header) -> Callable[[np.ndarray], None]:
+    fitting = max(1, _CHUNK_BYTES // (header.n_features * header.dtype.itemsize))
+    rows = 1 << (fitting.bit_length() - 1)
+    chunk = (min(rows, header.n_samples or rows), header.n_features)
+    shape, most = (0, header.n_features), (None, header.n_features)
+    dataset = file.create_dataset("X", shape=shape, maxshape=most, chunks=chunk, dtype=header.dtype)
+    return lambda X: _extend(dataset, X)
+
+
+def _sparse_rows(file: h5py.File, header: Header) -> Callable[[np.ndarray], None]:
+    group = file.create_group("X")
+    group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0"})
+    narrow = header.n_features <= np.iinfo(np.int32).max
+    data = _column(group, "data", header.dtype, header.n_values)
+    indices = _column(group, "indices", np.dtype(np.int32 if narrow else np.int64), header.n_values)
+    n_ends = None if header.n_samples is None else header.n_samples + 1
+    indptr = _column(group, "indptr", np.dtype(np.int64), n_ends)
+    _extend(indptr, np.zeros(1, np.int64))
+
+    def append(X: np.ndarray) -> None:
+        start = data.shape[0]
+        _extend(data, X.data)
+        _extend(indices, X.indices)
+        _extend(indptr, X.indptr[1:].astype(np.int64) + start)
+
+    return append
+
+
+class _Labels:
+    """The dataset of the labels, and the classes seen."""
+
+    def __init__(self, file: h5py.File, header: Header) -> None:
+        self._text = header.y_dtype.kind == "U"
+        dtype = h5py.string_dtype() if self._text else header.y_dtype
+        self._dataset = _column(file, "y", dtype, header.n_samples)
+        self._seen: set | None = set()
+        if header.class_names:
+            names = list(header.class_names)
+            self._dataset.attrs.create("class_names", names, dtype=h5py.string_dtype())
+
+    def append(self, y: np.ndarray) -> None:
+        _extend(self._dataset, y.astype(object) if self._text else y)
+        if self._seen is not None:
+            self._seen.update(np.unique(y).tolist())
+            numeric = y.dtype.kind == "f" and (y != np.floor(y)).any()
+            if numeric or len(self._seen) > _MOST_CLASSES:
+                self._seen = None
+
+    @property
+    def n_classes(self) -> int | None:
+        return None if self._seen is None else len(self._seen)

@@ -1,0 +1,143 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fastsvm.formats import convert, recognise
+
+
+def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("header", ["a,b,kind\n", "0,1,kind\n", ""])
+def test_delimiters_and_headers(tmp_path, converted, mark, header):
+    path = write(tmp_path, (header + "1,2.5,0\n\n-3,4e2,1\n").replace(",", mark))
+    stored = converted(path)
+    assert stored.X.dtype == np.float32 and stored.y.dtype == np.int64
+    assert stored.X.tolist() == [[1, 2.5], [-3, 400]]
+    assert stored.y.tolist() == [0, 1]
+
+
+def test_words_as_labels(tmp_path, converted):
+    path = write(tmp_path, '\ufeffname,"x, y",z\r\n"an ""ä""",1,2\r\nb,3,4\r\n')
+    stored = converted(path, label="name")
+    assert stored.X.tolist() == [[1, 2], [3, 4]]
+    assert stored.y.tolist() == ['an "ä"', "b"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype", "expected"),
+    [
+        ("1 2 3", np.int64, [1, 2, 3]),
+        ("1.0 2 -3", np.int64, [1, 2, -3]),
+        ("1.5 2 3", np.float64, [1.5, 2, 3]),
+        ("1 a 3", object, ["1", "a", "3"]),
+    ],
+)
+def test_types_of_labels(tmp_path, converted, labels, dtype, expected):
+    text = "".join(f"{label},7\n" for label in labels.split())
+    stored = converted(write(tmp_path, text), label=0)
+    assert stored.y.dtype == dtype and stored.y.tolist() == expected
+
+
+def test_choice_of_the_label(tmp_path, converted, refused):
+    path = write(tmp_path, "a,b,c\n1,2,3\n4,5,6\n")
+    assert converted(path, label="b").y.tolist() == [2, 5]
+    assert converted(path, label=0).y.tolist() == [1, 4]
+    assert converted(path, label=-2).X.tolist() == [[1, 3], [4, 6]]
+    assert converted(path, label="-3").y.tolist() == [1, 4]
+    unlabelled = converted(path, label=False)
+    assert unlabelled.y is None and unlabelled.X.shape == (2, 3)
+    assert "a, b, c" in refused(path, label="d")
+    assert "label=3" in refused(path, label=3)
+
+
+def test_double_precision(tmp_path, converted):
+    stored = converted(write(tmp_path, "0.1,1e300,0\n"), dtype="float64")
+    assert stored.X.tolist() == [[0.1, 1e300]]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,x,3", "line 3, column 2 (b): 'x'"),
+        ("1,,3", "line 3, column 2 (b): ''"),
+        ("nan,2,3", "line 3, column 1 (a): 'nan'"),
+        ("1,1e99,3", "line 3, column 2 (b): '1e99'"),
+        ("1,-inf,3", "line 3, column 2 (b): '-inf'"),
+        ("1,2", "line 3 has 2 cells"),
+        ("1,2,3,4", "line 3 has 4 cells"),
+        ("1,2,", "line 3, column 3 (c): ''"),
+        ("1,2,nan", "line 3, column 3 (c): 'nan'"),
+        ('1,2,"3', "line "),
+    ],
+)
+@pytest.mark.parametrize("memory", [1, 1 << 28])
+def test_bad_cells_are_named(tmp_path, refused, line, message, memory):
+    path = write(tmp_path, "a,b,c\n1,2,3\n" + line + "\n1,2,3\n")
+    assert message in refused(path, memory=memory)
+
+
+@pytest.mark.parametrize("line", ["?,?,1", ",,setosa", "x,2,setosa", "a,b,1"])
+def test_a_broken_first_row_is_no_header(tmp_path, refused, line):
+    assert "line 1, column 1" in refused(write(tmp_path, line + "\n1,2,setosa\n"))
+
+
+def test_the_label_does_not_shift_columns(tmp_path, refused):
+    assert "column 3 (c): 'x'" in refused(write(tmp_path, "a,b,c\n1,2,3\n1,2,x\n"), label="b")
+
+
+def test_unfit_files(tmp_path, refused):
+    assert "is empty" in refused(write(tmp_path, ""))
+    assert "blank" in refused(write(tmp_path, "\n \n"))
+    assert "no rows" in refused(write(tmp_path, "a,b\n"))
+    assert "one column" in refused(write(tmp_path, "1\n2\n"))
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"1,2\n\xff,3\n")
+    assert "UTF-8" in refused(path)
+
+
+def test_little_memory_gives_the_same_file(tmp_path, converted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)).astype(np.float32)
+    text = "".join(f"{a!s},{b!s},{c!s},class{k % 11}\n" for k, (a, b, c) in enumerate(X))
+    path = write(tmp_path, text)
+    one, other = (converted(path, shuffle=True, memory=memory) for memory in (1 << 26, 1 << 13))
+    np.testing.assert_array_equal(one.X, other.X)
+    np.testing.assert_array_equal(one.y, other.y)
+    np.testing.assert_array_equal(converted(path, memory=1).X, X)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_truncated_gzip(tmp_path, refused, part):
+    path = write(tmp_path, "".join(f"{k},{k * k % 17}\n" for k in range(5000)))
+    packed = gzip.compress(path.read_bytes())
+    path.write_bytes(packed)
+    convert(path, tmp_path / "whole.h5")
+    path.write_bytes(packed[: int(part * len(packed))])
+    assert "truncated or damaged" in refused(path)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(st.binary(max_size=40), st.text("12,;\t\n\"xe. '_", max_size=30).map(str.encode)))
+def test_any_bytes_convert_or_are_refused(tmp_path_factory, content):
+    folder = tmp_path_factory.mktemp("any")
+    path = folder / "rows.csv"
+    path.write_bytes(content or b"\n")
+    try:
+        convert(path, folder / "out.h5")
+    except ValueError as error:
+        assert path.name in str(error)
+        assert [file.name for file in folder.iterdir()] == [path.name]
+
+
+def test_recognised(tmp_path):
+    assert recognise(write(tmp_path, "1\n", "rows.csv")) == "csv"
+    assert recognise(write(tmp_path, "1;2\n", "rows.txt")) == "csv"

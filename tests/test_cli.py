@@ -1,0 +1,158 @@
+"""The command line end to end, in-process, with its exit codes."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from fastsvm.cli import main
+
+
+@pytest.fixture
+def iris(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    path = tmp_path / "iris.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([*row, f"kind {label}"] for row, label in zip(X, y, strict=True))
+    return path
+
+
+def run(capsys, *words):
+    code = main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def report(capsys, *words):
+    code, out, err = run(capsys, *words, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_from_text_to_predictions(iris, tmp_path, capsys):
+    data, model, output = tmp_path / "iris.h5", tmp_path / "iris.model", tmp_path / "out.csv"
+    converted = report(capsys, "convert", iris, data)
+    assert (converted["n_samples"], converted["n_features"], converted["n_classes"]) == (150, 4, 3)
+    found = report(capsys, "info", data)
+    assert found["class_counts"] == {"kind 0": 50, "kind 1": 50, "kind 2": 50}
+    trained = report(capsys, "train", data, "-o", model, "--C", 10, "--kernel", "rbf", "--holdout", 0.2)
+    assert trained["n_holdout"] == 30 and trained["n_samples"] == 120
+    assert trained["accuracy"] > 0.9 and trained["converged"] and trained["passes"] > 0
+    assert report(capsys, "info", model)["parameters"]["C"] == 10
+    evaluated = report(capsys, "evaluate", model, data)
+    assert evaluated["accuracy"] > 0.95 and np.sum(evaluated["confusion"]) == 150
+    predicted = report(capsys, "predict", model, data, "-o", output)
+    assert predicted["accuracy"] == evaluated["accuracy"]
+    with output.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 150 and {row["prediction"] for row in rows} == {"kind 0", "kind 1", "kind 2"}
+    report(capsys, "predict", model, data, "-o", tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert list(file["prediction"].asstr()[:]) == [row["prediction"] for row in rows]
+        assert file["decision"].shape == (150, 3)
+
+
+def test_the_report_for_people_names_the_certificate(iris, tmp_path, capsys):
+    run(capsys, "convert", iris, tmp_path / "iris.h5")
+    code, out, _ = run(capsys, "train", tmp_path / "iris.h5", "--holdout", "0.1")
+    assert code == 0
+    for word in ("accuracy", "objective", "kkt violation", "n support", "passes", "read mb per second"):
+        assert word in out
+
+
+def test_class_weights_are_given_by_label(iris, tmp_path, capsys):
+    run(capsys, "convert", iris, tmp_path / "iris.h5")
+    weights = json.dumps({"kind 1": 100.0})
+    report(capsys, "train", tmp_path / "iris.h5", "-o", tmp_path / "m", "--class-weight", weights)
+    assert report(capsys, "info", tmp_path / "m")["parameters"]["class_weight"] == {"kind 1": 100.0}
+
+
+def write(path, **columns):
+    with h5py.File(path, "w") as file:
+        for name, values in columns.items():
+            file[name] = values
+    return path
+
+
+@pytest.mark.parametrize(
+    ("columns", "words", "message"),
+    [
+        ({"y": [0, 1]}, [], "no dataset or CSR group 'X'"),
+        ({"X": np.eye(2)}, [], "no dataset 'y'"),
+        ({"X": np.eye(2), "y": [0, 1, 1]}, [], "must have shape"),
+        ({"X": np.eye(2), "y": [1, 1]}, [], "classes"),
+        ({"X": [[0.0, 1.0], [np.nan, 0.0]], "y": [0, 1]}, [], "row 1, column 0"),
+        ({"X": np.eye(2), "y": [0, 1]}, ["--C", "0"], "'C'"),
+        ({"X": np.eye(2), "y": [0, 1]}, ["--kernel", "cubic"], "'kernel'"),
+        ({"X": np.eye(2), "y": [0, 1]}, ["--memory", "much"], "memory"),
+        ({"X": np.eye(2), "y": [0, 1]}, ["--memory", "100"], "at least"),
+        ({"X": np.eye(2), "y": [0, 1]}, ["--holdout", "1"], "holdout"),
+        ({"X": np.eye(2), "y": [0, 1]}, ["-o", "missing/folder/model"], "no folder"),
+    ],
+)
+def test_bad_input_to_train_is_code_2_one_line_and_no_file(columns, words, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = write(tmp_path / "data.h5", **columns)
+    words = words if "-o" in words else [*words, "-o", "model"]
+    code, out, err = run(capsys, "train", data, *words)
+    assert code == 2 and out == ""
+    assert message in err and err.count("\n") == 1
+    assert os.listdir(tmp_path) == ["data.h5"]
+
+
+@pytest.mark.parametrize("command", [["info"], ["train"], ["evaluate", "data.h5"], ["predict", "data.h5", "-o", "out"]])
+def test_missing_and_wrong_files_are_code_2(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(capsys, command[0], *command[1:2], "absent.h5", *command[2:])
+    assert code == 2 and "There is no" in err
+    (tmp_path / "data.h5").write_text("text")
+    (tmp_path / "absent.h5").write_text("text")
+    code, _, err = run(capsys, command[0], *command[1:2], "absent.h5", *command[2:])
+    assert code == 2 and "HDF5" in err or "not a model file" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_features_at_prediction_leave_no_output(iris, tmp_path, capsys):
+    run(capsys, "convert", iris, tmp_path / "iris.h5")
+    run(capsys, "train", tmp_path / "iris.h5", "-o", tmp_path / "model")
+    other = write(tmp_path / "other.h5", X=np.eye(3), y=[0, 1, 1])
+    code, _, err = run(capsys, "predict", tmp_path / "model", other, "-o", tmp_path / "out.csv")
+    assert code == 2 and "3 features" in err
+    assert sorted(os.listdir(tmp_path)) == ["iris.csv", "iris.h5", "model", "other.h5"]
+
+
+def test_an_early_stop_is_told_and_the_model_kept(iris, tmp_path, capsys):
+    run(capsys, "convert", iris, tmp_path / "iris.h5")
+    code, out, err = run(capsys, "train", tmp_path / "iris.h5", "-o", tmp_path / "model", "--max-iter", "2")
+    assert code == 0 and "max_iter" in err and "What to try" in err
+    assert (tmp_path / "model").exists() and "converged" in out
+
+
+def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    data = write(tmp_path / "data.h5", X=rng.normal(size=(20_000, 200)), y=rng.integers(0, 2, 20_000))
+    command = [sys.executable, "-m", "fastsvm", "train", str(data), "-o", str(tmp_path / "model"), "--C", "1000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    begin = time.perf_counter()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert time.perf_counter() - begin < 5 and "interrupted" in err
+    assert os.listdir(tmp_path) == ["data.h5"]
+
+
+def test_demo_equals_scikit_learn(tmp_path, capsys):
+    shown = report(capsys, "demo", "--folder", tmp_path)
+    assert shown["same_predictions"] > 0.995
+    assert shown["objective"] == pytest.approx(shown["reference_objective"], rel=1e-5)
+    assert shown["memory_mb"] < shown["kernel_matrix_mb"] and shown["passes"] > 10
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
