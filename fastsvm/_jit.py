@@ -66,10 +66,10 @@ def _cache_folder() -> Path:
         folder = root / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            probe = tempfile.TemporaryFile(dir=folder)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
         except OSError:
             continue
-        probe.close()
         _prune(root, keep=folder)
         return folder
     return Path(tempfile.mkdtemp(prefix="fastsvm-"))

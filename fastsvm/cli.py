@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sklearn.exceptions import ConvergenceWarning
-
 from fastsvm.budget import parse_memory
 from fastsvm.estimators import SVC
 
@@ -32,9 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C.
     """
     options = _parser().parse_args(arguments)
-    warnings.showwarning = _say_warning
     try:
-        report = options.run(options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
+            warnings.showwarning = _say_warning
+            report = options.run(options)
         _show(report, options.json)
     except KeyboardInterrupt:
         print("fastsvm: interrupted", file=sys.stderr)
@@ -55,7 +55,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, (ConvergenceWarning, UserWarning)):
+    if issubclass(category, UserWarning):
         print(f"fastsvm: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastsvm._jit import exp, generic, jit
 
-__all__ = ["KERNELS", "Exponential", "Kernel", "Laplacian", "Linear", "Polynomial", "RBF", "Sigmoid"]
+__all__ = ["KERNELS", "RBF", "Exponential", "Kernel", "Laplacian", "Linear", "Polynomial", "Sigmoid"]
 
 
 class Kernel(Protocol):

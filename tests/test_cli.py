@@ -116,7 +116,7 @@ def test_missing_and_wrong_files_are_code_2(command, tmp_path, capsys, monkeypat
     (tmp_path / "data.h5").write_text("text")
     (tmp_path / "absent.h5").write_text("text")
     code, _, err = run(capsys, command[0], *command[1:2], "absent.h5", *command[2:])
-    assert code == 2 and "HDF5" in err or "not a model file" in err
+    assert code == 2 and ("HDF5" in err or "not a model file" in err)
     assert not (tmp_path / "out").exists()
 
 

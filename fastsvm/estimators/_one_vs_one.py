@@ -7,7 +7,7 @@ import numpy as np
 
 from fastsvm.budget import Plan
 from fastsvm.estimators._watch import Watch
-from fastsvm.gram import Gram, PrecomputedEvaluator
+from fastsvm.gram import Gram
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.smo import SMO, Problem, State

@@ -73,10 +73,8 @@ class Watch:
         """
         self._n_steps += report.n_steps
         elapsed = time.perf_counter() - self._begin
-        self._records.append(
-            (self._problem, elapsed, self._n_steps, report.objective, report.gap)
-            + (counts.rows_computed, counts.hits, bytes_read)
-        )
+        use = counts.rows_computed, counts.hits, bytes_read
+        self._records.append((self._problem, elapsed, self._n_steps, report.objective, report.gap, *use))
         if elapsed >= self._next_refresh:
             self._next_refresh = elapsed + _REFRESH_SECONDS
             self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=self._n_steps)

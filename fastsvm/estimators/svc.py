@@ -17,7 +17,13 @@ from fastsvm.estimators._input import check_rows, check_training_set, labels_of
 from fastsvm.estimators._kernel import prediction_evaluator, resolve_gamma, training_evaluator
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._parameters import (
-    Rule, boolean, check_parameters, either, number, one_of, optional,
+    Rule,
+    boolean,
+    check_parameters,
+    either,
+    number,
+    one_of,
+    optional,
 )  # fmt: skip
 from fastsvm.estimators._watch import Watch
 from fastsvm.gram import Gram, PrecomputedEvaluator, expand
@@ -366,7 +372,7 @@ shape (n_samples, n_features)
             StopReason.MAX_ITER: "raise max_iter, scale the features, or lower C",
             StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
             StopReason.CALLBACK: "a callback asked to stop",
-            StopReason.STALLED: "no pair of multipliers can improve in floating point: scale the features, or raise tol",
+            StopReason.STALLED: "no pair of multipliers improves in floating point: scale the features, or raise tol",
         }
         warnings.warn(
             f"SVC stopped before it converged ({self.stop_reason_}) after {self.n_iter_.sum()} iterations: the "

@@ -12,8 +12,9 @@ State
 Step
     A working set of q rows: the newer half of the last one and the rows that violate most (Joachims 1999,
     section 3.2; the halves as in Wen et al. 2018, ThunderSVM). Its q × q block of K is copied to where the
-    processor's second-level cache holds it, and solved two variables at a time, the second chosen by second-order information (Fan,
-    Chen and Lin 2005, WSS 2), until its own gap is a tenth of the whole problem's. Then F += K_B Δ.
+    processor's second-level cache holds it, and solved two variables at a time, the second chosen by
+    second-order information (Fan, Chen and Lin 2005, WSS 2), until its own gap is a tenth of the whole
+    problem's. Then F += K_B Δ.
 
 End
     Pair steps are slow once the free set is nearly right. Every so often, and before the end, a Newton step on the
