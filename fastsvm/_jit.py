@@ -18,11 +18,21 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["JIT_DISABLED", "exp", "generic", "jit", "maximum", "minimum", "thread_count"]
+__all__ = [
+    "HAS_BYTE_PRODUCTS",
+    "JIT_DISABLED",
+    "byte_tile",
+    "exp",
+    "generic",
+    "jit",
+    "maximum",
+    "minimum",
+    "thread_count",
+]
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
@@ -228,3 +238,101 @@ def _exp64(x):
 @overload(exp, jit_options={"fastmath": {"contract", "nsz"}})
 def _compiled_exp(x):
     return {types.float32: _exp32, types.float64: _exp64}.get(x)
+
+
+# --- products of bytes -----------------------------------------------------------------------------------
+
+
+def _has_byte_products() -> bool:
+    """Return whether numba's target has AVX-512 VNNI; on one without it LLVM would end the process."""
+    if JIT_DISABLED or os.environ.get("FASTSVM_BYTE_PRODUCTS") == "0":
+        return False
+    if numba.config.CPU_NAME or numba.config.CPU_FEATURES:  # the user's target, not this machine
+        return "+avx512vnni" in (numba.config.CPU_FEATURES or "")
+    return bool(binding.get_host_cpu_features().get("avx512vnni", False))
+
+
+HAS_BYTE_PRODUCTS = _has_byte_products()
+"""Whether `byte_tile` can be compiled; the environment's FASTSVM_BYTE_PRODUCTS=0 says no."""
+
+_BYTES = ir.VectorType(ir.IntType(8), 64)
+_SUMS = ir.VectorType(ir.IntType(32), 16)
+_TILE = 4
+
+
+def _lanes(*pattern: int) -> ir.Constant:
+    """Return a shuffle that picks `pattern` from each 128-bit lane of two vectors; 4 and more are of the second."""
+    picked = [place % 4 + 4 * lane + 16 * (place // 4) for lane in range(4) for place in pattern]
+    return ir.Constant(ir.VectorType(ir.IntType(32), 16), picked)
+
+
+def _part(start: int, count: int) -> ir.Constant:
+    return ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(start, start + count)))
+
+
+def _four_sums(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Return the sums of the elements of four vectors as one vector of four."""
+    halves = []
+    for x, z in ((a, b), (c, d)):
+        low, high = (builder.shuffle_vector(x, z, _lanes(k, k + 4, k + 1, k + 5)) for k in (0, 2))
+        halves.append(builder.add(low, high))
+    low, high = (builder.shuffle_vector(*halves, _lanes(k, k + 1, k + 4, k + 5)) for k in (0, 2))
+    total = builder.add(low, high)
+    for count in (8, 4):
+        low, high = (builder.shuffle_vector(total, total, _part(start, count)) for start in (0, count))
+        total = builder.add(low, high)
+    return total
+
+
+@intrinsic
+def byte_tile(typing_context, operand, operand_stride, rows, row_stride, n_features, out, out_stride):
+    """Write the 4 x 4 products of four rows of int8 with four of uint8 to int32, at the given addresses.
+
+    `n_features` is at least 64. Operand rows are padded to whole 64s; where the last 64 features of a row
+    overlap those before, the operand's padded copy has zeros, so nothing is read beyond a row.
+    """
+    signature = types.void(operand, operand_stride, rows, row_stride, n_features, out, out_stride)
+
+    def codegen(context, builder, signature, arguments):
+        word = arguments[0].type
+        operand, operand_stride, rows, row_stride, n_features, out, out_stride = arguments
+        multiply_add = builder.module.declare_intrinsic(
+            "llvm.x86.avx512.vpdpbusd.512", (), ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES])
+        )
+
+        def address(base: Any, stride: Any, k: int, offset: Any, kind: Any) -> Any:
+            place = builder.add(builder.add(base, builder.mul(stride, word(k))), offset)
+            return builder.inttoptr(place, kind.as_pointer())
+
+        def load(base: Any, stride: Any, k: int, offset: Any) -> Any:
+            value = builder.load(address(base, stride, k, offset, _BYTES))
+            value.align = 1
+            return value
+
+        before, body = builder.block, builder.append_basic_block("features")
+        after = builder.append_basic_block("sums")
+        last = builder.sub(n_features, word(64))
+        builder.branch(body)
+        builder.position_at_end(body)
+        start = builder.phi(word)
+        start.add_incoming(word(0), before)
+        sums = [builder.phi(_SUMS) for _ in range(_TILE**2)]
+        overlapped = builder.select(builder.icmp_signed("<", start, last), start, last)
+        x = [load(operand, operand_stride, k, start) for k in range(_TILE)]
+        z = [load(rows, row_stride, k, overlapped) for k in range(_TILE)]
+        added = [
+            builder.call(multiply_add, [sums[k], z[k % _TILE], x[k // _TILE]]) for k in range(_TILE**2)
+        ]
+        following = builder.add(start, word(64))
+        start.add_incoming(following, body)
+        for total, value in zip(sums, added, strict=True):
+            total.add_incoming(ir.Constant(_SUMS, [0] * 16), before)
+            total.add_incoming(value, body)
+        builder.cbranch(builder.icmp_signed("<", following, n_features), body, after)
+        builder.position_at_end(after)
+        for k in range(_TILE):
+            four = _four_sums(builder, *added[_TILE * k : _TILE * (k + 1)])
+            builder.store(four, address(out, out_stride, k, word(0), four.type)).align = 4
+        return context.get_dummy_value()
+
+    return signature, codegen

@@ -135,8 +135,8 @@ class Laplacian(NamedTuple):
     translation_invariant = True
 
     def rounding(self, eps, sq_norm):
-        """Return the error of a value: a sum of absolute differences does not cancel."""
-        return eps
+        """Return the error of a value: that of rows rounded feature by feature, and of a sum that does not cancel."""
+        return eps * (2 * abs(self.gamma) * sq_norm**0.5 + 2)
 
 
 @kernel_value.register(Laplacian)

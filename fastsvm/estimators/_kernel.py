@@ -1,14 +1,36 @@
 """From an estimator's kernel parameters to an evaluator of kernel values, for training and prediction."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.gram import CallableEvaluator, Evaluator, PrecomputedEvaluator, VectorEvaluator
+from fastsvm.evaluators import (
+    ByteEvaluator,
+    CallableEvaluator,
+    Evaluator,
+    PrecomputedEvaluator,
+    VectorEvaluator,
+    multiplies_bytes,
+)
 from fastsvm.kernels import KERNELS, Kernel
-from fastsvm.sources import Block, CSRBlock, Survey
+from fastsvm.sources import Source, Survey, survey
 
-__all__ = ["choose_precision", "make_kernel", "prediction_evaluator", "resolve_gamma", "training_evaluator"]
+__all__ = [
+    "Coefficients",
+    "choose_precision",
+    "make_kernel",
+    "prediction_evaluator",
+    "resolve_gamma",
+    "training_evaluator",
+]
+
+
+class Coefficients(NamedTuple):
+    """Norms of the coefficients of a decision function, known or expected."""
+
+    norm_1: float
+    norm_2: float
+
 
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 
@@ -27,57 +49,55 @@ def make_kernel(estimator: Any, gamma: float) -> Kernel:
     return kind(**{name: given[name] for name in kind._fields})
 
 
-def choose_precision(kernel: Kernel, sq_norm: float, coef_norm: float, tol: float) -> type:
+def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: float) -> type:
     """Return float32 if the rounding of its kernel values cannot be seen at `tol`, else float64.
 
-    A decision value is a sum of kernel values with coefficients of 2-norm `coef_norm`; independent errors of
-    size e add up to e times that.
+    A decision value is a sum of kernel values times coefficients. Errors of size e that are independent add up
+    to e times the coefficients' 2-norm. Dot products of rows far from the origin err all in one direction, which
+    can add up to the 1-norm; distances of centred rows do not.
     """
     rounding = kernel.rounding(float(np.finfo(np.float32).eps) / 4, sq_norm)
-    return np.float32 if rounding * coef_norm <= tol else np.float64
+    norm = coef.norm_2 if kernel.translation_invariant else coef.norm_1
+    return np.float32 if rounding * norm <= tol / 3 else np.float64
 
 
-def training_evaluator(
-    estimator: Any, found: Survey | None, n: int, upper: np.ndarray, sparse: bool
-) -> Evaluator:
-    """Return the evaluator for a fit on `n` rows with bounds `upper`, of which about a quarter support."""
-    if estimator.kernel == "precomputed":
-        return PrecomputedEvaluator(np.arange(n))
+def training_evaluator(estimator: Any, source: Source, found: Survey, upper: np.ndarray, n: int) -> Evaluator:
+    """Return the evaluator for a fit with bounds `upper`, whose largest two-class problem has `n` rows.
+
+    About a quarter of the rows is expected to support, at their bounds.
+    """
     if callable(estimator.kernel):
         return CallableEvaluator(estimator.kernel)
+    if estimator.kernel == "precomputed":
+        return PrecomputedEvaluator(np.arange(len(source)))
     kernel = make_kernel(estimator, estimator._gamma)
-    sq_norm = found.centred_sq_norm if kernel.translation_invariant and not sparse else found.sq_norm
-    coef_norm = float(upper.max()) * np.sqrt(n) / 2
-    dtype = np.float64 if n <= _SMALL else choose_precision(kernel, sq_norm, coef_norm, estimator.tol)
-    return VectorEvaluator(kernel, dtype, found.centre, sparse)
+    most = float(upper.max())
+    expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
+    centred = kernel.translation_invariant and not source.sparse
+    sq_norm = found.centred_sq_norm if centred else found.sq_norm
+    exact = kernel.pairing == "dot" and multiplies_bytes(source)
+    dtype = _precision(estimator, kernel, 0.0 if exact and centred else sq_norm, expected, n)
+    return ByteEvaluator(kernel, dtype) if exact else VectorEvaluator(kernel, dtype, found.centre, source.sparse)
 
 
-def prediction_evaluator(estimator: Any, support: Block, coef: np.ndarray, sparse: bool) -> Evaluator:
-    """Return the evaluator for decisions with the support vectors `support` and coefficients `coef`."""
+def prediction_evaluator(estimator: Any, support: Source, coef: np.ndarray, source: Source) -> Evaluator:
+    """Return the evaluator for the rows of `source` with the support vectors `support` and coefficients `coef`."""
+    if callable(estimator.kernel):
+        return CallableEvaluator(estimator.kernel)
     if estimator.kernel == "precomputed":
         return PrecomputedEvaluator(np.asarray(estimator.support_, dtype=np.int64))
-    if callable(estimator.kernel):
-        return CallableEvaluator(estimator.kernel)
     kernel = make_kernel(estimator, estimator._gamma)
-    centre = None
-    if isinstance(support, CSRBlock):
-        row = np.repeat(np.arange(support.shape[0]), np.diff(support.indptr))
-        sq_norm = float(np.bincount(row, np.square(support.data, dtype=np.float64)).max(initial=0.0))
-    else:
-        values = support.values
-        if kernel.translation_invariant and not sparse and len(values):
-            centre = values.mean(axis=0, dtype=np.float64)
-            centre = np.rint(centre) if values.dtype.kind in "iub" else centre
-        sq_norm = max((_sq_norms(values[a : a + 1024], centre) for a in range(0, len(values), 1024)), default=0.0)
-    if support.shape[0] <= _SMALL:
-        dtype = np.float64
-    else:
-        dtype = choose_precision(kernel, sq_norm, float(np.linalg.norm(coef, axis=0).max()), estimator.tol)
-    return VectorEvaluator(kernel, dtype, centre, sparse)
+    size = np.abs(coef)
+    known = Coefficients(float(size.sum(axis=0).max()), float(np.linalg.norm(coef, axis=0).max()))
+    exact = kernel.pairing == "dot" and multiplies_bytes(source) and multiplies_bytes(support)
+    if exact and kernel.translation_invariant:
+        return ByteEvaluator(kernel, _precision(estimator, kernel, 0.0, known, len(support)))
+    sparse = support.sparse or source.sparse
+    found = survey(support)
+    centred = kernel.translation_invariant and not sparse
+    dtype = _precision(estimator, kernel, found.centred_sq_norm if centred else found.sq_norm, known, len(support))
+    return ByteEvaluator(kernel, dtype) if exact else VectorEvaluator(kernel, dtype, found.centre, sparse)
 
 
-def _sq_norms(values: np.ndarray, centre: np.ndarray | None) -> float:
-    rows = values.astype(np.float64)
-    if centre is not None:
-        rows -= centre
-    return float(np.einsum("ij,ij->i", rows, rows).max(initial=0.0))
+def _precision(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
+    return np.float64 if n <= _SMALL else choose_precision(kernel, sq_norm, coef, estimator.tol)

@@ -26,7 +26,7 @@ from fastsvm.estimators._parameters import (
     optional,
 )  # fmt: skip
 from fastsvm.estimators._watch import Watch
-from fastsvm.gram import Gram, PrecomputedEvaluator, expand
+from fastsvm.gram import Gram, expand
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
 from fastsvm.solvers.drive import Limits, StopReason
@@ -309,9 +309,7 @@ shape (n_samples, n_features)
         self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
         counts = np.sort(np.bincount(labels[labels >= 0]))
         n = int(counts[-2:].sum())
-        evaluator = training_evaluator(self, found, n, upper, source.sparse)
-        if isinstance(evaluator, PrecomputedEvaluator):
-            evaluator = PrecomputedEvaluator(np.arange(len(source)))
+        evaluator = training_evaluator(self, source, found, upper, n)
         stored = 0 if source.resident else source.nbytes
         need = Need(
             n_rows=n,
@@ -403,14 +401,14 @@ shape (n_samples, n_features)
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         coef = self._pair_coefficients()
-        support = MemorySource.of(self.support_vectors_).block
-        evaluator = prediction_evaluator(self, support, coef, source.sparse)
+        support = MemorySource.of(self.support_vectors_)
+        evaluator = prediction_evaluator(self, support, coef, source)
         decisions = np.empty((len(source), coef.shape[1]))
         with Pool.open() as pool:
             for start, block in source.blocks():
                 if not source.resident:
                     check_finite(block, start)
-                scores = expand(evaluator, support, coef, block, pool)
+                scores = expand(evaluator, support.block, coef, block, pool)
                 decisions[start : start + len(scores)] = scores + self.intercept_
         return decisions
 
