@@ -1,18 +1,18 @@
 """Support vector classification with kernels."""
 
 import time
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._threads import Pool
 from fastsvm.budget import Need, Plan, parse_memory, plan
 from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
+from fastsvm.estimators._certificate import warn_unless_converged
+from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._input import check_rows, check_training_set, labels_of
 from fastsvm.estimators._kernel import prediction_evaluator, resolve_gamma, training_evaluator
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
@@ -236,75 +236,56 @@ shape (n_samples, n_features)
         deadline = time.perf_counter() + (self.max_time if self.max_time is not None else np.inf)
         check_parameters(self, _RULES)
         budget = parse_memory(self.memory)
+        self._forget()
         data = check_training_set(self, X, y, sample_weight)
-        source = data.source
-        previous = self._previous_multipliers(len(source))
-        classes, labels = self._encode(data.y, data.weight)
-        found = survey(source, data.weight if data.weighted else None)
-        if isinstance(self.kernel, str) and self.kernel == "precomputed" and source.shape[0] != source.shape[1]:
-            raise ValueError(
-                f"Precomputed matrix must be a square matrix. Input is a {source.shape[0]}x{source.shape[1]} matrix."
-            )
+        classes, labels = encode(data.y, data.weight)
+        found = survey(data.source, data.weight if data.weighted else None)
+        self._check_square(data.source.shape)
+        context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
+        if context is not None:
+            context.call_on_fit_task_begin(estimator=self)
+        steps = self.max_iter if self.max_iter >= 0 else max(10_000_000, 100 * len(data.y))
         with Pool.open() as pool:
             task = self._prepare(data, classes, labels, found, budget, pool)
-            if previous is not None and previous[0].shape == classes.shape and (previous[0] == classes).all():
-                task.start(previous[1])
-            context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
-            if context is not None:
-                context.call_on_fit_task_begin(estimator=self)
-            steps = self.max_iter if self.max_iter >= 0 else max(10_000_000, 100 * len(source))
             watch = Watch(self, context, len(task.pairs), bool(self.verbose))
-            try:
-                task.run(Limits(steps, deadline), watch, lambda: self._attributes(task, classes))
-            except BaseException:
-                if self.warm_start:
-                    self._multipliers = classes, task.multipliers()
-                raise
-            finally:
-                watch.close()
-        for name, value in self._attributes(task, classes).items():
-            setattr(self, name, value)
+            self._solve(task, classes, Limits(steps, deadline), watch)
+        vars(self).update(self._attributes(task, classes))
         self.history_ = watch.history()
-        self._multipliers = (classes, task.multipliers()) if self.warm_start else None
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
-        self._warn_unless_converged()
+        warn_unless_converged(self)
         return self
 
-    def _encode(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes of positive weight, and each row's class number, -1 for rows of weight 0."""
-        used = weight > 0
-        classes, encoded = np.unique(y[used], return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {len(classes)} class"
-                + (" with positive weight." if len(np.unique(y)) > 1 else ".")
-            )
-        labels = np.full(len(y), -1, np.int64)
-        labels[used] = encoded
-        return classes, labels
+    def _forget(self) -> None:
+        """Become unfitted, so that a fit that fails leaves no half of an older model."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
 
-    def _class_weights(self, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        if self.class_weight is None:
-            return np.ones(len(classes))
-        if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
-                raise ValueError(f"class_weight must be a dict, 'balanced' or None; found {self.class_weight!r}.")
-            used = labels >= 0
-            count = np.bincount(labels[used], weight[used], len(classes))
-            return count.sum() / (len(classes) * count)
-        unknown = [label for label in self.class_weight if label not in classes]
-        if unknown:
-            raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}.")
-        factors = np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
-        if not (factors > 0).all():
-            raise ValueError(f"class_weight must be positive for every class; found {self.class_weight}.")
-        return factors
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a fit was completed."""
+        return hasattr(self, "dual_coef_")
+
+    def _check_square(self, shape: tuple[int, int]) -> None:
+        if isinstance(self.kernel, str) and self.kernel == "precomputed" and shape[0] != shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix."
+            )
+
+    def _solve(self, task: OneVsOneFit, classes: np.ndarray, limits: Limits, watch: Watch) -> None:
+        """Solve the problems, from the last fit's multipliers if asked to, and keep those reached for the next."""
+        kept = getattr(self, "_multipliers", None) if self.warm_start else None
+        if kept is not None and np.array_equal(kept[0], classes) and len(kept[1][0]) == len(task.labels):
+            task.start(kept[1])
+        try:
+            task.run(limits, watch, lambda: self._attributes(task, classes))
+        finally:  # after an interrupt too
+            self._multipliers = (classes, task.multipliers()) if self.warm_start else None
+            watch.close()
 
     def _prepare(self, data, classes, labels, found, budget, pool) -> OneVsOneFit:
         """Plan the memory and return the two-class problems to be solved."""
         source = data.source
-        self.class_weight_ = self._class_weights(classes, labels, data.weight)
+        self.class_weight_ = class_weights(self.class_weight, classes, labels, data.weight)
         upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
         self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
         counts = np.sort(np.bincount(labels[labels >= 0]))
@@ -329,10 +310,6 @@ shape (n_samples, n_features)
         if len(classes) == 2:  # scikit-learn's sign: the second class is positive
             pairs = [pair.swapped() for pair in pairs]
         return OneVsOneFit(gram, pairs, labels, spent, self.tol)
-
-    def _previous_multipliers(self, n: int) -> tuple[np.ndarray, list[np.ndarray]] | None:
-        kept = getattr(self, "_multipliers", None) if self.warm_start else None
-        return kept if kept is not None and all(len(alpha) == n for alpha in kept[1]) else None
 
     def _attributes(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
         """Return the fitted attributes for the multipliers reached so far."""
@@ -362,23 +339,6 @@ shape (n_samples, n_features)
             "fit_status_": int(outcome.stop_reason is not StopReason.CONVERGED),
             "shape_fit_": source.shape,
         }
-
-    def _warn_unless_converged(self) -> None:
-        if self.converged_:
-            return
-        advice = {
-            StopReason.MAX_ITER: "raise max_iter, scale the features, or lower C",
-            StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
-            StopReason.CALLBACK: "a callback asked to stop",
-            StopReason.STALLED: "no pair of multipliers improves in floating point: scale the features, or raise tol",
-        }
-        warnings.warn(
-            f"SVC stopped before it converged ({self.stop_reason_}) after {self.n_iter_.sum()} iterations: the "
-            f"optimality conditions are violated by {self.kkt_violation_:.3g}, tol is {self.tol:g}. "
-            f"What to try: {advice[StopReason(self.stop_reason_)]}.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
     @property
     def coef_(self) -> np.ndarray:

@@ -1,0 +1,30 @@
+"""What a fit that ended early says."""
+
+import warnings
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from fastsvm.solvers.drive import StopReason
+
+__all__ = ["warn_unless_converged"]
+
+_ADVICE = {
+    StopReason.MAX_ITER: "raise max_iter, scale the features, or lower C",
+    StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
+    StopReason.CALLBACK: "a callback asked to stop",
+    StopReason.STALLED: "no pair of multipliers improves in floating point: scale the features, or raise tol",
+}
+
+
+def warn_unless_converged(model: Any) -> None:
+    """Warn of a fitted model whose fit ended before its tolerance, with gap, work done and what to try."""
+    if model.converged_:
+        return
+    warnings.warn(
+        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_.sum()} "
+        f"iterations: the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}. "
+        f"What to try: {_ADVICE[StopReason(model.stop_reason_)]}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

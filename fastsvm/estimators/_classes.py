@@ -1,0 +1,63 @@
+"""Classes of the labels, and their weights."""
+
+import numpy as np
+
+__all__ = ["class_weights", "encode"]
+
+
+def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes of positive weight, and each row's class number, -1 for rows of weight 0.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two.
+    """
+    used = weight > 0
+    classes, encoded = np.unique(y[used], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"The number of classes has to be greater than one; got {len(classes)} class"
+            + (" with positive weight." if len(np.unique(y)) > 1 else ".")
+        )
+    labels = np.full(len(y), -1, np.int64)
+    labels[used] = encoded
+    return classes, labels
+
+
+def class_weights(
+    given: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the factor of C of each class.
+
+    Parameters
+    ----------
+    given : dict, "balanced" or None
+        As the estimator's `class_weight`. "balanced" makes the classes' sums of weights equal.
+    classes : ndarray of shape (n_classes,)
+        Labels.
+    labels : ndarray of int64, shape (n,)
+        Class number of each row, or -1.
+    weight : ndarray of float64, shape (n,)
+        Weights of the rows.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, names an unknown class, or is not positive.
+    """
+    if given is None:
+        return np.ones(len(classes))
+    if isinstance(given, str):
+        if given != "balanced":
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
+        used = labels >= 0
+        count = np.bincount(labels[used], weight[used], len(classes))
+        return count.sum() / (len(classes) * count)
+    unknown = [label for label in given if label not in classes]
+    if unknown:
+        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}.")
+    factors = np.array([float(given.get(label, 1.0)) for label in classes.tolist()])
+    if not (factors > 0).all():
+        raise ValueError(f"class_weight must be positive for every class; found {given}.")
+    return factors
