@@ -9,6 +9,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -87,7 +88,8 @@ def _cache_folder() -> Path:
 
 def _prune(root: Path, keep: Path, newest: int = 3) -> None:
     """Remove the code of old versions, but not of the last few: two checkouts may be in use at once."""
-    old = [folder for folder in root.glob("fastsvm-*") if folder.is_dir() and folder != keep]
+    ours = re.compile(r"fastsvm-[0-9a-f]{16}")
+    old = [folder for folder in root.iterdir() if ours.fullmatch(folder.name) and folder != keep]
     with contextlib.suppress(OSError):  # another process may be pruning too
         old.sort(key=lambda folder: folder.stat().st_mtime)
         for folder in old[: max(0, len(old) - newest)]:
@@ -191,7 +193,8 @@ def exp(x: float) -> float:
     x = n ln 2 + r with |r| <= ln 2 / 2; e**r by its series, 2**n by its bits. `math.exp` would be a call
     for every scalar, and numba's vector library is not part of the packages that pip installs.
     """
-    return np.exp(x)
+    limit = 88 if isinstance(x, np.float32) else 709
+    return np.exp(type(x)(min(max(x, -limit), limit)))
 
 
 # ln 2 in two parts (Cody and Waite): n times the first is exact.

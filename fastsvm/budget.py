@@ -2,6 +2,7 @@
 
 import os
 import re
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ _WORKING_SET = 512
 _STREAMED_WORKING_SET = 1024
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
+_TILES = 4  # threads' tiles; not their true number, on which results must not depend
 _BLOCKS_READ = 4  # one being read, one waiting, two in use
 
 
@@ -38,10 +40,10 @@ def parse_memory(memory: str | int) -> int:
         if memory == "auto":
             return available() // 2
         found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", memory.lower())
-        if found:
-            return int(float(found[1]) * _UNITS[found[2] or ""])
-    elif isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
-        return memory
+        if found and (size := int(float(found[1]) * _UNITS[found[2] or ""])) > 0:
+            return size
+    elif isinstance(memory, Integral) and not isinstance(memory, bool) and memory > 0:
+        return int(memory)
     raise ValueError(f"memory must be 'auto', bytes as a positive int, or a size such as '2GB'; found {memory!r}.")
 
 
@@ -95,8 +97,6 @@ class Need(NamedTuple):
         Features.
     value_bytes : int
         Bytes of a kernel value and of a product's operand.
-    n_threads : int
-        Threads with a tile each.
     stored_bytes : int
         Bytes of the rows on disk; 0 if they are in memory already.
     n_stored_rows : int
@@ -110,7 +110,6 @@ class Need(NamedTuple):
     n_rows: int
     n_features: int
     value_bytes: int
-    n_threads: int
     stored_bytes: int
     n_stored_rows: int
     copied_bytes: int
@@ -134,7 +133,23 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
     ValueError
         If not even a small working set fits; the message says how much is needed.
     """
-    row_bytes = max(1, need.n_rows * need.value_bytes)
+    found = _divide(budget, need)
+    if found.cache_bytes < _cache_floor(need, found):
+        enough = budget
+        while (spent := _divide(enough, need)).cache_bytes < _cache_floor(need, spent):
+            enough = _megabytes(enough - spent.cache_bytes + _cache_floor(need, spent)) * 10**6
+        raise ValueError(
+            f"memory={budget / 1e6:.4g} MB is too little for one working set of {found.working_set} kernel rows of "
+            f"{need.n_rows} values: {_megabytes(enough)} MB are enough."
+        )
+    least, most = _cache_floor(need, found), need.n_rows**2 * need.value_bytes
+    if cache_limit is not None:
+        most = min(most, max(cache_limit, least))
+    return found._replace(cache_bytes=min(found.cache_bytes, most))
+
+
+def _divide(budget: int, need: Need) -> Plan:
+    """Return a plan in which the cache has what is left, be it too little."""
     stored = need.stored_bytes > 0
     resident = stored and need.stored_bytes <= budget // 3
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
@@ -142,18 +157,14 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
     held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
     size = need.n_rows if need.n_rows <= _STREAMED_WORKING_SET else _WORKING_SET
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
+    row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:
         size //= 2
-    least = held + _fixed(need, size) + size * row_bytes
-    if least > budget:
-        raise ValueError(
-            f"memory={budget / 1e6:.0f} MB is too little for one working set of {size} kernel rows of "
-            f"{need.n_rows} values: at least {_round_up(least)} MB are needed."
-        )
-    cache = budget - held - _fixed(need, size)
-    if cache_limit is not None:
-        cache = min(cache, max(cache_limit, size * row_bytes))
-    return Plan(resident, part_resident, size, min(cache, need.n_rows * row_bytes))
+    return Plan(resident, part_resident, size, budget - held - _fixed(need, size))
+
+
+def _cache_floor(need: Need, spent: Plan) -> int:
+    return spent.working_set * need.n_rows * need.value_bytes
 
 
 def _fixed(need: Need, size: int) -> int:
@@ -162,10 +173,10 @@ def _fixed(need: Need, size: int) -> int:
     block = size * size * need.value_bytes
     operand = 2 * size * need.n_features * need.value_bytes
     columns = min(_TILE_COLUMNS, need.block_rows)
-    tiles = need.n_threads * columns * (need.n_features + size) * need.value_bytes
+    tiles = _TILES * columns * (need.n_features + size) * need.value_bytes
     reading = _BLOCKS_READ * need.block_rows * need.stored_bytes // max(1, need.n_stored_rows)
     return state + block + operand + tiles + reading
 
 
-def _round_up(n_bytes: int) -> int:
+def _megabytes(n_bytes: int) -> int:
     return -(-n_bytes // 10**6)

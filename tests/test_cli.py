@@ -93,7 +93,7 @@ def write(path, **columns):
         ({"X": np.eye(2), "y": [0, 1]}, ["--C", "0"], "'C'"),
         ({"X": np.eye(2), "y": [0, 1]}, ["--kernel", "cubic"], "'kernel'"),
         ({"X": np.eye(2), "y": [0, 1]}, ["--memory", "much"], "memory"),
-        ({"X": np.eye(2), "y": [0, 1]}, ["--memory", "100"], "at least"),
+        ({"X": np.eye(2), "y": [0, 1]}, ["--memory", "100"], "are enough"),
         ({"X": np.eye(2), "y": [0, 1]}, ["--holdout", "1"], "holdout"),
         ({"X": np.eye(2), "y": [0, 1]}, ["-o", "missing/folder/model"], "no folder"),
     ],

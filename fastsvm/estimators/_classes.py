@@ -1,5 +1,7 @@
 """Classes of the labels, and their weights."""
 
+from numbers import Real
+
 import numpy as np
 
 __all__ = ["class_weights", "encode"]
@@ -54,10 +56,12 @@ def class_weights(
         used = labels >= 0
         count = np.bincount(labels[used], weight[used], len(classes))
         return count.sum() / (len(classes) * count)
+    if not isinstance(given, dict):
+        raise ValueError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
     unknown = [label for label in given if label not in classes]
     if unknown:
         raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}.")
-    factors = np.array([float(given.get(label, 1.0)) for label in classes.tolist()])
-    if not (factors > 0).all():
-        raise ValueError(f"class_weight must be positive for every class; found {given}.")
-    return factors
+    factors = [given.get(label, 1.0) for label in classes.tolist()]
+    if not all(isinstance(factor, Real) and 0 < factor < np.inf for factor in factors):
+        raise ValueError(f"class_weight must be a positive, finite number for every class; found {given}.")
+    return np.array(factors, dtype=np.float64)

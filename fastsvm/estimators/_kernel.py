@@ -32,6 +32,7 @@ class Coefficients(NamedTuple):
     norm_2: float
 
 
+_FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 
 
@@ -58,7 +59,8 @@ def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: fl
     """
     rounding = kernel.rounding(float(np.finfo(np.float32).eps) / 4, sq_norm)
     norm = coef.norm_2 if kernel.translation_invariant else coef.norm_1
-    return np.float32 if rounding * norm <= tol / 3 else np.float64
+    seen = rounding * norm > tol / 3 or tol < _FINE
+    return np.float64 if seen else np.float32
 
 
 def training_evaluator(estimator: Any, source: Source, found: Survey, upper: np.ndarray, n: int) -> Evaluator:
@@ -87,6 +89,8 @@ def prediction_evaluator(estimator: Any, support: Source, coef: np.ndarray, sour
     if estimator.kernel == "precomputed":
         return PrecomputedEvaluator(np.asarray(estimator.support_, dtype=np.int64))
     kernel = make_kernel(estimator, estimator._gamma)
+    if len(support) == 0:
+        return VectorEvaluator(kernel, np.float64, None, source.sparse)
     size = np.abs(coef)
     known = Coefficients(float(size.sum(axis=0).max()), float(np.linalg.norm(coef, axis=0).max()))
     exact = kernel.pairing == "dot" and multiplies_bytes(source) and multiplies_bytes(support)

@@ -81,13 +81,15 @@ class OneVsOneFit:
         return round(self._passes)
 
     def multipliers(self) -> list[np.ndarray]:
-        """Return α of every problem over all rows; zero for those not yet begun."""
+        """Return α of every problem over all rows; for those not yet begun, where they would begin."""
         reached = [solution.alpha for solution, _, _ in self._solved]
         if self._current is not None:
             reached.append(self._current[1].alpha)
+        reached += self._begin[len(reached) :]
         result = [np.zeros(len(self.labels)) for _ in self.pairs]
-        for full, alpha, pair in zip(result, reached, self.pairs, strict=False):
-            full[pair.rows] = alpha
+        for full, alpha, pair in zip(result, reached, self.pairs, strict=True):
+            if alpha is not None:
+                full[pair.rows] = alpha
         return result
 
     def run(self, limits: Limits, watch: Watch, attributes: Callable[[], dict[str, Any]]) -> None:
@@ -111,6 +113,8 @@ class OneVsOneFit:
             self._current = None
             self._passes += gram.passes * len(pair.rows) / len(self.labels)
             watch.end()
+            if watch.stopped:
+                return
 
     def _is_part(self, pair: TwoClass) -> bool:
         return len(pair.rows) < len(self.labels)

@@ -1,5 +1,6 @@
 """Checks of constructor parameters, made when `fit` begins."""
 
+import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -15,16 +16,16 @@ class Rule(NamedTuple):
 
 
 def number(*, integral: bool = False, least: float | None = None, above: float | None = None) -> Rule:
-    """Return the rule of a number, of at least `least` or above `above`."""
+    """Return the rule of a finite number, of at least `least` or above `above`."""
     kind = Integral if integral else Real
-    words = ("an int" if integral else "a number") + (f" of at least {least}" if least is not None else "")
+    words = ("an int" if integral else "a finite number") + (f" of at least {least}" if least is not None else "")
     words += f" above {above}" if above is not None else ""
 
     def holds(value: Any) -> bool:
         return (
             isinstance(value, kind)
             and not isinstance(value, bool)
-            and value == value
+            and math.isfinite(value)
             and (least is None or value >= least)
             and (above is None or value > above)
         )

@@ -30,7 +30,7 @@ from fastsvm.gram import Gram, expand
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
 from fastsvm.solvers.drive import Limits, StopReason
-from fastsvm.sources import MemorySource, check_finite, survey
+from fastsvm.sources import MemorySource, check_finite, is_stored, survey
 
 __all__ = ["SVC"]
 
@@ -296,7 +296,6 @@ shape (n_samples, n_features)
             n_rows=n,
             n_features=source.shape[1],
             value_bytes=evaluator.dtype.itemsize,
-            n_threads=pool.n_threads,
             stored_bytes=stored,
             n_stored_rows=len(source),
             copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
@@ -366,7 +365,7 @@ shape (n_samples, n_features)
         decisions = np.empty((len(source), coef.shape[1]))
         with Pool.open() as pool:
             for start, block in source.blocks():
-                if not source.resident:
+                if is_stored(X):  # arrays were checked before
                     check_finite(block, start)
                 scores = expand(evaluator, support.block, coef, block, pool)
                 decisions[start : start + len(scores)] = scores + self.intercept_

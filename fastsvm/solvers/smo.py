@@ -46,6 +46,7 @@ _MOST_FREE = 2000  # Newton steps on more rows cost more than the pair steps tha
 _STEPS_BEFORE_NEWTON = 20_000
 _POLISH_ROUNDS = 20
 _EXACT = 1e-11
+_BALANCED = 1e-13
 
 
 class Problem(NamedTuple):
@@ -77,6 +78,8 @@ def feasible(alpha: np.ndarray, problem: Problem) -> np.ndarray:
     """Return multipliers near `alpha` that satisfy the constraints: clipped, then the larger class scaled down."""
     alpha = np.clip(alpha, 0, problem.upper)
     positive = problem.y > 0
+    if abs(alpha @ problem.y) <= _BALANCED * alpha.sum():  # scaling would take rows off their bounds for nothing
+        return alpha
     rise, fall = alpha[positive].sum(), alpha[~positive].sum()
     if rise > fall:
         alpha[positive] *= fall / rise
@@ -151,12 +154,13 @@ class SMO:
         if high <= low:
             return state, 0
         y, upper = self.problem
-        chosen = np.empty(self.size, np.int64)
-        retained = state.working_set[len(state.working_set) // 2 :]
-        count = _select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
-        chosen = chosen[:count]
-        whole = count == len(y)  # then there is no other row to wait for
-        target = 0.5 * tol if whole else max(0.1 * (high - low), 0.5 * tol)
+        if self.size == len(y):
+            chosen, target = np.arange(self.size), 0.5 * tol
+        else:
+            chosen, target = np.empty(self.size, np.int64), max(0.1 * (high - low), 0.5 * tol)
+            retained = state.working_set[len(state.working_set) // 2 :]
+            count = _select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
+            chosen = chosen[:count]
         n_steps = self._solve(state, chosen, target, most_steps)
         self.verified = False
         return state._replace(working_set=chosen), n_steps
@@ -224,18 +228,23 @@ class SMO:
 
     def _polish(self, state: State) -> float:
         """Go on from within tolerance to rounding error, where that is cheap, and return the gap."""
-        gap = max(0.0, float(np.subtract(*self._bounds(state)[::-1])))
-        verified = self.verified
+        gap, verified = self._gap(state), self.verified
         for _ in range(_POLISH_ROUNDS):
+            kept = state.alpha.copy(), state.gradient.copy()
             if gap <= _EXACT or not self._newton(state):
                 break
-            low, high = self._bounds(state)
-            if high - low > gap * 0.5:  # the free set is not the right one yet
+            if self._gap(state) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._pair_steps(state, 2 * _EXACT, self.size)
-                low, high = self._bounds(state)
-            gap = high - low
+            if self._gap(state) >= gap:  # rounding is all that is left
+                state.alpha[:], state.gradient[:] = kept
+                break
+            gap = self._gap(state)
         self.verified = verified
         return gap
+
+    def _gap(self, state: State) -> float:
+        low, high = self._bounds(state)
+        return max(0.0, high - low)
 
     def _recompute(self, state: State) -> None:
         """Set the gradient from the multipliers alone; rows that are in the cache first, before they go."""
@@ -263,24 +272,34 @@ def _bounds(y, upper, alpha, gradient):
 def _select(y, upper, alpha, gradient, retained, low, high, chosen):
     """Write a working set to `chosen` and return its size: half `retained`, half the worst violators.
 
-    The worst are found by histograms of how much rows violate, in two passes and without a sort.
+    The worst of all, at `low` and `high`, are always in it; the others are found by histograms of how much they
+    violate, in two passes and without a sort.
     """
     n, size, bins = y.size, chosen.size, 256
     scale = (bins - 1) / (high - low)
     taken = np.zeros(n, np.uint8)
-    count = min(retained.size, size // 2)
+    count = min(retained.size, size // 2, size - 2)
     for t in range(count):
         chosen[t] = retained[t]
         taken[retained[t]] = 1
     rising, falling = np.zeros(bins, np.int64), np.zeros(bins, np.int64)
+    lowest, highest = -1, -1
     for i in range(n):
-        if taken[i] == 0 and low <= gradient[i] <= high:
+        if low <= gradient[i] <= high:
             place = int((gradient[i] - low) * scale)
             rises, falls = _freedom(y[i], alpha[i], upper[i])
-            if rises:
-                rising[place] += 1
-            if falls:
-                falling[bins - 1 - place] += 1
+            if rises and gradient[i] == low:
+                lowest = i
+            if falls and gradient[i] == high:
+                highest = i
+            if taken[i] == 0:
+                rising[place] += rises
+                falling[bins - 1 - place] += falls
+    for i in (lowest, highest):
+        if taken[i] == 0:
+            chosen[count] = i
+            taken[i] = 1
+            count += 1
     wanted = (size - count) // 2
     worst_rising, spare_rising = _threshold(rising, wanted)
     worst_falling, spare_falling = _threshold(falling, wanted)
@@ -291,10 +310,10 @@ def _select(y, upper, alpha, gradient, retained, low, high, chosen):
             take = False
             if rises and place <= worst_rising:
                 # Rows of the last bin compete only for what the better bins leave.
-                take = place < worst_rising or spare_rising > 0 or gradient[i] == low
+                take = place < worst_rising or spare_rising > 0
                 spare_rising -= place == worst_rising
             if falls and not take and bins - 1 - place <= worst_falling:
-                take = bins - 1 - place < worst_falling or spare_falling > 0 or gradient[i] == high
+                take = bins - 1 - place < worst_falling or spare_falling > 0
                 spare_falling -= bins - 1 - place == worst_falling
             if take:
                 chosen[count] = i

@@ -74,7 +74,10 @@ class CSRBlock(NamedTuple):
 
     def take(self, rows: np.ndarray) -> "CSRBlock":
         """Return a copy of the given rows."""
-        return CSRBlock.of(self.user_array()[rows])
+        start, length = self.indptr[:-1][rows], np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
+        places = np.arange(indptr[-1]) + np.repeat(start - indptr[:-1], length)
+        return CSRBlock(self.data[places], self.indices[places], indptr, self.n_features)
 
     def dense(self, dtype: np.dtype, out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows as a C-contiguous array of `dtype`, written to `out` if given."""
@@ -93,7 +96,13 @@ class CSRBlock(NamedTuple):
     @staticmethod
     def stack(blocks: list["CSRBlock"]) -> "CSRBlock":
         """Return the rows of all blocks, one after the other."""
-        return CSRBlock.of(sparse.vstack([block.user_array() for block in blocks], format="csr"))
+        lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
+        return CSRBlock(
+            np.concatenate([block.data for block in blocks]),
+            np.concatenate([block.indices for block in blocks]),
+            np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
+            blocks[0].n_features,
+        )
 
     @classmethod
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":

@@ -52,6 +52,8 @@ class HDF5Source(Source):
     """
 
     def __init__(self, node: h5py.Dataset | h5py.Group) -> None:
+        if not node:
+            raise ValueError("The HDF5 file is closed: open it again, for example with fastsvm.open_hdf5(path).")
         self.path, self.name = node.file.filename, node.name
         self._node = node
         self.reads = Reads()
@@ -69,6 +71,8 @@ class HDF5Source(Source):
         """Where the rows are, in the open file."""
         if self._node is None:
             self._node = open_file(self.path)[self.name]
+        if not self._node:
+            raise ValueError(f"{self.path} is closed: keep it open while its rows are used.")
         return self._node
 
     def __getstate__(self) -> dict:
@@ -116,7 +120,7 @@ class HDF5DenseSource(HDF5Source):
             raise ValueError(f"{self.name} in {self.path} must have 2 dimensions, it has shape {dataset.shape}.")
         if dataset.dtype.kind not in "biuf":
             raise ValueError(f"{self.name} in {self.path} must hold numbers, it holds {dataset.dtype}.")
-        self.shape, self.dtype = dataset.shape, dataset.dtype
+        self.shape, self.dtype = dataset.shape, dataset.dtype.newbyteorder("=")
         row_bytes = max(1, self.shape[1] * self.dtype.itemsize)
         self.nbytes = self.shape[0] * row_bytes
         chunk = dataset.chunks[0] if dataset.chunks else 1
@@ -136,21 +140,29 @@ class HDF5CSRSource(HDF5Source):
 
     def _inspect(self) -> None:
         group = self.node
-        missing = [name for name in ("data", "indices", "indptr") if name not in group]
-        if missing or "shape" not in group.attrs:
-            raise ValueError(
-                f"{self.name} in {self.path} is not a CSR group: it lacks "
-                f"{', '.join(missing) or 'the attribute shape'}."
-            )
+        self._check_parts(group)
         self.shape = tuple(int(n) for n in group.attrs["shape"])
-        self.dtype = group["data"].dtype
+        self.dtype = group["data"].dtype.newbyteorder("=")
         self.indptr = group["indptr"][:].astype(np.int64)
-        self._check(len(group["data"]), len(group["indices"]))
+        self._check_rows(len(group["data"]), len(group["indices"]))
         row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
         self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
         self.block_rows = max(1, int(_block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
 
-    def _check(self, n_values: int, n_indices: int) -> None:
+    def _check_parts(self, group: h5py.Group) -> None:
+        where = f"{self.name} in {self.path} is not a CSR group: "
+        for name, kinds in (("data", "biuf"), ("indices", "iu"), ("indptr", "iu")):
+            part = group.get(name)
+            if not isinstance(part, h5py.Dataset):
+                raise ValueError(f"{where}it lacks the dataset {name}.")
+            if part.ndim != 1 or part.dtype.kind not in kinds:
+                wanted = "numbers" if name == "data" else "integers"
+                raise ValueError(f"{where}{name} must hold {wanted} in one dimension, found {part.dtype} {part.shape}.")
+        shape = np.atleast_1d(group.attrs.get("shape", ()))
+        if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+            raise ValueError(f"{where}its attribute shape must be two whole numbers, found {shape.tolist()}.")
+
+    def _check_rows(self, n_values: int, n_indices: int) -> None:
         where = f"The CSR group {self.name} in {self.path} is ragged: "
         if len(self.indptr) != self.shape[0] + 1:
             raise ValueError(f"{where}indptr has {len(self.indptr)} entries for {self.shape[0]} rows.")
@@ -161,7 +173,9 @@ class HDF5CSRSource(HDF5Source):
 
     def _read(self, start: int, stop: int) -> CSRBlock:
         first, last = self.indptr[start], self.indptr[stop]
-        data, indices = self.node["data"][first:last], self.node["indices"][first:last]
+        data = self.node["data"][first:last].astype(self.dtype, copy=False)
+        indices = self.node["indices"][first:last]
+        indices = indices.astype(indices.dtype.newbyteorder("="), copy=False)
         if len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
             raise ValueError(
                 f"The CSR group {self.name} in {self.path} is damaged: rows {start} to {stop} hold column "
@@ -170,12 +184,15 @@ class HDF5CSRSource(HDF5Source):
         block = CSRBlock(data, indices, self.indptr[start : stop + 1] - first, self.shape[1])
         rising = np.diff(indices.astype(np.int64)) > 0
         rising[block.indptr[1:-1][(block.indptr[1:-1] > 0) & (block.indptr[1:-1] < len(indices))] - 1] = True
-        return block if rising.all() else CSRBlock.of(block.user_array())
+        if rising.all():
+            return block
+        sorted_block = CSRBlock.of(block.user_array())
+        return sorted_block._replace(data=sorted_block.data.astype(self.dtype, copy=False))
 
 
 def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
     """Return the source of the rows of a dataset or of a group in AnnData's layout."""
-    if isinstance(node, h5py.Dataset):
+    if isinstance(node, h5py.Dataset) or not node:
         return HDF5DenseSource(node)
     encoding = node.attrs.get("encoding-type", "csr_matrix")
     if encoding != "csr_matrix":

@@ -50,7 +50,8 @@ class ScaledSource(Source):
         self.resident = source.resident
         self.sparse = source.sparse and shift is None
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
-        self.nbytes = source.nbytes if self.sparse else dense
+        wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
+        self.nbytes = int(source.nbytes * wider) if self.sparse else dense
         self.block_rows = source.block_rows
         self.reads = source.reads
 

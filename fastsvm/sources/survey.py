@@ -112,7 +112,9 @@ def _moments(
         data = block.data.astype(np.float64)
         row = np.repeat(np.arange(n_rows), np.diff(block.indptr))
         mean = np.bincount(block.indices, weight[row] * data, n_features) / total
-        squares = np.bincount(block.indices, weight[row] * data**2, n_features) - total * mean**2
+        deviation = (data - mean[block.indices]) ** 2
+        zeros = total - np.bincount(block.indices, weight[row], n_features)
+        squares = np.bincount(block.indices, weight[row] * deviation, n_features) + zeros * mean**2
         norms = np.bincount(row, data**2, n_rows)
         return mean, np.maximum(squares, 0), norms, norms
     values = block.dense(np.float64, np.empty(block.shape))

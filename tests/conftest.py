@@ -1,0 +1,77 @@
+"""What all tests share: the naive oracles on the path, data sets, and fresh processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from sklearn import datasets
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("fastsvm")
+
+
+def standardised(X):
+    deviation = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+@pytest.fixture(scope="session")
+def data_sets():
+    """Return (X, y) by name; features have mean 0 and variance 1."""
+    found = {"iris": datasets.load_iris(return_X_y=True)}
+    found["breast_cancer"] = datasets.load_breast_cancer(return_X_y=True)
+    X, y = datasets.load_digits(return_X_y=True)
+    found["digits"] = X[:300], y[:300]
+    return {name: (standardised(X), y) for name, (X, y) in found.items()}
+
+
+@pytest.fixture(scope="session")
+def overlapping():
+    """Return 150 rows of two classes that overlap, in no order."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(150, 4))
+    y = (X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=150) > 0.7).astype(int)
+    return X, y
+
+
+@pytest.fixture(scope="session")
+def three_classes():
+    """Return 120 rows of three classes that overlap, in no order."""
+    rng = np.random.default_rng(8)
+    y = rng.integers(0, 3, 120)
+    X = rng.normal(size=(120, 3)) + np.eye(3)[y]
+    return X, y
+
+
+class Python:
+    """Fresh processes, several at once."""
+
+    @staticmethod
+    def start(code, folder=None, **environment):
+        variables = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_")}
+        variables |= {key: str(value) for key, value in environment.items()}
+        command = [sys.executable, "-W", "error", "-c", code]
+        return subprocess.Popen(
+            command, cwd=folder, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    @staticmethod
+    def output(process):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        return out.strip()
+
+    @classmethod
+    def run(cls, code, folder=None, **environment):
+        return cls.output(cls.start(code, folder, **environment))
+
+
+@pytest.fixture(scope="session")
+def python():
+    return Python

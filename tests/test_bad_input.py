@@ -1,0 +1,263 @@
+import re
+
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm import SVC, open_hdf5
+from fastsvm.sources import as_source
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = np.arange(60) % 2
+
+
+def with_value(value, X=X):
+    X = X.copy()
+    X[17, 2] = value
+    return X
+
+
+def wide(X, Z):
+    return np.zeros((len(X), len(Z) + 1))
+
+
+def undefined(X, Z):
+    return np.full((len(X), len(Z)), np.nan)
+
+
+BAD_DATA = {
+    "NaN": ((with_value(np.nan), Y), "NaN.*row 17, column 2"),
+    "infinity": ((with_value(np.inf), Y), "infinity.*row 17, column 2"),
+    "NaN in float32": ((with_value(np.nan, X.astype(np.float32)), Y), "NaN.*row 17, column 2"),
+    "NaN in CSR": ((sparse.csr_array(with_value(np.nan)), Y), "NaN.*row 17, column 2"),
+    "one class": ((X, np.zeros(60)), "number of classes"),
+    "one class with weight": ((X, Y, Y.astype(float)), "number of classes.*positive weight"),
+    "more rows": ((X, Y[:-1]), "60 rows, y has 59"),
+    "more labels": ((X[:-1], Y), "59 rows, y has 60"),
+    "no rows": ((X[:0], Y[:0]), "0 sample"),
+    "no features": ((X[:, :0], Y), "0 feature"),
+    "no labels": ((X, None), "y"),
+    "one row": ((X[:1], Y[:1]), "number of classes"),
+    "numbers as labels": ((X, X[:, 0]), "continuous"),
+    "NaN as a label": ((X, np.where(Y, np.nan, 0.0)), "y contains NaN"),
+    "labels in two columns": ((X, np.stack([Y, Y], axis=1)), "y should be a 1d array|1d"),
+    "one dimension": ((X[:, 0], Y), "2D"),
+    "three dimensions": ((X[None], Y), "dim"),
+    "complex numbers": ((X.astype(complex), Y), "[Cc]omplex"),
+    "words": ((np.array([["a", "b"]] * 60), Y), "string|numeric|number"),
+    "negative weights": ((X, Y, np.where(np.arange(60) == 9, -0.5, 1)), "-0.5 at row 9"),
+    "NaN among weights": ((X, Y, np.where(np.arange(60) == 9, np.nan, 1)), "sample_weight contains NaN"),
+    "infinity among weights": ((X, Y, np.where(np.arange(60) == 9, np.inf, 1)), "sample_weight contains"),
+    "few weights": ((X, Y, np.ones(59)), "sample_weight"),
+    "weights in two columns": ((X, Y, np.ones((60, 2))), "1D"),
+    "no weights": ((X, Y, np.zeros(60)), "sample_weight are zero"),
+    "huge values": ((with_value(1e200), Y), "too large"),
+}
+BAD_PARAMETERS = {
+    "unknown kernel": ({"kernel": "gaussian"}, "kernel.*rbf.*gaussian"),
+    "kernel a number": ({"kernel": 3}, "kernel"),
+    "C": ({"C": 0}, "'C'"),
+    "C negative": ({"C": -1.0}, "'C'"),
+    "C NaN": ({"C": np.nan}, "'C'"),
+    "C infinite": ({"C": np.inf}, "'C'"),
+    "C a word": ({"C": "1"}, "'C'"),
+    "gamma a word": ({"gamma": "large"}, "'gamma'"),
+    "gamma negative": ({"gamma": -0.1}, "'gamma'"),
+    "gamma infinite": ({"gamma": np.inf}, "'gamma'"),
+    "degree": ({"degree": 2.5}, "'degree'"),
+    "degree negative": ({"degree": -1}, "'degree'"),
+    "coef0": ({"coef0": np.nan}, "'coef0'"),
+    "coef0 infinite": ({"coef0": np.inf}, "'coef0'"),
+    "tol": ({"tol": 0.0}, "'tol'"),
+    "max_iter": ({"max_iter": -2}, "'max_iter'"),
+    "max_iter not whole": ({"max_iter": 1.5}, "'max_iter'"),
+    "max_time": ({"max_time": -1}, "'max_time'"),
+    "cache_size": ({"cache_size": 0}, "'cache_size'"),
+    "memory": ({"memory": "lots"}, "memory"),
+    "memory a float": ({"memory": 1.5}, "memory"),
+    "shape": ({"decision_function_shape": "ovn"}, "'decision_function_shape'"),
+    "break_ties": ({"break_ties": 1}, "'break_ties'"),
+    "warm_start": ({"warm_start": "yes"}, "'warm_start'"),
+    "class_weight a word": ({"class_weight": "equal"}, "class_weight"),
+    "class_weight a list": ({"class_weight": [1, 2]}, "class_weight"),
+    "class_weight a number": ({"class_weight": 2.0}, "class_weight"),
+    "class_weight of another class": ({"class_weight": {7: 1.0}}, "class_weight.*7"),
+    "class_weight negative": ({"class_weight": {0: -1.0}}, "class_weight"),
+    "class_weight NaN": ({"class_weight": {0: np.nan}}, "class_weight"),
+    "class_weight infinite": ({"class_weight": {0: np.inf}}, "class_weight"),
+    "class_weight of words": ({"class_weight": {0: "heavy"}}, "class_weight"),
+    "wide kernel": ({"kernel": wide}, r"kernel function.*shape \(\d+, \d+\)"),
+    "undefined kernel": ({"kernel": undefined}, "kernel function.*NaN"),
+    "precomputed, not square": ({"kernel": "precomputed"}, "60x3"),
+    "too little memory": ({"memory": 1000}, r"\d+ MB are (needed|enough)"),
+}
+
+
+def refused(model, given, words):
+    with pytest.raises((ValueError, TypeError), match=f"(?s){words}"):
+        model.fit(*given)
+
+
+def unfitted(model):
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data_are_refused(name):
+    given, words = BAD_DATA[name]
+    refused(SVC(), given, words)
+
+
+@pytest.mark.parametrize("name", BAD_PARAMETERS)
+def test_bad_parameters_are_refused(name):
+    parameters, words = BAD_PARAMETERS[name]
+    refused(SVC(**parameters), (X, Y), words)
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data_leave_the_estimator_unfitted(name):
+    model = SVC()
+    with pytest.raises((ValueError, TypeError)):
+        model.fit(*BAD_DATA[name][0])
+    unfitted(model)
+
+
+@pytest.mark.parametrize(
+    "name", ["C", "memory", "class_weight negative", "undefined kernel", "too little memory"]
+)
+def test_bad_parameters_leave_the_estimator_unfitted(name):
+    model = SVC(**BAD_PARAMETERS[name][0])
+    with pytest.raises((ValueError, TypeError)):
+        model.fit(X, Y)
+    unfitted(model)
+
+
+FAILING_REFITS = {
+    "rows": (lambda model: model, (with_value(np.nan, 9 * X), Y)),
+    "features": (lambda model: model, (with_value(np.nan, np.hstack([X, X])), Y)),
+    "gamma": (lambda model: model.set_params(gamma=5.0, memory=1000), (X, Y)),
+    "class_weight": (lambda model: model.set_params(class_weight={0: 9.0}, memory=1000), (X, Y)),
+}
+
+
+@pytest.mark.parametrize("name", FAILING_REFITS)
+def test_a_failed_second_fit_leaves_the_first_model_or_none(name):
+    change, given = FAILING_REFITS[name]
+    model = SVC().fit(X, Y)
+    before = model.decision_function(X)
+    with pytest.raises(ValueError):
+        change(model).fit(*given)
+    try:
+        after = model.set_params(gamma="scale").decision_function(X)
+    except NotFittedError:
+        return
+    np.testing.assert_array_equal(after, before)
+
+
+def test_the_memory_that_the_message_names_is_enough():
+    with pytest.raises(ValueError) as caught:
+        SVC(memory=1000).fit(X, Y)
+    named = re.search(r"(\d+) MB are (?:needed|enough)", str(caught.value))[1]
+    SVC(memory=f"{named}MB").fit(X, Y)
+
+
+def test_a_kernel_function_that_fails():
+    def broken(X, Z):
+        raise ZeroDivisionError("mine")
+
+    model = SVC(kernel=broken)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        model.fit(X, Y)
+    unfitted(model)
+
+
+# --- prediction ------------------------------------------------------------------------------------------
+
+METHODS = ["predict", "decision_function"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_prediction_needs_a_fit(method):
+    with pytest.raises(NotFittedError):
+        getattr(SVC(), method)(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, as_source], ids=["array", "CSR", "source"])
+@pytest.mark.parametrize("method", METHODS)
+def test_another_number_of_features(method, form):
+    with pytest.raises(ValueError, match=r"2 features.*expecting 3"):
+        getattr(SVC().fit(X, Y), method)(form(X[:, :2]))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, as_source], ids=["array", "CSR", "source"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_to_predict_must_be_finite(method, value, form):
+    with pytest.raises(ValueError, match="row 17, column 2"):
+        getattr(SVC().fit(X, Y), method)(form(with_value(value)))
+
+
+@pytest.mark.parametrize("rows", [X[:0], X[0], None, "rows"], ids=["none", "1-D", "None", "word"])
+def test_what_cannot_be_predicted(rows):
+    with pytest.raises((ValueError, TypeError)):
+        SVC().fit(X, Y).predict(rows)
+
+
+def test_ties_of_pairs_cannot_be_broken():
+    model = SVC(break_ties=True, decision_function_shape="ovo").fit(X, np.arange(60) % 3)
+    with pytest.raises(ValueError, match="break_ties"):
+        model.predict(X)
+
+
+def test_a_score_needs_labels():
+    with pytest.raises(ValueError, match="needs y"):
+        SVC().fit(X, Y).score(X)
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path):
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file.create_dataset("X", data=with_value(np.nan), chunks=(8, 3))
+        file["empty"] = np.zeros((0, 3))
+        file["narrow"] = np.zeros((60, 0))
+        file["good"] = X
+    with open_hdf5(tmp_path / "data.h5") as data:
+        yield data
+
+
+def test_a_file_without_labels(data):
+    refused(SVC(), (data,), "requires y.*no dataset 'y'")
+
+
+def test_a_file_with_nan(data):
+    refused(SVC(), (data, Y), "NaN.*row 17, column 2")
+    with pytest.raises(ValueError, match=r"NaN.*row 17, column 2"):
+        SVC().fit(X, Y).predict(data)
+
+
+@pytest.mark.parametrize("name", ["empty", "narrow"])
+def test_an_empty_dataset(name, data):
+    rows = data._file[name]
+    refused(SVC(), (rows, Y[: len(rows)]), "holds no data")
+
+
+def test_labels_of_another_length(data):
+    refused(SVC(), (data._file["good"], Y[:-1]), "60 rows, y has 59")
+
+
+def test_a_closed_file(data):
+    rows = data._file["good"]
+    model = SVC().fit(rows, Y)
+    source = as_source(rows)
+    data.close()
+    with pytest.raises((ValueError, OSError), match=r"closed|data\.h5"):
+        model.predict(source)

@@ -1,0 +1,217 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastsvm
+from fastsvm import _jit
+from fastsvm._jit import exp, generic, jit, maximum, minimum
+
+
+@jit
+def all_exp(values, out):
+    for i in range(values.size):
+        out[i] = exp(values[i])
+
+
+@jit
+def extrema(values):
+    least, greatest = values[0], values[0]
+    for i in range(values.size):
+        least = minimum(least, values[i])
+        greatest = maximum(greatest, values[i])
+    return least, greatest
+
+
+def compiled_exp(values):
+    out = np.empty_like(values)
+    all_exp(values, out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [(np.float32, -86.9, 87.9), (np.float64, -707.9, 708.9)],
+    ids=["float32", "float64"],
+)
+def test_exp_is_within_two_units_of_the_last_place(dtype, low, high):
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.linspace(low, high, 20_001), rng.uniform(-2, 2, 20_000), [0.0]]).astype(dtype)
+    wanted = np.exp(values.astype(np.longdouble))
+    unit = np.spacing(np.abs(wanted.astype(dtype)))
+    assert (np.abs(compiled_exp(values) - wanted) / unit).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exp_of_very_negative_numbers_is_negligible(dtype):
+    found = compiled_exp(np.array([-800, -1e6, -np.finfo(dtype).max, -np.inf], dtype))
+    assert (found >= 0).all()
+    assert (found < 1e-37).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exp_of_very_large_numbers_is_finite_and_large(dtype):
+    found = compiled_exp(np.array([800, 1e6, np.finfo(dtype).max], dtype))
+    assert np.isfinite(found).all()
+    assert (found > 1e38).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exp_of_zero_is_one(dtype):
+    assert compiled_exp(np.zeros(1, dtype))[0] == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 1001])
+def test_minimum_and_maximum(n, dtype):
+    values = np.random.default_rng(n).normal(size=n).astype(dtype)
+    values[n // 2] = 1e30
+    assert extrema(values) == (values.min(), values.max())
+
+
+def test_infinity_is_an_extremum():
+    assert extrema(np.array([0.0, np.inf, -np.inf, 1.0])) == (-np.inf, np.inf)
+
+
+def test_a_generic_function_without_a_body_for_a_class():
+    @generic
+    def area(shape):
+        """Have no bodies."""
+
+    with pytest.raises(KeyError):
+        area(3)
+
+
+# --- the cache of machine code ---------------------------------------------------------------------------
+
+PROGRAM = """
+import numpy as np
+from fastsvm import _jit, kernels
+out = np.empty(1)
+kernels.map_diagonal(kernels.RBF(1.0), np.array([0.0]), np.array([3.0]), out)  # a distance of 6
+stats = getattr(kernels.map_diagonal, "stats", None)
+print(out[0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), _jit.CACHE_FOLDER)
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Return a copy of the package, light to import."""
+    copy = tmp_path / "copy" / "fastsvm"
+    shutil.copytree(Path(fastsvm.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "__init__.py").write_text("")
+    return copy
+
+
+def use(python, package, cache):
+    value, hits, misses, folder = python.run(PROGRAM, package.parent, NUMBA_CACHE_DIR=cache).split()
+    return float(value), int(hits), int(misses), Path(folder)
+
+
+def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, package, tmp_path):
+    cache = tmp_path / "cache"
+    first = use(python, package, cache)
+    second = use(python, package, cache)
+    assert first[:3] == (np.exp(-6.0), 0, 1)
+    assert second[:3] == (np.exp(-6.0), 1, 0)
+    assert first[3] == second[3]
+    assert first[3].parent == cache
+
+    helper = package / "_jit.py"  # not the file in which the cached function stands
+    text = helper.read_text(encoding="utf-8")
+    edited = text.replace(
+        "p = p * r + 1.0\n    return p * np.int64", "p = p * r + 3.0\n    return p * np.int64"
+    )
+    assert edited != text
+    helper.write_text(edited, encoding="utf-8")
+    value, hits, misses, folder = use(python, package, cache)
+    assert value > 2 * first[0]
+    assert (hits, misses) == (0, 1)
+    assert folder != first[3]
+
+
+def test_the_digest_depends_on_every_file(package, monkeypatch):
+    monkeypatch.setattr(_jit, "_PACKAGE", package)
+    seen = {_jit.source_digest()}
+    for path in sorted(package.rglob("*.py")):
+        path.write_bytes(path.read_bytes() + b"\n")
+        digest = _jit.source_digest()
+        assert digest not in seen
+        seen.add(digest)
+
+
+def test_the_digest_depends_on_names(package, monkeypatch):
+    monkeypatch.setattr(_jit, "_PACKAGE", package)
+    before = _jit.source_digest()
+    (package / "gram.py").rename(package / "other.py")
+    assert _jit.source_digest() != before
+
+
+def old_versions(root, names):
+    for name in names:
+        (root / name).mkdir()
+        (root / name / "kept").write_text("x")
+
+
+def test_the_oldest_code_is_removed(tmp_path):
+    names = [f"fastsvm-{number:016x}" for number in range(6)]
+    old_versions(tmp_path, names)
+    _jit._prune(tmp_path, keep=tmp_path / names[0])
+    assert (tmp_path / names[0]).exists()
+    assert sum(path.exists() for path in map(tmp_path.joinpath, names)) == 4
+
+
+def test_folders_of_the_user_are_never_removed(tmp_path):
+    names = [f"fastsvm-{word}" for word in ("data", "results", "models", "paper", "0123", "backup-of-2024")]
+    old_versions(tmp_path, names)
+    _jit._prune(tmp_path, keep=tmp_path / "fastsvm-0123456789abcdef")
+    assert all((tmp_path / name / "kept").exists() for name in names)
+
+
+def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setattr(_jit, "_cache_root", lambda: tmp_path / "file")
+    monkeypatch.setattr(_jit.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert _jit._cache_folder().parent == tmp_path
+
+
+# --- without compilation ---------------------------------------------------------------------------------
+
+FIT = """
+import numpy as np
+from fastsvm import SVC, _jit
+rng = np.random.default_rng(0)
+X = rng.normal(size=(24, 3))
+y = (X[:, 0] + X[:, 1] ** 2 > 0.7).astype(int)
+for kernel in ("linear", "rbf", "poly", "sigmoid", "laplacian", "exponential"):
+    model = SVC(kernel=kernel, gamma=0.5, coef0=0.3, tol=1e-8).fit(X, y)
+    print(repr(model.objective_), *map(repr, map(float, model.decision_function(X))))
+print(int(_jit.JIT_DISABLED))
+"""
+
+
+def test_the_same_fit_without_compilation(python):
+    plain = python.start(FIT, NUMBA_DISABLE_JIT=1)
+    compiled = python.start(FIT)
+    slow, fast = (
+        [list(map(float, line.split())) for line in python.output(p).splitlines()] for p in (plain, compiled)
+    )
+    assert (slow.pop(), fast.pop()) == ([1.0], [0.0])
+    for a, b in zip(slow, fast, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+
+
+SIGMOID = """
+import numpy as np
+from fastsvm.kernels import Sigmoid, map_diagonal
+out = np.empty(2)
+map_diagonal(Sigmoid(1.0, 0.0), np.array([2000.0, -2000.0]), np.ones(2), out)
+print(*out)
+"""
+
+
+@pytest.mark.parametrize("disabled", [0, 1])
+def test_the_sigmoid_of_large_numbers(python, package, disabled):
+    out = python.run(SIGMOID, package.parent, NUMBA_DISABLE_JIT=disabled)
+    assert list(map(float, out.split())) == [1.0, -1.0]

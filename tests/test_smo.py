@@ -1,0 +1,307 @@
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastsvm._threads import Pool
+from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.gram import Gram
+from fastsvm.kernels import RBF
+from fastsvm.row_cache import RowCache
+from fastsvm.solvers.drive import Limits, Report, StopReason, drive
+from fastsvm.solvers.newton import newton_direction, step_to_bounds
+from fastsvm.solvers.smo import SMO, Problem, feasible
+from fastsvm.sources import MemorySource
+
+NO_LIMITS = Limits(10**7, np.inf)
+
+
+def solve(K, y, upper, tol=1e-8, size=1024, n_slots=None, alpha=None, limits=NO_LIMITS):
+    """Return the solution, why it ended, and the number of pair steps, for a kernel matrix."""
+    n = len(y)
+    arena = np.empty((n_slots or n) * n * 8, np.uint8)
+    with Pool.open() as pool:
+        gram = Gram(PrecomputedEvaluator(np.arange(n)), MemorySource.of(K), pool)
+        solver = SMO(Problem(y, upper), RowCache(gram, arena), tol, size, pool)
+        state, reason, n_steps = drive(solver, solver.init(alpha), limits, lambda state, report: False)
+    return solver.finish(state), reason, n_steps
+
+
+def problem(seed, n, gamma=0.5, C=1.0, d=3, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + noise * rng.normal(size=n) > 0.7, 1.0, -1.0)
+    y[:2] = 1, -1
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    return K, y, np.full(n, C)
+
+
+def check(solution, reason, K, y, upper, tol=1e-8, wanted=None):
+    """The solution is feasible, and its certificate is that of a computation from scratch."""
+    assert reason is StopReason.CONVERGED
+    alpha = solution.alpha
+    assert (alpha >= 0).all()
+    assert (alpha <= upper).all()
+    assert abs(alpha @ y) <= 1e-11 * upper.max() * len(y)
+    violation = naive.kkt_violation(K, y, upper, alpha)
+    assert violation <= tol + 1e-10
+    scale = max(1.0, abs(solution.objective))
+    assert solution.kkt_violation == pytest.approx(violation, abs=1e-10 * scale)
+    assert solution.objective == pytest.approx(naive.dual_objective(K, y, alpha), abs=1e-10 * scale)
+    gap = naive.duality_gap(K, y, upper, alpha, solution.intercept)
+    slack = 4 * np.finfo(float).eps * upper.sum()  # a margin that is off by its last digit costs as much
+    assert solution.duality_gap == pytest.approx(gap, abs=1e-9 * scale + slack)
+    if wanted is not None:
+        assert solution.objective == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_solution_is_that_of_a_general_solver(seed, C):
+    K, y, upper = problem(seed, 40, C=C)
+    alpha, offset, objective = naive.solve_dual(K, y, upper)
+    solution, reason, _ = solve(K, y, upper, 1e-10)
+    check(solution, reason, K, y, upper, 1e-10, objective)
+    assert solution.intercept == pytest.approx(offset, abs=1e-4)
+    np.testing.assert_allclose(K @ (solution.alpha * y), K @ (alpha * y), atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 16, 17, 64, 149])
+def test_any_size_of_the_working_set(size):
+    K, y, upper = problem(5, 150)
+    wanted = solve(K, y, upper)[0].objective
+    solution, reason, _ = solve(K, y, upper, size=size)
+    check(solution, reason, K, y, upper, wanted=wanted)
+
+
+@pytest.mark.parametrize("n_slots", [2, 16, 40])
+def test_any_size_of_the_cache(n_slots):
+    K, y, upper = problem(5, 150)
+    wanted = solve(K, y, upper)[0].objective
+    solution, reason, _ = solve(K, y, upper, n_slots=n_slots)
+    check(solution, reason, K, y, upper, wanted=wanted)
+
+
+@pytest.mark.parametrize("size", [4, 16, 50])
+@pytest.mark.parametrize("order", [1, -1])
+def test_sorted_labels(order, size):
+    K, y, upper = problem(6, 150)
+    by_label = np.argsort(order * y, kind="stable")
+    K, y = np.ascontiguousarray(K[np.ix_(by_label, by_label)]), y[by_label]
+    solution, reason, _ = solve(K, y, upper, size=size)
+    check(solution, reason, K, y, upper, wanted=solve(K, y, upper)[0].objective)
+
+
+@pytest.mark.parametrize("size", [4, 16, 200])
+def test_repeated_rows(size):
+    K, y, upper = problem(7, 30)
+    many = np.repeat(np.arange(30), 5)
+    wanted = solve(K, y, 5 * upper)[0].objective
+    K, y, upper = np.ascontiguousarray(K[np.ix_(many, many)]), y[many], upper[many]
+    solution, reason, _ = solve(K, y, upper, size=size)
+    check(solution, reason, K, y, upper, wanted=wanted)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 60),
+    size=st.integers(2, 70),
+    C=st.sampled_from([1e-3, 1.0, 1e3]),
+    gamma=st.sampled_from([1e-3, 0.5, 50.0]),
+    by_label=st.booleans(),
+)
+def test_any_problem(seed, n, size, C, gamma, by_label):
+    K, y, upper = problem(seed, n, gamma, C)
+    upper = upper * np.random.default_rng(seed).choice([0.5, 1.0, 2.0], n)
+    if by_label:
+        order = np.argsort(y)
+        K, y, upper = np.ascontiguousarray(K[np.ix_(order, order)]), y[order], upper[order]
+    solution, reason, _ = solve(K, y, upper, 1e-6, size=size)
+    check(solution, reason, K, y, upper, 1e-6)
+
+
+def test_hard_margin():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 2))
+    X[:20] += 8
+    y = np.repeat([1.0, -1.0], 20)
+    K = X @ X.T
+    solution, reason, _ = solve(K, y, np.full(40, 1e8))
+    check(solution, reason, K, y, np.full(40, 1e8))
+    margins = y * (K @ (solution.alpha * y) + solution.intercept)
+    assert margins.min() == pytest.approx(1, abs=1e-7)
+
+
+def test_the_offset_when_no_multiplier_is_free():
+    K, y, upper = np.eye(4), np.array([1.0, 1.0, -1.0, -1.0]), np.full(4, 0.01)
+    solution, reason, _ = solve(K, y, upper)
+    np.testing.assert_array_equal(solution.alpha, upper)
+    assert reason is StopReason.CONVERGED
+    assert solution.intercept == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_offset_when_no_multiplier_is_free_and_classes_differ():
+    K, y = np.eye(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    upper = np.array([0.25, 0.25, 0.25, 0.375, 0.375])
+    solution, _, _ = solve(K, y, upper, 1e-12)
+    np.testing.assert_allclose(solution.alpha, upper, atol=1e-12)
+    F = K @ (upper * y) - y  # rho lies between the greatest F that may fall and the least that may rise
+    middle = (F[y > 0].max() + F[y < 0].min()) / 2
+    assert solution.intercept == pytest.approx(-middle, abs=1e-12)
+
+
+def test_a_constant_kernel():
+    solution, reason, _ = solve(np.ones((10, 10)), np.repeat([1.0, -1.0], 5), np.ones(10))
+    assert reason is StopReason.CONVERGED
+    assert solution.objective == pytest.approx(10.0)
+
+
+def test_a_kernel_of_zeros():
+    solution, reason, _ = solve(np.zeros((6, 6)), np.repeat([1.0, -1.0], 3), np.ones(6))
+    assert reason is StopReason.CONVERGED
+    np.testing.assert_array_equal(solution.alpha, 1)
+
+
+def test_the_number_of_steps_is_limited():
+    K, y, upper = problem(9, 100)
+    _, reason, n_steps = solve(K, y, upper, limits=Limits(7, np.inf))
+    assert (reason, n_steps) == (StopReason.MAX_ITER, 7)
+
+
+def test_the_time_is_limited():
+    K, y, upper = problem(9, 100)
+    assert solve(K, y, upper, size=4, limits=Limits(10**7, 0.0))[1] is StopReason.MAX_TIME
+
+
+def test_a_watcher_may_stop():
+    reports = []
+
+    class Endless:
+        def step(self, state, most_steps):
+            return state + 1, Report(1.0, 0.0, 3, False, False)
+
+    def watch(state, report):
+        reports.append(report)
+        return len(reports) == 4
+
+    assert drive(Endless(), 0, NO_LIMITS, watch) == (4, StopReason.CALLBACK, 12)
+
+
+def test_an_early_stop_is_certified():
+    K, y, upper = problem(9, 100)
+    solution, _, _ = solve(K, y, upper, limits=Limits(20, np.inf))
+    assert solution.kkt_violation == pytest.approx(
+        naive.kkt_violation(K, y, upper, solution.alpha), abs=1e-10
+    )
+    gap = naive.duality_gap(K, y, upper, solution.alpha, solution.intercept)
+    assert solution.duality_gap == pytest.approx(gap, abs=1e-9)
+    assert gap > 0
+
+
+def test_the_objective_never_falls():
+    K, y, upper = problem(10, 150, C=100.0)
+    seen = []
+    with Pool.open() as pool:
+        gram = Gram(PrecomputedEvaluator(np.arange(150)), MemorySource.of(K), pool)
+        solver = SMO(Problem(y, upper), RowCache(gram, np.empty(150 * 150 * 8, np.uint8)), 1e-8, 16, pool)
+        drive(solver, solver.init(), NO_LIMITS, lambda state, report: seen.append(report.objective))
+    assert len(seen) > 5
+    assert np.diff(seen).min() >= -1e-9 * max(seen)
+
+
+def test_a_solution_is_where_the_next_solve_ends_at_once():
+    K, y, upper = problem(11, 80)
+    first, _, n_first = solve(K, y, upper)
+    again, reason, n_again = solve(K, y, upper, alpha=first.alpha)
+    check(again, reason, K, y, upper, wanted=first.objective)
+    assert n_again <= 2 < n_first
+
+
+@given(st.integers(0, 10**6))
+def test_any_beginning_leads_to_the_same_end(seed):
+    K, y, upper = problem(12, 40)
+    begin = np.random.default_rng(seed).uniform(-1, 2, 40)
+    solution, reason, _ = solve(K, y, upper, alpha=begin)
+    check(solution, reason, K, y, upper, wanted=solve(K, y, upper)[0].objective)
+
+
+@given(st.integers(0, 10**6))
+def test_feasible(seed):
+    rng = np.random.default_rng(seed)
+    y, upper = rng.choice([-1.0, 1.0], 20), rng.uniform(0.1, 2, 20)
+    alpha = feasible(rng.uniform(-1, 3, 20), Problem(y, upper))
+    assert (alpha >= 0).all()
+    assert (alpha <= upper).all()
+    assert abs(alpha @ y) < 1e-13
+
+
+def test_what_is_feasible_stays():
+    y, alpha = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.25, 0.5, 0.25, 0.0])
+    np.testing.assert_array_equal(feasible(alpha.copy(), Problem(y, np.ones(4))), alpha)
+
+
+def test_float32_kernel_values():
+    rng = np.random.default_rng(13)
+    X = rng.normal(size=(120, 3))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    upper = np.ones(120)
+    with Pool.open() as pool:
+        gram = Gram(VectorEvaluator(RBF(0.5), np.float32, None, False), MemorySource.of(X), pool)
+        solver = SMO(Problem(y, upper), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool)
+        state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
+    K = naive.kernel_matrix("rbf", X, X, gamma=0.5)
+    assert reason is StopReason.CONVERGED
+    assert naive.kkt_violation(K, y, upper, state.alpha) <= 1.01e-3
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-8])
+@pytest.mark.parametrize("seed", [139, 148, 309, 310, 319, 340])
+def test_a_last_newton_step_does_not_leave_the_tolerance(seed, tol):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] + rng.normal(size=80) > 0, 1.0, -1.0)
+    solution, reason, _ = solve(X @ X.T, y, np.ones(80), tol)
+    check(solution, reason, X @ X.T, y, np.ones(80), tol)
+
+
+def test_rows_at_a_bound_stay_there_when_the_sums_differ_by_rounding():
+    y, upper = np.repeat([1.0, -1.0], [30, 10]), np.repeat([0.1, 0.3], [30, 10])
+    assert 0 < abs(upper @ y) < 1e-14
+    np.testing.assert_array_equal(feasible(upper.copy(), Problem(y, upper)), upper)
+
+
+# --- Newton steps ----------------------------------------------------------------------------------------
+
+
+def test_a_newton_step_makes_the_gradient_equal():
+    K, y, _ = problem(14, 12)
+    gradient = np.random.default_rng(0).normal(size=12)
+    direction = newton_direction(K, gradient)
+    moved = gradient + K @ direction
+    assert np.ptp(moved) <= 1e-8
+    assert abs(direction.sum()) <= 1e-10
+    assert len(y) == 12
+
+
+def test_a_newton_step_on_repeated_rows_is_finite():
+    K, _, _ = problem(14, 6)
+    twice = np.repeat(np.arange(6), 2)
+    direction = newton_direction(K[np.ix_(twice, twice)], np.repeat(np.arange(6.0), 2))
+    assert direction is None or np.isfinite(direction).all()
+
+
+def test_an_indefinite_block_has_no_newton_step():
+    assert newton_direction(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, -1.0])) is None
+
+
+def test_a_step_ends_at_the_first_bound():
+    alpha, upper = np.array([0.5, 0.5, 0.5]), np.ones(3)
+    moved = step_to_bounds(alpha, upper, np.array([1.0, -0.25, -0.75]))
+    np.testing.assert_allclose(moved, [1.0, 0.375, 0.125])
+    assert moved[0] == 1.0
+
+
+def test_a_whole_step_without_a_bound():
+    moved = step_to_bounds(np.array([0.5, 0.5]), np.ones(2), np.array([0.25, -0.25]))
+    np.testing.assert_array_equal(moved, [0.75, 0.25])
