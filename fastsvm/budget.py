@@ -10,7 +10,8 @@ __all__ = ["Plan", "available", "parse_memory", "plan"]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _WORKING_SET = 512
-_STREAMED_WORKING_SET = 1024
+_STREAMED_WORKING_SET = 1024  # for fewer passes over the file
+_WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
 _TILES = 4  # threads' tiles; not their true number, on which results must not depend
@@ -155,7 +156,7 @@ def _divide(budget: int, need: Need) -> Plan:
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
     held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
-    size = need.n_rows if need.n_rows <= _STREAMED_WORKING_SET else _WORKING_SET
+    size = need.n_rows if need.n_rows <= _WHOLE else _WORKING_SET
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:

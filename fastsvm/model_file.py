@@ -17,6 +17,7 @@ __all__ = ["load", "save", "written_beside"]
 
 FORMAT = "fastsvm-model"
 VERSION = 1
+_PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm"}  # what prediction needs beside fitted attributes
 _ESTIMATORS = {"SVC": SVC}
 
 
@@ -151,7 +152,7 @@ def _header(file: h5py.File, path: Path) -> dict[str, Any]:
 
 
 def _is_fitted(key: str) -> bool:
-    return (key.endswith("_") and not key.startswith("_")) or key == "_gamma"
+    return (key.endswith("_") and not key.startswith("_")) or key in _PRIVATE
 
 
 def _split(attributes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -119,8 +119,8 @@ def test_a_second_interrupt_keeps_what_was_reached(three_classes):
 def rows():
     """Return more rows than one working set holds."""
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(1400, 4))
-    return X, (X[:, 0] + 0.5 * rng.normal(size=1400) > 0).astype(int)
+    X = rng.normal(size=(3500, 4))
+    return X, (X[:, 0] + 0.5 * rng.normal(size=3500) > 0).astype(int)
 
 
 class Recorder:
@@ -188,7 +188,7 @@ def test_a_callback_can_stop_the_fit(rows):
     assert len(recorder.tasks) == 2
     assert model.stop_reason_ == "callback"
     assert not model.converged_
-    assert model.predict(rows[0]).shape == (1400,)
+    assert model.predict(rows[0]).shape == (3500,)
 
 
 def test_a_stop_holds_for_all_problems(three_classes):

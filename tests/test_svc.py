@@ -92,8 +92,8 @@ def test_the_model_is_that_of_a_general_solver(kernel, seed):
 def many():
     """Return more rows than a working set holds, sorted by label."""
     rng = np.random.default_rng(3)
-    y = np.repeat([0, 1], [700, 900])
-    X = rng.normal(size=(1600, 6)) + 0.9 * y[:, None]
+    y = np.repeat([0, 1], [1500, 1900])
+    X = rng.normal(size=(3400, 6)) + 0.9 * y[:, None]
     return X, y
 
 
@@ -105,8 +105,8 @@ def many_fitted(many):
 @pytest.mark.parametrize("order", ["sorted", "reversed", "shuffled"])
 def test_more_rows_than_a_working_set(order, many, many_fitted):
     X, y = many
-    place = {"sorted": np.arange(1600), "reversed": np.arange(1600)[::-1]}.get(order)
-    place = np.random.default_rng(0).permutation(1600) if place is None else place
+    place = {"sorted": np.arange(3400), "reversed": np.arange(3400)[::-1]}.get(order)
+    place = np.random.default_rng(0).permutation(3400) if place is None else place
     found = SVC(gamma=0.1, tol=1e-6).fit(X[place], y[place])
     assert found.converged_
     np.testing.assert_allclose(found.decision_function(X), many_fitted.decision_function(X), atol=1e-5)
@@ -257,7 +257,7 @@ def test_the_history_has_one_entry_an_outer_iteration(many):
     table = pd.DataFrame(model.history_)
     assert len(table) > 3
     assert table["time"].is_monotonic_increasing
-    assert table["objective"].is_monotonic_increasing
+    assert (np.diff(table["objective"]) >= -1e-9 * model.objective_).all()  # rounding alone may take back
     assert table["gap"].iloc[-1] <= model.tol
     assert table["iteration"].iloc[-1] == model.n_iter_[0]
     assert table["objective"].iloc[-1] == pytest.approx(model.objective_, rel=1e-6)
@@ -514,7 +514,7 @@ def test_the_order_of_rows_does_not_matter(three_classes):
 def test_streaming_gives_the_model_of_rows_in_memory(tmp_path, many, many_fitted):
     X, y = many
     with h5py.File(tmp_path / "wide.h5", "w") as file:  # features of zeros, so that rows outgrow the memory
-        file.create_dataset("X", data=np.hstack([X, np.zeros((1600, 994))]), chunks=(64, 1000))
+        file.create_dataset("X", data=np.hstack([X, np.zeros((3400, 994))]), chunks=(64, 1000))
         file["y"] = y
     with open_hdf5(tmp_path / "wide.h5") as data:
         model = SVC(gamma=0.1, tol=1e-6, memory="12MB").fit(data)

@@ -13,7 +13,7 @@ from fastsvm.evaluators import (
     multiplies_bytes,
 )
 from fastsvm.kernels import KERNELS, Kernel
-from fastsvm.sources import Source, Survey, survey
+from fastsvm.sources import Source, Survey
 
 __all__ = [
     "Coefficients",
@@ -97,10 +97,10 @@ def prediction_evaluator(estimator: Any, support: Source, coef: np.ndarray, sour
     if exact and kernel.translation_invariant:
         return ByteEvaluator(kernel, _precision(estimator, kernel, 0.0, known, len(support)))
     sparse = support.sparse or source.sparse
-    found = survey(support)
     centred = kernel.translation_invariant and not sparse
-    dtype = _precision(estimator, kernel, found.centred_sq_norm if centred else found.sq_norm, known, len(support))
-    return ByteEvaluator(kernel, dtype) if exact else VectorEvaluator(kernel, dtype, found.centre, sparse)
+    sq_norm = estimator._centred_sq_norm if centred else estimator._sq_norm
+    dtype = _precision(estimator, kernel, sq_norm, known, len(support))
+    return ByteEvaluator(kernel, dtype) if exact else VectorEvaluator(kernel, dtype, estimator._centre, sparse)
 
 
 def _precision(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:

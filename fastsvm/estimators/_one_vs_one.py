@@ -29,10 +29,6 @@ class TwoClass(NamedTuple):
         rows = np.flatnonzero((labels == first) | (labels == second))
         return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows])
 
-    def swapped(self) -> "TwoClass":
-        """Return the problem with the second class positive."""
-        return self._replace(y=-self.y)
-
 
 class Outcome(NamedTuple):
     """What the problems gave, one entry each, and the worst reason for stopping."""

@@ -288,6 +288,7 @@ shape (n_samples, n_features)
         self.class_weight_ = class_weights(self.class_weight, classes, labels, data.weight)
         upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
         self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
+        self._centre, self._sq_norm, self._centred_sq_norm = found.centre, found.sq_norm, found.centred_sq_norm
         counts = np.sort(np.bincount(labels[labels >= 0]))
         n = int(counts[-2:].sum())
         evaluator = training_evaluator(self, source, found, upper, n)
@@ -306,17 +307,13 @@ shape (n_samples, n_features)
             source = source.in_memory()
         gram = Gram(evaluator, source, pool)
         pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
-        if len(classes) == 2:  # scikit-learn's sign: the second class is positive
-            pairs = [pair.swapped() for pair in pairs]
         return OneVsOneFit(gram, pairs, labels, spent, self.tol)
 
     def _attributes(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
         """Return the fitted attributes for the multipliers reached so far."""
         outcome = task.outcome()
-        binary = len(classes) == 2
-        sign = -1 if binary else 1  # in `Expansion` the first class of a pair is positive
-        beta = [sign * values for values in outcome.beta]
-        expansion = Expansion.of(beta, [pair.rows for pair in task.pairs], task.labels, len(classes))
+        sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
+        expansion = Expansion.of(outcome.beta, [pair.rows for pair in task.pairs], task.labels, len(classes))
         source = task.gram.source
         support_vectors: Any = np.empty((0, 0))
         if self.kernel != "precomputed":
@@ -327,7 +324,7 @@ shape (n_samples, n_features)
             "support_vectors_": support_vectors,
             "n_support_": expansion.n_support,
             "dual_coef_": sign * expansion.dual_coef,
-            "intercept_": outcome.intercept,
+            "intercept_": sign * outcome.intercept,
             "objective_": float(outcome.objective.sum()),
             "duality_gap_": float(outcome.duality_gap.sum()),
             "kkt_violation_": float(outcome.kkt_violation.max()),

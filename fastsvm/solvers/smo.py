@@ -41,6 +41,7 @@ __all__ = ["SMO", "Problem", "Solution", "State", "feasible"]
 
 _FAR = 1e30  # added to keep a row out of a minimum or maximum
 _STEPS_PER_ROW = 100
+_COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
 _UPDATE_COLUMNS = 4096
 _MOST_FREE = 2000  # Newton steps on more rows cost more than the pair steps that they save
 _STEPS_BEFORE_NEWTON = 20_000
@@ -188,11 +189,13 @@ class SMO:
     def _solve(self, state: State, chosen: np.ndarray, target: float, most_steps: int) -> int:
         y, upper = self.problem.y[chosen], self.problem.upper[chosen]
         slots = self.rows.fetch(chosen)
-        block = np.empty((len(chosen), len(chosen)), self.rows.store.dtype)
-        _gather(self.rows.store, slots, chosen, block)
+        block = self.rows.store
+        if block.shape != (len(chosen), len(chosen)) or (slots != chosen).any():
+            block = np.empty((len(chosen), len(chosen)), self.rows.store.dtype)
+            _gather(self.rows.store, slots, chosen, block)
         before = state.alpha[chosen]
         alpha = before.copy()
-        limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
+        limit = min(most_steps, _STEPS_PER_ROW * len(chosen), _COMPARISONS // len(chosen))
         n_steps = _solve_block(block, y, upper, alpha, state.gradient[chosen], target, limit)
         state.alpha[chosen] = alpha
         delta = (alpha - before) * y
@@ -401,9 +404,9 @@ def _solve_block(K, y, upper, alpha, gradient, tol, most_steps):
             greatest = maximum(greatest, value - low[k])
         if greatest - least <= tol:
             return step
-        i = 0
-        while i < q - 1 and g[i] + up[i] != least:
-            i += 1
+        i = q - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
+        while i > 0 and g[i] + up[i] != least:
+            i -= 1
         Ki, own = K[i], K[i, i]
         best = real(0)
         for k in range(q):
@@ -412,9 +415,9 @@ def _solve_block(K, y, upper, alpha, gradient, tol, most_steps):
             value = fall * fall / curvature
             score[k] = value
             best = maximum(best, value)
-        j = 0
-        while j < q - 1 and score[j] != best:
-            j += 1
+        j = q - 1
+        while j > 0 and score[j] != best:
+            j -= 1
         if best <= real(0):
             return step
         curvature = maximum(own + diagonal[j] - Ki[j] - Ki[j], tiny)
