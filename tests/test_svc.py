@@ -517,7 +517,7 @@ def test_streaming_gives_the_model_of_rows_in_memory(tmp_path, many, many_fitted
         file.create_dataset("X", data=np.hstack([X, np.zeros((3400, 994))]), chunks=(64, 1000))
         file["y"] = y
     with open_hdf5(tmp_path / "wide.h5") as data:
-        model = SVC(gamma=0.1, tol=1e-6, memory="12MB").fit(data)
+        model = SVC(gamma=0.1, tol=1e-6, memory="16MB").fit(data)
         assert model.passes_ > 2
         assert model.history_["bytes_read"][-1] > 2 * data.X.nbytes
         found = model.decision_function(data)

@@ -1,0 +1,68 @@
+"""The main job on real data, from the publishers' files to predictions; skipped where there are none."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import svm
+from sklearn.datasets import load_svmlight_file
+
+import fastsvm
+from fastsvm import SVC, open_hdf5
+from fastsvm.formats import convert
+
+pytestmark = pytest.mark.realdata
+
+
+@pytest.fixture(scope="module")
+def published():
+    folder = os.environ.get("FASTSVM_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("FASTSVM_DATA names no folder with real data")
+    return Path(folder)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_adult_agrees_with_libsvm(published, C):
+    X, y = load_svmlight_file(str(published / "a9a"))
+    X, y = X[:4000], y[:4000]
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    wanted = svm.SVC(C=C, gamma=0.05, tol=1e-6, cache_size=500).fit(X, y)
+    found = SVC(C=C, gamma=0.05, tol=1e-6).fit(X, y)
+    beta, support = wanted.dual_coef_.toarray()[0], X[wanted.support_].toarray()
+    squared = (support**2).sum(axis=1)
+    kernel = np.exp(-0.05 * (squared[:, None] + squared - 2 * support @ support.T))
+    objective = np.abs(beta).sum() - beta @ kernel @ beta / 2
+    assert found.objective_ == pytest.approx(objective, rel=1e-7)
+    assert (found.predict(X) == wanted.predict(X)).mean() >= 0.999
+
+
+def test_images_from_a_file_larger_than_the_memory_give_the_model_of_memory(published, tmp_path):
+    batch = published / "cifar-10-batches-bin" / "test_batch.bin"
+    convert(batch, tmp_path / "images.h5")
+    given = {"C": 10.0, "gamma": 0.002 / 255**2}
+    with open_hdf5(tmp_path / "images.h5") as data:
+        held = np.arange(8000, 10_000)
+        rows, labels = data.X.take(np.arange(8000)), data.y[:8000]
+        streamed = SVC(memory="28MB", **given).fit(rows, labels)
+        assert data.X.reads.nbytes > 40 * data.X.nbytes
+        resident = SVC(**given).fit(data.X.read(0, 8000).values, labels)
+        assert streamed.objective_ == pytest.approx(resident.objective_, rel=1e-6)
+        accuracy = [model.score(data.X.take(held), data.y[held]) for model in (streamed, resident)]
+    assert accuracy[0] == pytest.approx(accuracy[1], abs=0.003)
+    assert accuracy[0] > 0.4
+
+
+def test_handwritten_digits_from_the_published_files_to_a_saved_model(published, tmp_path):
+    convert(published / "mnist", tmp_path / "digits.h5", split="test")
+    with open_hdf5(tmp_path / "digits.h5") as data:
+        model = SVC(C=10, gamma=0.02 / 255**2, memory="200MB").fit(data.X.take(np.arange(6000)), data.y[:6000])
+        fastsvm.save(model, tmp_path / "model.h5")
+        held = np.arange(6000, 10_000)
+        again = fastsvm.load(tmp_path / "model.h5")
+        predicted = again.predict(data.X.take(held))
+        np.testing.assert_array_equal(predicted, model.predict(data.X.take(held)))
+        assert (predicted == data.y[held]).mean() > 0.95
+        as_floats = again.predict(data.X.take(held).in_memory().block.values.astype(np.float64))
+        assert (as_floats == predicted).mean() > 0.999
