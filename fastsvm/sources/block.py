@@ -1,5 +1,6 @@
 """Blocks of rows: what a source gives, in one of two layouts."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,9 +44,14 @@ class DenseBlock(NamedTuple):
         return self.values
 
     @staticmethod
-    def stack(blocks: list["DenseBlock"]) -> "DenseBlock":
-        """Return the rows of all blocks, one after the other."""
-        return DenseBlock(np.concatenate([block.values for block in blocks]))
+    def gather(parts: Iterable[tuple[np.ndarray, "DenseBlock"]], n_rows: int) -> "DenseBlock":
+        """Return the rows of all parts, which come with their places; one part is held at a time."""
+        values = None
+        for places, block in parts:
+            if values is None:
+                values = np.empty((n_rows, block.shape[1]), block.values.dtype)
+            values[places] = block.values
+        return DenseBlock(values)
 
 
 class CSRBlock(NamedTuple):
@@ -94,15 +100,19 @@ class CSRBlock(NamedTuple):
         return sparse.csr_matrix((data, self.indices, self.indptr), shape=self.shape)
 
     @staticmethod
-    def stack(blocks: list["CSRBlock"]) -> "CSRBlock":
-        """Return the rows of all blocks, one after the other."""
+    def gather(parts: Iterable[tuple[np.ndarray, "CSRBlock"]], n_rows: int) -> "CSRBlock":
+        """Return the rows of all parts, which come with their places."""
+        places, blocks = zip(*parts, strict=True)
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
-        return CSRBlock(
+        stacked = CSRBlock(
             np.concatenate([block.data for block in blocks]),
             np.concatenate([block.indices for block in blocks]),
             np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
             blocks[0].n_features,
         )
+        rows = np.empty(n_rows, np.int64)
+        rows[np.concatenate(places)] = np.arange(n_rows)
+        return stacked.take(rows)
 
     @classmethod
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":

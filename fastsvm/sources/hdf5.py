@@ -91,16 +91,21 @@ class HDF5Source(Source):
 
     def rows(self, indices: np.ndarray) -> Block:
         """Return a copy of the rows `indices`, reading each chunk that holds one of them once."""
-        wanted, place = np.unique(np.asarray(indices, dtype=np.int64), return_inverse=True)
-        found = []
+        indices = np.asarray(indices, dtype=np.int64)
+        if len(indices) == 0:
+            return self.read(0, 0)
+        kind = CSRBlock if self.sparse else DenseBlock
+        return kind.gather(self._parts(indices), len(indices))
+
+    def _parts(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, Block]]:
+        """Yield the rows `indices` chunk by chunk, with their places among `indices`."""
+        order = np.argsort(indices, kind="stable")
+        wanted = indices[order]
         for start, stop in self.spans():
             first, last = np.searchsorted(wanted, (start, stop))
             if first < last:
                 low, high = wanted[first], wanted[last - 1] + 1
-                found.append(self.read(low, high).take(wanted[first:last] - low))
-        if not found:
-            return self.read(0, 0)
-        return type(found[0]).stack(found).take(place)
+                yield order[first:last], self.read(low, high).take(wanted[first:last] - low)
 
     def take(self, indices: np.ndarray) -> SubsetSource:
         """Return the source of the rows `indices` alone."""
