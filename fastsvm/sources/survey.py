@@ -1,5 +1,6 @@
 """One pass over a source that finds what a fit must know of it before it begins."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,8 @@ from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 
 __all__ = ["Survey", "check_finite", "survey"]
+
+_PIECE_BYTES = 1 << 20
 
 
 class Survey(NamedTuple):
@@ -62,7 +65,7 @@ def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
     n_features = source.shape[1]
     total, mean, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
     centre, sq_norm, centred_sq_norm = None, 0.0, 0.0
-    for start, block in source.blocks():
+    for start, block in _pieces(source):
         if centre is None:
             centre = _centre(block, source.dtype)
         rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
@@ -81,6 +84,17 @@ def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
     feature_variance = squares / total
     variance = float(feature_variance.mean() + mean.var())
     return Survey(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm)
+
+
+def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
+    """Yield the number of its first row with each block, cut where it is dense to fit a cache in float64."""
+    if source.sparse:
+        yield from source.blocks()
+        return
+    n_rows = max(1, _PIECE_BYTES // (8 * max(1, source.shape[1])))
+    for start, block in source.blocks():
+        for a in range(0, block.shape[0], n_rows):
+            yield start + a, block.slice(a, min(a + n_rows, block.shape[0]))
 
 
 def check_finite(block: Block, start: int) -> None:
