@@ -97,7 +97,9 @@ class Need(NamedTuple):
     n_features : int
         Features.
     value_bytes : int
-        Bytes of a kernel value and of a product's operand.
+        Bytes of a kernel value.
+    feature_bytes : int
+        Bytes of a feature of the rows that are multiplied.
     stored_bytes : int
         Bytes of the rows on disk; 0 if they are in memory already.
     n_stored_rows : int
@@ -111,6 +113,7 @@ class Need(NamedTuple):
     n_rows: int
     n_features: int
     value_bytes: int
+    feature_bytes: int
     stored_bytes: int
     n_stored_rows: int
     copied_bytes: int
@@ -172,9 +175,9 @@ def _fixed(need: Need, size: int) -> int:
     """Return the bytes that are not cache: solver state, block, operand, tiles, blocks being read."""
     state = 64 * need.n_rows
     block = size * size * need.value_bytes
-    operand = 2 * size * need.n_features * need.value_bytes
+    operand = 2 * size * need.n_features * need.feature_bytes
     columns = min(_TILE_COLUMNS, need.block_rows)
-    tiles = _TILES * columns * (need.n_features + size) * need.value_bytes
+    tiles = _TILES * columns * (need.n_features * need.feature_bytes + size * need.value_bytes)
     reading = _BLOCKS_READ * need.block_rows * need.stored_bytes // max(1, need.n_stored_rows)
     return state + block + operand + tiles + reading
 

@@ -52,6 +52,7 @@ class Evaluator(Protocol):
     """Kernel values between a prepared operand and a block."""
 
     dtype: np.dtype
+    feature_bytes: int
     parallel: bool
 
     def prepare(self, block: Block) -> Any:
@@ -88,6 +89,7 @@ class VectorEvaluator:
 
     def __init__(self, kernel: Kernel, dtype: np.dtype | type, centre: np.ndarray | None, sparse: bool) -> None:
         self.dtype = np.dtype(dtype)
+        self.feature_bytes = self.dtype.itemsize
         self.kernel = in_precision(kernel, self.dtype)
         use_centre = kernel.translation_invariant and centre is not None and not sparse
         self.centre = centre.astype(self.dtype) if use_centre else None
@@ -174,6 +176,7 @@ class ByteEvaluator:
     """
 
     parallel = True
+    feature_bytes = 1
 
     def __init__(self, kernel: Kernel, dtype: np.dtype | type) -> None:
         self.dtype = np.dtype(dtype)
@@ -232,6 +235,7 @@ class CallableEvaluator:
 
     parallel = False
     dtype = np.dtype(np.float64)
+    feature_bytes = 8
 
     def __init__(self, function: Callable) -> None:
         self.function = function
@@ -275,6 +279,7 @@ class PrecomputedEvaluator:
 
     parallel = False
     dtype = np.dtype(np.float64)
+    feature_bytes = 8
 
     def __init__(self, columns: np.ndarray) -> None:
         self.columns = columns

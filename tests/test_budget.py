@@ -53,6 +53,7 @@ def need(stored_bytes=0, copied_bytes=0, n_rows=10_000, n_features=100, value_by
         n_rows=n_rows,
         n_features=n_features,
         value_bytes=value_bytes,
+        feature_bytes=value_bytes,
         stored_bytes=stored_bytes,
         n_stored_rows=n_rows,
         copied_bytes=copied_bytes,

@@ -297,6 +297,7 @@ shape (n_samples, n_features)
             n_rows=n,
             n_features=source.shape[1],
             value_bytes=evaluator.dtype.itemsize,
+            feature_bytes=evaluator.feature_bytes,
             stored_bytes=stored,
             n_stored_rows=len(source),
             copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),

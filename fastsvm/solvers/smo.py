@@ -36,6 +36,7 @@ from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.newton import newton_direction, step_to_bounds
+from fastsvm.solvers.working_set import bounds, freedom, select
 
 __all__ = ["SMO", "Problem", "Solution", "State", "feasible"]
 
@@ -147,7 +148,7 @@ class SMO:
         return state, self._report(state, high - low, n_steps)
 
     def _bounds(self, state: State) -> tuple[float, float]:
-        return _bounds(self.problem.y, self.problem.upper, state.alpha, state.gradient)
+        return bounds(self.problem.y, self.problem.upper, state.alpha, state.gradient)
 
     def _pair_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
         """Choose and solve a working set; return the state and the number of pair steps."""
@@ -160,7 +161,7 @@ class SMO:
         else:
             chosen, target = np.empty(self.size, np.int64), max(0.1 * (high - low), 0.5 * tol)
             retained = state.working_set[len(state.working_set) // 2 :]
-            count = _select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
+            count = select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
             chosen = chosen[:count]
         n_steps = self._solve(state, chosen, target, most_steps)
         self.verified = False
@@ -261,90 +262,6 @@ class SMO:
 
 
 @jit
-def _bounds(y, upper, alpha, gradient):
-    """Return the least F that may rise and the greatest that may fall."""
-    low, high = _FAR, -_FAR
-    for i in range(y.size):
-        rises, falls = _freedom(y[i], alpha[i], upper[i])
-        low = minimum(low, gradient[i] if rises else _FAR)
-        high = maximum(high, gradient[i] if falls else -_FAR)
-    return low, high
-
-
-@jit
-def _select(y, upper, alpha, gradient, retained, low, high, chosen):
-    """Write a working set to `chosen` and return its size: half `retained`, half the worst violators.
-
-    The worst of all, at `low` and `high`, are always in it; the others are found by histograms of how much they
-    violate, in two passes and without a sort.
-    """
-    n, size, bins = y.size, chosen.size, 256
-    scale = (bins - 1) / (high - low)
-    taken = np.zeros(n, np.uint8)
-    count = min(retained.size, size // 2, size - 2)
-    for t in range(count):
-        chosen[t] = retained[t]
-        taken[retained[t]] = 1
-    rising, falling = np.zeros(bins, np.int64), np.zeros(bins, np.int64)
-    lowest, highest = -1, -1
-    for i in range(n):
-        if low <= gradient[i] <= high:
-            place = int((gradient[i] - low) * scale)
-            rises, falls = _freedom(y[i], alpha[i], upper[i])
-            if rises and gradient[i] == low:
-                lowest = i
-            if falls and gradient[i] == high:
-                highest = i
-            if taken[i] == 0:
-                rising[place] += rises
-                falling[bins - 1 - place] += falls
-    for i in (lowest, highest):
-        if taken[i] == 0:
-            chosen[count] = i
-            taken[i] = 1
-            count += 1
-    wanted = (size - count) // 2
-    worst_rising, spare_rising = _threshold(rising, wanted)
-    worst_falling, spare_falling = _threshold(falling, wanted)
-    for i in range(n):
-        if taken[i] == 0 and low <= gradient[i] <= high and count < size:
-            place = int((gradient[i] - low) * scale)
-            rises, falls = _freedom(y[i], alpha[i], upper[i])
-            take = False
-            if rises and place <= worst_rising:
-                # Rows of the last bin compete only for what the better bins leave.
-                take = place < worst_rising or spare_rising > 0
-                spare_rising -= place == worst_rising
-            if falls and not take and bins - 1 - place <= worst_falling:
-                take = bins - 1 - place < worst_falling or spare_falling > 0
-                spare_falling -= bins - 1 - place == worst_falling
-            if take:
-                chosen[count] = i
-                count += 1
-    return count
-
-
-@jit
-def _freedom(y, alpha, upper):
-    """Return whether y α may rise and whether it may fall."""
-    above, below = alpha > 0, alpha < upper
-    if y > 0:
-        return below, above
-    return above, below
-
-
-@jit
-def _threshold(counts, wanted):
-    """Return the bin in which the cumulative count reaches `wanted`, and how many of its rows are still wanted."""
-    total = 0
-    for place in range(counts.size):
-        if total + counts[place] >= wanted:
-            return place, wanted - total
-        total += counts[place]
-    return counts.size, 0
-
-
-@jit
 def _gather(store, slots, columns, block):
     """Copy the square block of the kernel at the rows `columns`, which are in `slots`."""
     for s in range(slots.size):
@@ -389,7 +306,7 @@ def _solve_block(K, y, upper, alpha, gradient, tol, most_steps):
     for k in range(q):
         g[k] = gradient[k]
         diagonal[k] = K[k, k]
-        rises, falls = _freedom(y[k], alpha[k], upper[k])
+        rises, falls = freedom(y[k], alpha[k], upper[k])
         up[k] = real(0) if rises else far
         low[k] = real(0) if falls else far
     i = j = 0
@@ -429,7 +346,7 @@ def _solve_block(K, y, upper, alpha, gradient, tol, most_steps):
         _move(y, upper, alpha, i, length, rise)
         _move(y, upper, alpha, j, -length, fall)
         for k in (i, j):
-            rises, falls = _freedom(y[k], alpha[k], upper[k])
+            rises, falls = freedom(y[k], alpha[k], upper[k])
             up[k] = real(0) if rises else far
             low[k] = real(0) if falls else far
         move = real(length)

@@ -1,0 +1,93 @@
+"""Which rows to solve next: those whose multipliers may move and violate the optimality conditions most."""
+
+import numpy as np
+
+from fastsvm._jit import jit, maximum, minimum
+
+__all__ = ["bounds", "freedom", "select"]
+
+_FAR = 1e30  # keeps a row out of a minimum or maximum
+
+
+@jit
+def bounds(y, upper, alpha, gradient):
+    """Return the least F that may rise and the greatest that may fall."""
+    low, high = _FAR, -_FAR
+    for i in range(y.size):
+        rises, falls = freedom(y[i], alpha[i], upper[i])
+        low = minimum(low, gradient[i] if rises else _FAR)
+        high = maximum(high, gradient[i] if falls else -_FAR)
+    return low, high
+
+
+@jit
+def select(y, upper, alpha, gradient, retained, low, high, chosen):
+    """Write a working set to `chosen` and return its size: half `retained`, half the worst violators.
+
+    The worst of all, at `low` and `high`, are always in it; the others are found by histograms of how much they
+    violate, in two passes and without a sort.
+    """
+    n, size, bins = y.size, chosen.size, 256
+    scale = (bins - 1) / (high - low)
+    taken = np.zeros(n, np.uint8)
+    count = min(retained.size, size // 2, size - 2)
+    for t in range(count):
+        chosen[t] = retained[t]
+        taken[retained[t]] = 1
+    rising, falling = np.zeros(bins, np.int64), np.zeros(bins, np.int64)
+    lowest, highest = -1, -1
+    for i in range(n):
+        if low <= gradient[i] <= high:
+            place = int((gradient[i] - low) * scale)
+            rises, falls = freedom(y[i], alpha[i], upper[i])
+            if rises and gradient[i] == low:
+                lowest = i
+            if falls and gradient[i] == high:
+                highest = i
+            if taken[i] == 0:
+                rising[place] += rises
+                falling[bins - 1 - place] += falls
+    for i in (lowest, highest):
+        if taken[i] == 0:
+            chosen[count] = i
+            taken[i] = 1
+            count += 1
+    wanted = (size - count) // 2
+    worst_rising, spare_rising = _threshold(rising, wanted)
+    worst_falling, spare_falling = _threshold(falling, wanted)
+    for i in range(n):
+        if taken[i] == 0 and low <= gradient[i] <= high and count < size:
+            place = int((gradient[i] - low) * scale)
+            rises, falls = freedom(y[i], alpha[i], upper[i])
+            take = False
+            if rises and place <= worst_rising:
+                # Rows of the last bin compete only for what the better bins leave.
+                take = place < worst_rising or spare_rising > 0
+                spare_rising -= place == worst_rising
+            if falls and not take and bins - 1 - place <= worst_falling:
+                take = bins - 1 - place < worst_falling or spare_falling > 0
+                spare_falling -= bins - 1 - place == worst_falling
+            if take:
+                chosen[count] = i
+                count += 1
+    return count
+
+
+@jit
+def freedom(y, alpha, upper):
+    """Return whether y α may rise and whether it may fall."""
+    above, below = alpha > 0, alpha < upper
+    if y > 0:
+        return below, above
+    return above, below
+
+
+@jit
+def _threshold(counts, wanted):
+    """Return the bin in which the cumulative count reaches `wanted`, and how many of its rows are still wanted."""
+    total = 0
+    for place in range(counts.size):
+        if total + counts[place] >= wanted:
+            return place, wanted - total
+        total += counts[place]
+    return counts.size, 0
