@@ -67,13 +67,24 @@ def _cache_root() -> Path:
     elif sys.platform == "darwin":
         base = "~/Library/Caches"
     else:
-        base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser()
+
+
+def _private_root() -> Path:
+    """Return a folder of the user's own below the shared one for temporary files: code is loaded from it."""
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    root = Path(tempfile.gettempdir()) / f"fastsvm-cache-{user}"
+    with contextlib.suppress(OSError):
+        root.mkdir(mode=0o700)
+    if hasattr(os, "getuid") and (not root.is_dir() or root.is_symlink() or root.stat().st_uid != os.getuid()):
+        return Path(tempfile.mkdtemp(prefix="fastsvm-cache-"))
+    return root
 
 
 def _cache_folder() -> Path:
     name = f"fastsvm-{source_digest()}"
-    for root in (_cache_root(), Path(tempfile.gettempdir())):
+    for root in (_cache_root(), _private_root()):
         folder = root / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,8 +100,8 @@ def _cache_folder() -> Path:
 def _prune(root: Path, keep: Path, newest: int = 3) -> None:
     """Remove the code of old versions, but not of the last few: two checkouts may be in use at once."""
     ours = re.compile(r"fastsvm-[0-9a-f]{16}")
-    old = [folder for folder in root.iterdir() if ours.fullmatch(folder.name) and folder != keep]
     with contextlib.suppress(OSError):  # another process may be pruning too
+        old = [folder for folder in root.iterdir() if ours.fullmatch(folder.name) and folder != keep]
         old.sort(key=lambda folder: folder.stat().st_mtime)
         for folder in old[: max(0, len(old) - newest)]:
             shutil.rmtree(folder, ignore_errors=True)

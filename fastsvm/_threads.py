@@ -6,6 +6,7 @@ one thread alone, so results have the same bits for any number of threads.
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -28,8 +29,39 @@ def _blas() -> threadpoolctl.ThreadpoolController:
     return threadpoolctl.ThreadpoolController()
 
 
-if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
-    os.register_at_fork(after_in_child=_executor.cache_clear)
+class _OneThreadedBLAS:
+    """Holds BLAS to one thread while it is entered at least once; its setting belongs to the whole process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._depth == 0:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+            self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._limit.restore_original_limits()
+
+
+_one_threaded_blas = _OneThreadedBLAS()
+
+
+def _after_fork() -> None:
+    """A child has none of its parent's threads."""
+    global _one_threaded_blas
+    _executor.cache_clear()
+    _one_threaded_blas = _OneThreadedBLAS()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Pool:
@@ -46,7 +78,7 @@ class Pool:
     @contextmanager
     def open(cls) -> Iterator["Pool"]:
         """Yield a pool and hold BLAS to one thread until it is closed."""
-        with _blas().limit(limits=1, user_api="blas"):
+        with _one_threaded_blas:
             pool = cls()
             try:
                 yield pool

@@ -163,7 +163,7 @@ def _divide(budget: int, need: Need) -> Plan:
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:
-        size //= 2
+        size = max(size // 2, _LEAST_WORKING_SET)
     return Plan(resident, part_resident, size, budget - held - _fixed(need, size))
 
 

@@ -194,6 +194,11 @@ def _add_train(commands: Any) -> None:
 def _value(text: str) -> Any:
     """Return a number, a dict or a name from the command line."""
     try:
+        number = float(text)
+        return int(number) if number.is_integer() else number
+    except ValueError:
+        pass
+    try:
         return json.loads(text)
     except json.JSONDecodeError:
         return text

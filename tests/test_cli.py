@@ -156,3 +156,24 @@ def test_demo_equals_scikit_learn(tmp_path, capsys):
     assert shown["objective"] == pytest.approx(shown["reference_objective"], rel=1e-5)
     assert shown["memory_mb"] < shown["kernel_matrix_mb"] and shown["passes"] > 10
     assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_inputs_are_not_overwritten_and_folders_not_written(iris, tmp_path, capsys):
+    data, model = tmp_path / "iris.h5", tmp_path / "model"
+    run(capsys, "convert", iris, data)
+    run(capsys, "train", data, "-o", model)
+    kept = data.read_bytes(), model.read_bytes()
+    for words in (["train", data], ["predict", model, data]):
+        words = [*words, "-o", data if words[0] == "train" else model]
+        code, _, err = run(capsys, *words)
+        assert code == 2 and "read by this command" in err
+    assert (data.read_bytes(), model.read_bytes()) == kept
+    code, _, err = run(capsys, "train", data, "-o", tmp_path)
+    assert code == 2 and "is a folder" in err
+
+
+@pytest.mark.parametrize("words", [["--gamma", ".5"], ["--C", "1."], ["--max-iter", "1e6"], ["--tol", "1e-4"]])
+def test_numbers_as_people_write_them(words, iris, tmp_path, capsys):
+    run(capsys, "convert", iris, tmp_path / "iris.h5")
+    code, _, err = run(capsys, "train", tmp_path / "iris.h5", *words)
+    assert code == 0, err

@@ -173,7 +173,9 @@ def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setattr(_jit, "_cache_root", lambda: tmp_path / "file")
     monkeypatch.setattr(_jit.tempfile, "gettempdir", lambda: str(tmp_path))
-    assert _jit._cache_folder().parent == tmp_path
+    folder = _jit._cache_folder()
+    assert folder.parent.parent == tmp_path
+    assert folder.parent.stat().st_mode & 0o077 == 0  # code is loaded from it: nobody else may write there
 
 
 # --- without compilation ---------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def test_a_watcher_may_stop():
 
     class Endless:
         def step(self, state, most_steps):
-            return state + 1, Report(1.0, 0.0, 3, False, False)
+            return state + 1, Report(1.0, 0.0, 3, False, False, False)
 
     def watch(state, report):
         reports.append(report)

@@ -1,10 +1,12 @@
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import naive
 import numpy as np
 import pandas as pd
 import pytest
+import threadpoolctl
 from scipy import sparse
 from sklearn import svm
 from sklearn.base import clone
@@ -550,3 +552,62 @@ def test_a_fit_leaves_no_warnings_and_no_numpy_state(overlapping):
         warnings.simplefilter("always")
         SVC().fit(*overlapping).predict(overlapping[0])
     assert not caught
+
+
+# --- where others go wrong -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("far", [1e6, 1e12])
+@pytest.mark.parametrize("row", [0, 399])
+def test_one_far_row_does_not_blur_the_others(far, row):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    X = rng.standard_normal((400, 3)) + y[:, None]
+    X[row, 0] = far
+    wanted = svm.SVC(gamma=0.5, tol=1e-6).fit(X, y)
+    found = SVC(gamma=0.5, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-4)
+
+
+def test_a_tie_of_two_classes_goes_to_the_second():
+    model = SVC(kernel="linear").fit([[-1.0], [1.0]], [0, 1])
+    assert model.predict([[0.0]]) == svm.SVC(kernel="linear").fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]]) == 1
+
+
+def test_repeated_sparse_entries_of_small_integers_are_summed_whole():
+    data, place = np.array([200, 100, 1], np.uint8), np.array([0, 0, 1])
+    X = sparse.csr_matrix((data, place, [0, 2, 3]), shape=(2, 2))
+    np.testing.assert_array_equal(as_source(X).rows(np.arange(2)).dense(np.float64), [[300, 0], [0, 1]])
+
+
+def test_damaged_sparse_rows_are_refused_at_prediction():
+    X = sparse.random(50, 5, 0.5, format="csr", random_state=0)
+    model = SVC(kernel="linear").fit(X, np.arange(50) % 2)
+    Z = X[:2].copy()
+    Z.indices[0] = 10**8
+    with pytest.raises(ValueError, match=r"damaged|index|indices"):
+        model.decision_function(Z)
+
+
+def test_overlapping_fits_give_blas_its_threads_back(overlapping):
+    before = [library["num_threads"] for library in threadpoolctl.threadpool_info()]
+    X, y = overlapping
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda C: SVC(C=C).fit(X, y), np.linspace(0.1, 10, 24)))
+    assert [library["num_threads"] for library in threadpoolctl.threadpool_info()] == before
+
+
+def test_time_is_up_between_problems_too():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 5)), np.arange(600) % 60
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = SVC(max_time=1e-6).fit(X, y)
+    assert (model.n_iter_ > 0).sum() == 1
+    assert model.predict(X).shape == (600,)
+
+
+def test_a_path_or_an_open_file_is_told_how_to_pass(tmp_path):
+    with pytest.raises(TypeError, match="open_hdf5"):
+        SVC().fit("data.h5", [0, 1])
+    with h5py.File(tmp_path / "data.h5", "w") as file, pytest.raises(ValueError, match="open_hdf5"):
+        SVC().fit(file, [0, 1])

@@ -1,5 +1,6 @@
 """What users pass to `fit` and `predict`, checked once and turned into a source and arrays."""
 
+from os import PathLike
 from typing import Any, NamedTuple
 
 import h5py
@@ -90,6 +91,8 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Tr
         If y is missing, is not made of classes, does not have one entry a row, or weights are negative, not
         finite or all zero.
     """
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
     y = labels_of(X, y)
     if sample_weight is None and isinstance(X, HDF5Data):
         sample_weight = X.sample_weight

@@ -1,5 +1,6 @@
 """The two-class problems of a fit, solved one after the other with one cache."""
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -66,6 +67,7 @@ class OneVsOneFit:
         self._solved: list[tuple] = []
         self._current: tuple[SMO, State] | None = None
         self._passes = 0
+        self._untouched = StopReason.CALLBACK  # why problems were not begun
 
     def start(self, multipliers: list[np.ndarray]) -> None:
         """Begin at the multipliers of an earlier fit, one array over all rows for each problem."""
@@ -105,11 +107,15 @@ class OneVsOneFit:
                 return watch.observe(report, rows.counts, bytes_read, attributes)
 
             state, reason, n_steps = drive(solver, self._current[1], limits, observe)
-            self._solved.append((solver.finish(state), reason, n_steps))
-            self._current = None
+            solved = solver.finish(state), reason, n_steps
+            self._current = None  # first, so that an interrupt finds no problem twice
+            self._solved.append(solved)
             self._passes += gram.passes * len(pair.rows) / len(self.labels)
             watch.end()
             if watch.stopped:
+                return
+            if time.perf_counter() >= limits.deadline:
+                self._untouched = StopReason.MAX_TIME
                 return
 
     def _is_part(self, pair: TwoClass) -> bool:
@@ -127,7 +133,7 @@ class OneVsOneFit:
             solved.append((solver.finish(state), StopReason.CALLBACK, 0))
         missing = len(self.pairs) - len(solved)
         solutions = [solution for solution, _, _ in solved]
-        reasons = [reason for _, reason, _ in solved] + [StopReason.CALLBACK] * missing
+        reasons = [reason for _, reason, _ in solved] + [self._untouched] * missing
         worst = next((reason for reason in reasons if reason is not StopReason.CONVERGED), StopReason.CONVERGED)
 
         def column(values: list, dtype: type = np.float64, fill: float = 0) -> np.ndarray:

@@ -426,7 +426,7 @@ shape (n_samples, n_features)
         """Return the classes that the pairs' decisions elect."""
         n_classes = len(self.classes_)
         if n_classes == 2:
-            return self.classes_[(decisions[:, 0] > 0).astype(np.intp)]
+            return self.classes_[(decisions[:, 0] >= 0).astype(np.intp)]  # a tie goes where LIBSVM sends it
         scores = one_vs_rest_scores(decisions, n_classes) if self.break_ties else votes(decisions, n_classes)
         return self.classes_[np.argmax(scores, axis=1)]
 

@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 from tqdm.auto import tqdm
 
+from fastsvm.jobs.outputs import check_output
 from fastsvm.model_file import load, written_beside
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -68,6 +69,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
     -------
     ScoringReport
     """
+    check_output(output, model_path, path)
     with written_beside(output) as part:
         writer = _csv_writer(part) if str(output).endswith(".csv") else _hdf5_writer(part)
         return _score(model_path, path, writer)._replace(output=str(output))
@@ -102,6 +104,8 @@ def _score(model_path: str | Path, path: str | Path, writer: AbstractContextMana
     begin = time.perf_counter()
     model = load(model_path)
     with open_hdf5(path) as data, writer as write:
+        if len(data) == 0:
+            raise ValueError(f"{path} has no rows.")
         predicted = []
         for start in tqdm(range(0, len(data), _ROWS), desc="predict", unit="block", disable=None):
             decisions = model._decisions(data.X.take(np.arange(start, min(start + _ROWS, len(data)))))

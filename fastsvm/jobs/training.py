@@ -8,6 +8,7 @@ import numpy as np
 
 from fastsvm.estimators import SVC
 from fastsvm.jobs.memory import peak_memory
+from fastsvm.jobs.outputs import check_output
 from fastsvm.model_file import save
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -97,8 +98,8 @@ def train(
     ValueError, FileNotFoundError
         If the file, a parameter or the destination is not usable. The destination is checked before the fit.
     """
-    if destination is not None and not Path(destination).absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {Path(destination).parent} to write the model to.")
+    if destination is not None:
+        check_output(destination, path)
     if not 0 <= holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {holdout}.")
     with open_hdf5(path) as data:

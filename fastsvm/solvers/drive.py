@@ -29,8 +29,10 @@ class Report(NamedTuple):
         Value of the dual objective.
     n_steps : int
         Inner steps taken.
+    within : bool
+        Whether the gap is within tolerance.
     converged : bool
-        Whether the gap is within tolerance, and verified.
+        Whether that is verified.
     stalled : bool
         Whether the step could not move although the gap is not within tolerance.
     """
@@ -38,6 +40,7 @@ class Report(NamedTuple):
     gap: float
     objective: float
     n_steps: int
+    within: bool
     converged: bool
     stalled: bool
 
@@ -81,6 +84,8 @@ def drive(
             return state, StopReason.CONVERGED, n_steps
         if stop:
             return state, StopReason.CALLBACK, n_steps
+        if report.within:  # the next step verifies it
+            continue
         if n_steps >= limits.max_steps:
             return state, StopReason.MAX_ITER, n_steps
         if time.perf_counter() >= limits.deadline:

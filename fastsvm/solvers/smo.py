@@ -184,8 +184,10 @@ class SMO:
         return float(state.alpha @ (1 - self.problem.y * state.gradient)) / 2
 
     def _report(self, state: State, gap: float, n_steps: int = 0) -> Report:
-        converged = gap <= self.tol and (self.verified or not state.alpha.any())
-        return Report(max(0.0, gap), self._objective(state), n_steps, converged, stalled=n_steps == 0 and not converged)
+        within = gap <= self.tol
+        converged = within and (self.verified or not state.alpha.any())
+        stalled = n_steps == 0 and not converged
+        return Report(max(0.0, gap), self._objective(state), n_steps, within, converged, stalled)
 
     def _solve(self, state: State, chosen: np.ndarray, target: float, most_steps: int) -> int:
         y, upper = self.problem.y[chosen], self.problem.upper[chosen]

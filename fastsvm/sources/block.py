@@ -118,7 +118,8 @@ class CSRBlock(NamedTuple):
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":
         """Return the rows of a SciPy matrix, copied only if its indices are unsorted or repeated."""
         if not matrix.has_canonical_format:
-            matrix = matrix.copy()
+            # Sums of small integers need not fit their type.
+            matrix = matrix.astype(np.int64) if matrix.dtype.kind in "iu" else matrix.copy()
             matrix.sum_duplicates()
         return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
 

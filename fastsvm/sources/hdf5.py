@@ -101,11 +101,10 @@ class HDF5Source(Source):
         """Yield the rows `indices` chunk by chunk, with their places among `indices`."""
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
-        for start, stop in self.spans():
-            first, last = np.searchsorted(wanted, (start, stop))
-            if first < last:
-                low, high = wanted[first], wanted[last - 1] + 1
-                yield order[first:last], self.read(low, high).take(wanted[first:last] - low)
+        for number in np.unique(wanted // self.block_rows):
+            first, last = np.searchsorted(wanted, (number * self.block_rows, (number + 1) * self.block_rows))
+            low, high = wanted[first], wanted[last - 1] + 1
+            yield order[first:last], self.read(low, high).take(wanted[first:last] - low)
 
     def take(self, indices: np.ndarray) -> SubsetSource:
         """Return the source of the rows `indices` alone."""
@@ -191,12 +190,17 @@ class HDF5CSRSource(HDF5Source):
         rising[block.indptr[1:-1][(block.indptr[1:-1] > 0) & (block.indptr[1:-1] < len(indices))] - 1] = True
         if rising.all():
             return block
-        sorted_block = CSRBlock.of(block.user_array())
-        return sorted_block._replace(data=sorted_block.data.astype(self.dtype, copy=False))
+        summed = CSRBlock.of(block.user_array())
+        data = summed.data.astype(self.dtype)
+        if summed.data.dtype.kind in "iu" and (data != summed.data).any():
+            raise ValueError(f"{self.name} in {self.path} repeats entries whose sum does not fit {self.dtype}.")
+        return summed._replace(data=data)
 
 
 def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
     """Return the source of the rows of a dataset or of a group in AnnData's layout."""
+    if isinstance(node, h5py.File):
+        raise ValueError("X is an HDF5 file: pass fastsvm.open_hdf5(path), or one of its datasets.")
     if isinstance(node, h5py.Dataset) or not node:
         return HDF5DenseSource(node)
     encoding = node.attrs.get("encoding-type", "csr_matrix")

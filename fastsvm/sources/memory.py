@@ -34,7 +34,14 @@ class MemorySource(Source):
     @classmethod
     def of(cls, X: np.ndarray | sparse.csr_matrix | sparse.csr_array) -> "MemorySource":
         """Return the source of the rows of an array or a CSR matrix, without a copy."""
-        return cls(CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X))
+        if not sparse.issparse(X):
+            return cls(DenseBlock(X))
+        if X.indices.size and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+            raise ValueError(
+                f"The CSR matrix is damaged: it has column indices from {X.indices.min()} to {X.indices.max()} "
+                f"and {X.shape[1]} features."
+            )
+        return cls(CSRBlock.of(X))
 
     def read(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop`, a view."""

@@ -110,8 +110,8 @@ def check_finite(block: Block, start: int) -> None:
 def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
     if isinstance(block, CSRBlock):
         return np.zeros(block.n_features)
-    with np.errstate(all="ignore"):
-        centre = block.values.mean(axis=0, dtype=np.float64)
+    with np.errstate(all="ignore"):  # the median, which one far row does not move
+        centre = np.median(block.dense(np.float64), axis=0)
     # Differences of whole numbers stay exact in float32.
     return np.rint(centre) if dtype.kind in "iub" else centre
 
