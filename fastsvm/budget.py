@@ -6,6 +6,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
+from fastsvm.gram import operand_rows
+
 __all__ = ["Plan", "available", "parse_memory", "plan"]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -108,6 +110,8 @@ class Need(NamedTuple):
         Bytes of the rows copied for one problem, 0 if none are.
     block_rows : int
         Rows of a block of the source.
+    sparse : bool
+        Whether blocks stay sparse when they are multiplied.
     """
 
     n_rows: int
@@ -118,6 +122,7 @@ class Need(NamedTuple):
     n_stored_rows: int
     copied_bytes: int
     block_rows: int
+    sparse: bool = False
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
@@ -175,9 +180,10 @@ def _fixed(need: Need, size: int) -> int:
     """Return the bytes that are not cache: solver state, block, operand, tiles, blocks being read."""
     state = 64 * need.n_rows
     block = size * size * need.value_bytes
-    operand = 2 * size * need.n_features * need.feature_bytes
+    operand = 2 * min(size, operand_rows(need.n_features, need.feature_bytes)) * need.n_features * need.feature_bytes
     columns = min(_TILE_COLUMNS, need.block_rows)
-    tiles = _TILES * columns * (need.n_features * need.feature_bytes + size * need.value_bytes)
+    widened = 0 if need.sparse else need.n_features * need.feature_bytes
+    tiles = _TILES * columns * (widened + size * need.value_bytes)
     reading = _BLOCKS_READ * need.block_rows * need.stored_bytes // max(1, need.n_stored_rows)
     return state + block + operand + tiles + reading
 

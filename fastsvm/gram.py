@@ -8,12 +8,17 @@ from fastsvm._threads import Pool, spans
 from fastsvm.evaluators import Evaluator, PrecomputedEvaluator, Rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["Gram", "expand"]
+__all__ = ["Gram", "expand", "operand_rows"]
 
 TILE_COLUMNS = 256
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
+
+
+def operand_rows(n_features: int, feature_bytes: int) -> int:
+    """Return how many rows are made ready at once: of many features few, for they are dense."""
+    return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
 
 
 class Gram:
@@ -52,7 +57,7 @@ class Gram:
             self.passes += 1
             out[slots] = self.source.rows(indices).dense(self.dtype)[:, self.evaluator.columns]
             return
-        most = max(16, _OPERAND_BYTES // (self.source.shape[1] * self.dtype.itemsize))
+        most = operand_rows(self.source.shape[1], self.evaluator.feature_bytes)
         for a, b in spans(len(indices), most):
             operand = self.evaluator.prepare(self.source.rows(indices[a:b]))
             self._sweep(operand, out, slots[a:b])
@@ -121,7 +126,7 @@ def expand(
         evaluator.tile(operand, part, terms[a], Rows(tile, np.arange(len(weights)), 0))
         scores[a:b] += tile.T.astype(np.float64) @ weights
 
-    most = min(_EXPAND_ROWS, max(16, _OPERAND_BYTES // (block.shape[1] * evaluator.dtype.itemsize)))
+    most = min(_EXPAND_ROWS, operand_rows(block.shape[1], evaluator.feature_bytes))
     for first, last in spans(len(coef), most):
         operand = evaluator.prepare(support.slice(first, last))
         pieces = [(operand, coef[first:last], a, b) for a, b in spans(n, TILE_COLUMNS)]

@@ -302,6 +302,7 @@ shape (n_samples, n_features)
             n_stored_rows=len(source),
             copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
             block_rows=min(source.block_rows, len(source)),
+            sparse=source.sparse and self.kernel != "laplacian",
         )
         spent: Plan = plan(budget, need, None if self.cache_size is None else int(self.cache_size * 2**20))
         if spent.resident:
