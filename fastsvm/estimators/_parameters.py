@@ -5,7 +5,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-__all__ = ["Rule", "boolean", "check_parameters", "number", "one_of", "optional"]
+__all__ = ["Rule", "boolean", "check_parameters", "either", "number", "one_of", "optional"]
 
 
 class Rule(NamedTuple):

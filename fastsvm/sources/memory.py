@@ -8,7 +8,7 @@ from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 
 __all__ = ["MemorySource"]
 
-_BLOCK_ROWS = 1024
+_BLOCK_ROWS = 4096  # what is made ready once for a block, as support vectors are, is cheap by then
 
 
 class MemorySource(Source):
