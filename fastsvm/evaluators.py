@@ -12,7 +12,7 @@ import numpy as np
 from fastsvm._jit import HAS_BYTE_PRODUCTS, byte_tile, jit
 from fastsvm._threads import spans
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_diagonal, map_tile
-from fastsvm.sources import Block, CSRBlock, DenseBlock, Source
+from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = [
     "ByteEvaluator",
@@ -143,10 +143,9 @@ class VectorEvaluator:
         return out
 
 
-def multiplies_bytes(source: Source) -> bool:
-    """Return whether the processor can multiply the rows of a source as the bytes that they are."""
-    is_bytes = not source.sparse and source.dtype == np.uint8
-    return HAS_BYTE_PRODUCTS and is_bytes and _LEAST_BYTES <= source.shape[1] <= _MOST_BYTES
+def multiplies_bytes(n_features: int) -> bool:
+    """Return whether the processor can multiply rows of so many bytes, exactly."""
+    return HAS_BYTE_PRODUCTS and _LEAST_BYTES <= n_features <= _MOST_BYTES
 
 
 class ByteOperand(NamedTuple):
@@ -162,7 +161,7 @@ class ByteOperand(NamedTuple):
 
 
 class ByteEvaluator:
-    """A kernel of `fastsvm.kernels` on dense rows of uint8, multiplied exactly, as integers.
+    """A kernel of `fastsvm.kernels` on dense rows of uint8 or an affine image of them, multiplied exactly.
 
     With u the bytes of a row and s = x - 128 those of the operand, u·x = u·s + 128 Σu, and
     -‖u - x‖² = 2 u·s + (256 Σu - ‖u‖²) - ‖x‖²: twice a product of uint8 with int8 and a term for each row.
@@ -173,13 +172,17 @@ class ByteEvaluator:
         Scalar map of the rows' dot product.
     dtype : numpy.dtype
         float32 or float64, for the values.
+    scale : float, default=1.0
+        What a byte is multiplied by to give a feature. That something is added to it as well does not matter
+        if the kernel is one of distances.
     """
 
     parallel = True
     feature_bytes = 1
 
-    def __init__(self, kernel: Kernel, dtype: np.dtype | type) -> None:
+    def __init__(self, kernel: Kernel, dtype: np.dtype | type, scale: float = 1.0) -> None:
         self.dtype = np.dtype(dtype)
+        self.scale = scale
         self.kernel = in_precision(kernel, self.dtype)
         self.distance = kernel.translation_invariant
 
@@ -211,14 +214,14 @@ class ByteEvaluator:
             rows = np.concatenate([rows, np.zeros((4 - n, d), np.uint8)])
         products = np.empty((len(operand.rows), len(rows)), np.int32)
         _byte_products(operand.rows, rows, products)
-        scale = self.dtype.type(0.5)
-        _map_bytes(self.kernel, products, (operand.terms, terms, scale), out.store, out.slots, out.start)
+        unit = self.dtype.type(self.scale**2 / 2)
+        _map_bytes(self.kernel, products, (operand.terms, terms, unit), out.store, out.slots, out.start)
 
     def diagonal(self, block: Block, first: int) -> np.ndarray:
         """Return k(x, x)."""
         out = np.empty(block.shape[0], self.dtype)
         sq_norms = np.einsum("ij,ij->i", block.values, block.values, dtype=np.float64, casting="unsafe")
-        sq_norms = sq_norms.astype(self.dtype)
+        sq_norms = (self.scale**2 * sq_norms).astype(self.dtype)
         map_diagonal(self.kernel, sq_norms, sq_norms, out)
         return out
 
@@ -375,12 +378,12 @@ def _byte_terms(rows, distance, out):
 
 @jit
 def _map_bytes(kernel, products, terms, out, slots, start):
-    """Write k from integer products; `terms` are those of the operand, of the rows, and 1/2 in the type of k."""
-    of_operand, of_rows, half = terms
-    zero = half - half
+    """Write k from integer products; `terms` are those of the operand, of the rows, and half a squared unit."""
+    of_operand, of_rows, unit = terms
+    zero = unit - unit
     for s in range(of_operand.size):
         source, own = products[s], of_operand[s]
         target = out[slots[s], start : start + of_rows.size]
         for i in range(of_rows.size):
             twice = np.int32(source[i] + source[i] + own + of_rows[i])
-            target[i] = kernel_value(kernel, half * twice, zero, zero)
+            target[i] = kernel_value(kernel, unit * twice, zero, zero)

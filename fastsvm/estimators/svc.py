@@ -1,6 +1,7 @@
 """Support vector classification with kernels."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._input import check_rows, check_training_set, labels_of
-from fastsvm.estimators._kernel import prediction_evaluator, resolve_gamma, training_evaluator
+from fastsvm.estimators._kernel import Predictor, resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._parameters import (
     Rule,
@@ -26,11 +27,11 @@ from fastsvm.estimators._parameters import (
     optional,
 )  # fmt: skip
 from fastsvm.estimators._watch import Watch
-from fastsvm.gram import Gram, expand
+from fastsvm.gram import Gram
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
 from fastsvm.solvers.drive import Limits, StopReason
-from fastsvm.sources import MemorySource, check_finite, is_stored, survey
+from fastsvm.sources import Source, check_finite, is_stored
 
 __all__ = ["SVC"]
 
@@ -239,17 +240,16 @@ shape (n_samples, n_features)
         self._forget()
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
-        found = survey(data.source, data.weight if data.weighted else None)
         self._check_square(data.source.shape)
         context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
         if context is not None:
             context.call_on_fit_task_begin(estimator=self)
         steps = self.max_iter if self.max_iter >= 0 else max(10_000_000, 100 * len(data.y))
         with Pool.open() as pool:
-            task = self._prepare(data, classes, labels, found, budget, pool)
+            task, source = self._prepare(data, classes, labels, budget, pool)
             watch = Watch(self, context, len(task.pairs), bool(self.verbose))
-            self._solve(task, classes, Limits(steps, deadline), watch)
-        vars(self).update(self._attributes(task, classes))
+            self._solve(task, lambda: self._attributes(task, classes, source), classes, Limits(steps, deadline), watch)
+        vars(self).update(self._attributes(task, classes, source))
         self.history_ = watch.history()
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
@@ -271,27 +271,30 @@ shape (n_samples, n_features)
                 f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix."
             )
 
-    def _solve(self, task: OneVsOneFit, classes: np.ndarray, limits: Limits, watch: Watch) -> None:
+    def _solve(self, task: OneVsOneFit, attributes: Callable, classes: Any, limits: Limits, watch: Watch) -> None:
         """Solve the problems, from the last fit's multipliers if asked to, and keep those reached for the next."""
         kept = getattr(self, "_multipliers", None) if self.warm_start else None
         if kept is not None and np.array_equal(kept[0], classes) and len(kept[1][0]) == len(task.labels):
             task.start(kept[1])
         try:
-            task.run(limits, watch, lambda: self._attributes(task, classes))
+            task.run(limits, watch, attributes)
         finally:  # after an interrupt too
             self._multipliers = (classes, task.multipliers()) if self.warm_start else None
             watch.close()
 
-    def _prepare(self, data, classes, labels, found, budget, pool) -> OneVsOneFit:
-        """Plan the memory and return the two-class problems to be solved."""
-        source = data.source
+    def _prepare(self, data, classes, labels, budget, pool) -> tuple[OneVsOneFit, Source]:
+        """Plan the memory; return the two-class problems to be solved and where support vectors are copied from."""
+        rows = training_rows(self, data.source, data.weight if data.weighted else None, budget // 4, pool)
+        source, _, found = rows
+        if source is not data.source:
+            budget -= source.nbytes
         self.class_weight_ = class_weights(self.class_weight, classes, labels, data.weight)
         upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
         self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
         self._centre, self._sq_norm, self._centred_sq_norm = found.centre, found.sq_norm, found.centred_sq_norm
         counts = np.sort(np.bincount(labels[labels >= 0]))
         n = int(counts[-2:].sum())
-        evaluator = training_evaluator(self, source, found, upper, n)
+        evaluator = training_evaluator(self, rows, upper, n)
         stored = 0 if source.resident else source.nbytes
         need = Need(
             n_rows=n,
@@ -309,14 +312,14 @@ shape (n_samples, n_features)
             source = source.in_memory()
         gram = Gram(evaluator, source, pool)
         pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
-        return OneVsOneFit(gram, pairs, labels, spent, self.tol)
+        task = OneVsOneFit(gram, pairs, labels, spent, self.tol)
+        return task, (source if rows.source is data.source else data.source)
 
-    def _attributes(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
+    def _attributes(self, task: OneVsOneFit, classes: np.ndarray, source: Source) -> dict[str, Any]:
         """Return the fitted attributes for the multipliers reached so far."""
         outcome = task.outcome()
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
         expansion = Expansion.of(outcome.beta, [pair.rows for pair in task.pairs], task.labels, len(classes))
-        source = task.gram.source
         support_vectors: Any = np.empty((0, 0))
         if self.kernel != "precomputed":
             support_vectors = source.rows(expansion.support).user_array()
@@ -359,15 +362,13 @@ shape (n_samples, n_features)
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         coef = self._pair_coefficients()
-        support = MemorySource.of(self.support_vectors_)
-        evaluator = prediction_evaluator(self, support, coef, source)
         decisions = np.empty((len(source), coef.shape[1]))
         with Pool.open() as pool:
+            predictor = Predictor(self, coef, pool)
             for start, block in source.blocks():
                 if is_stored(X):  # arrays were checked before
                     check_finite(block, start)
-                scores = expand(evaluator, support.block, coef, block, pool)
-                decisions[start : start + len(scores)] = scores + self.intercept_
+                decisions[start : start + block.shape[0]] = predictor.scores(block) + self.intercept_
         return decisions
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from fastsvm.sources.base import Reads, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.byte_image import ByteImage, find_byte_image
 from fastsvm.sources.dataset import HDF5Data, open_hdf5, read_column
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
 from fastsvm.sources.memory import MemorySource
@@ -17,6 +18,7 @@ from fastsvm.sources.survey import Survey, check_finite, survey
 
 __all__ = [
     "Block",
+    "ByteImage",
     "CSRBlock",
     "DenseBlock",
     "HDF5Data",
@@ -29,6 +31,7 @@ __all__ = [
     "Survey",
     "as_source",
     "check_finite",
+    "find_byte_image",
     "is_stored",
     "open_hdf5",
     "read_column",

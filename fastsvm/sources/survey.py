@@ -39,6 +39,18 @@ class Survey(NamedTuple):
     sq_norm: float
     centred_sq_norm: float
 
+    def affine(self, scale: float, offset: float) -> "Survey":
+        """Return what would be found of offset + scale x; with an offset `sq_norm` is an upper bound."""
+        longest = scale * self.sq_norm**0.5 + abs(offset) * len(self.mean) ** 0.5
+        return Survey(
+            offset + scale * self.mean,
+            scale**2 * self.feature_variance,
+            scale**2 * self.variance,
+            offset + scale * self.centre,
+            longest**2,
+            scale**2 * self.centred_sq_norm,
+        )
+
 
 def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
     """Return means, variances and largest norms of the rows, which must be finite.

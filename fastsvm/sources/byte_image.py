@@ -1,0 +1,123 @@
+"""Rows whose values are an affine image of bytes, such as pixels / 255 or features that are 0 or 1.
+
+Such rows are bytes in the guise of floats: their products can be computed exactly, as integers, and their
+copy takes a byte a value.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm._threads import Pool, spans
+from fastsvm.sources.base import Source
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.memory import MemorySource
+
+__all__ = ["ByteImage", "find_byte_image"]
+
+_SAMPLE_ROWS = 64
+_LEVELS = 256
+_PIECE = 1 << 18  # values converted by a thread at a time
+_ROUNDING = 4  # in units of the last place of the largest value, for the arithmetic that made the values
+
+
+class ByteImage(NamedTuple):
+    """The map from bytes to values, offset + scale b.
+
+    Attributes
+    ----------
+    scale : float
+        Distance of neighbouring values.
+    offset : float
+        Value of the byte 0; zero if the values are multiples of the scale.
+    """
+
+    scale: float
+    offset: float
+
+    def convert(self, block: Block, pool: Pool) -> DenseBlock | None:
+        """Return the bytes of a block, or None if a value is not the image of one."""
+        if self == IDENTITY and isinstance(block, DenseBlock) and block.values.dtype == np.uint8:
+            return block
+        n, d = block.shape
+        out = np.empty((n, d), np.uint8)
+        failed: list[int] = []
+
+        def convert(a: int, b: int) -> None:
+            if not failed and not self._write(block.slice(a, b), out[a:b]):
+                failed.append(a)
+
+        pool.run(convert, spans(n, max(1, _PIECE // d)))
+        return None if failed else DenseBlock(out)
+
+    def _write(self, block: Block, out: np.ndarray) -> bool:
+        if isinstance(block, CSRBlock):
+            data = np.empty(len(block.data), np.uint8)
+            if not self._invert(block.data, data):
+                return False
+            CSRBlock(data, block.indices, block.indptr, block.n_features).dense(np.uint8, out)
+            return True
+        return self._invert(block.values.ravel(), out.ravel())
+
+    def _invert(self, values: np.ndarray, out: np.ndarray) -> bool:
+        real = np.float32 if values.dtype in (np.float32, np.float16) else np.float64
+        largest = max(abs(self.offset), abs(self.offset + (_LEVELS - 1) * self.scale))
+        slack = _ROUNDING * np.finfo(values.dtype if values.dtype.kind == "f" else real).eps * largest
+        values = np.ascontiguousarray(values, real)
+        return _to_bytes(values, real(self.offset), real(self.scale), real(slack), out)
+
+
+IDENTITY = ByteImage(1.0, 0.0)
+
+
+def find_byte_image(source: Source, pool: Pool) -> tuple[ByteImage, Source] | None:
+    """Return the map and the bytes of rows that are bytes, or in memory and an affine image of bytes; else None.
+
+    The map is guessed from a sample of the rows and holds for every value, to rounding error, or is not returned.
+    """
+    if source.dtype == np.uint8 and not source.sparse:
+        return IDENTITY, source
+    if not isinstance(source, MemorySource) or source.dtype.kind not in "fiu":
+        return None
+    image = _guess(source)
+    converted = None if image is None else image.convert(source.block, pool)
+    return None if converted is None else (image, MemorySource(converted))
+
+
+def _guess(source: Source) -> ByteImage | None:
+    """Return the map that the values of some rows suggest."""
+    rows = np.unique(np.linspace(0, len(source) - 1, _SAMPLE_ROWS).astype(np.int64))
+    block = source.rows(rows)
+    data = block.data if isinstance(block, CSRBlock) else block.values
+    with np.errstate(invalid="ignore"):
+        values = np.unique(data.astype(np.float64))
+    if source.sparse:
+        values = np.union1d(values, [0.0])
+    if not 2 <= len(values) <= _LEVELS or not np.isfinite(values).all():
+        return None
+    low, high = values[0], values[-1]
+    scale = (high - low) / max(1, round((high - low) / np.diff(values).min()))
+    if abs(1 / scale - round(1 / scale)) < 1e-4:  # pixels / 255: free of the rounding of the values
+        scale = 1 / round(1 / scale) if scale < 1 else scale
+    if low >= 0 and abs(low / scale - round(low / scale)) < 1e-3 and high / scale < _LEVELS - 0.5:
+        low = 0.0
+    elif source.sparse:
+        return None
+    return ByteImage(float(scale), float(low))
+
+
+@jit
+def _to_bytes(values, offset, scale, slack, out):
+    """Write rint((v - offset) / scale) and return whether the map takes all of them back to their values."""
+    inverse = 1 / scale
+    worst, top = slack - slack, slack - slack + 255
+    half = top / 510
+    for i in range(values.size):
+        level = np.floor((values[i] - offset) * inverse + half)
+        level = min(max(level, worst), top)
+        out[i] = np.uint8(np.int32(level))
+    exact = 0
+    for i in range(values.size):
+        exact += abs(offset + scale * out[i] - values[i]) <= slack
+    return exact == values.size
