@@ -11,7 +11,7 @@ from fastsvm.gram import operand_rows
 __all__ = ["Plan", "available", "parse_memory", "plan"]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_WORKING_SET = 512
+_WORKING_SET = 1024
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
 _WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16

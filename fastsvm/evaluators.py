@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 
+_BYTE_COLUMNS = 128  # of a tile: its products and the rows stay in the cache beside the operand
+_FLOAT_COLUMNS = 256
 _LEAST_BYTES, _MOST_BYTES = 64, 16_000  # features of which one load, and in int32 twice the sum of products, fit
 
 
@@ -52,6 +54,7 @@ class Evaluator(Protocol):
     """Kernel values between a prepared operand and a block."""
 
     dtype: np.dtype
+    terms_dtype: np.dtype
     feature_bytes: int
     parallel: bool
 
@@ -88,7 +91,7 @@ class VectorEvaluator:
     parallel = True
 
     def __init__(self, kernel: Kernel, dtype: np.dtype | type, centre: np.ndarray | None, sparse: bool) -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype = self.terms_dtype = np.dtype(dtype)
         self.feature_bytes = self.dtype.itemsize
         self.kernel = in_precision(kernel, self.dtype)
         use_centre = kernel.translation_invariant and centre is not None and not sparse
@@ -121,19 +124,22 @@ class VectorEvaluator:
 
     def tile(self, operand: Operand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block)."""
+        for a, b in spans(block.shape[0], _FLOAT_COLUMNS):
+            pairings = self._pairings(operand, block.slice(a, b))
+            map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], out.store, out.slots, out.start + a)
+
+    def _pairings(self, operand: Operand, block: Block) -> np.ndarray:
         pairings = np.empty((len(operand.rows), block.shape[0]), self.dtype)
         if operand.by_feature is not None and isinstance(block, CSRBlock):
             data = block.data.astype(self.dtype)
             indices = block.indices.astype(np.int32, copy=False)
             indptr = block.indptr.astype(np.int64, copy=False)
             _csr_products(data, indices, indptr, operand.by_feature, pairings)
+        elif self.manhattan:
+            _manhattan(operand.rows, self._dense(block), pairings)
         else:
-            rows = self._dense(block)
-            if self.manhattan:
-                _manhattan(operand.rows, rows, pairings)
-            else:
-                np.matmul(operand.rows, rows.T, out=pairings)
-        map_tile(self.kernel, pairings, operand.sq_norms, terms, out.store, out.slots, out.start)
+            np.matmul(operand.rows, self._dense(block).T, out=pairings)
+        return pairings
 
     def diagonal(self, block: Block, first: int) -> np.ndarray:
         """Return k(x, x)."""
@@ -178,6 +184,7 @@ class ByteEvaluator:
     """
 
     parallel = True
+    terms_dtype = np.dtype(np.int32)
     feature_bytes = 1
 
     def __init__(self, kernel: Kernel, dtype: np.dtype | type, scale: float = 1.0) -> None:
@@ -212,10 +219,8 @@ class ByteEvaluator:
         rows = np.ascontiguousarray(block.values)
         if n < 4:  # a tile is four rows wide
             rows = np.concatenate([rows, np.zeros((4 - n, d), np.uint8)])
-        products = np.empty((len(operand.rows), len(rows)), np.int32)
-        _byte_products(operand.rows, rows, products)
         unit = self.dtype.type(self.scale**2 / 2)
-        _map_bytes(self.kernel, products, (operand.terms, terms, unit), out.store, out.slots, out.start)
+        _byte_values(self.kernel, operand.rows, rows, (operand.terms, terms, unit), out.store, out.slots, out.start)
 
     def diagonal(self, block: Block, first: int) -> np.ndarray:
         """Return k(x, x)."""
@@ -237,7 +242,7 @@ class CallableEvaluator:
     """
 
     parallel = False
-    dtype = np.dtype(np.float64)
+    dtype = terms_dtype = np.dtype(np.float64)
     feature_bytes = 8
 
     def __init__(self, function: Callable) -> None:
@@ -350,8 +355,25 @@ def _manhattan(rows, others, out):
 
 
 @jit
+def _byte_values(kernel, operand, rows, terms, out, slots, start):
+    """Write k of prepared rows of int8 with rows of uint8, a tile at a time that stays in the cache.
+
+    `terms` are those of the operand, of the rows, and half a squared unit.
+    """
+    of_operand, of_rows, unit = terms
+    n = rows.shape[0]
+    width = min(n, _BYTE_COLUMNS)
+    products = np.empty((operand.shape[0], width), np.int32)
+    for first in range(0, of_rows.size, width):
+        t = min(first, n - width)  # the last tile may repeat a few rows
+        _byte_products(operand, rows[t : t + width], products)
+        count = min(width, of_rows.size - t)
+        _map_bytes(kernel, products, (of_operand, of_rows[t : t + count], unit), out, slots, start + t)
+
+
+@jit
 def _byte_products(operand, rows, out):
-    """Write the products of prepared rows of int8 with rows of uint8 to `out`, 4 x 4 at a time."""
+    """Write the products of prepared rows of int8 with at least four rows of uint8 to `out`, 4 x 4 at a time."""
     a, b, c = operand.ctypes.data, rows.ctypes.data, out.ctypes.data
     a_step, b_step, c_step = operand.strides[0], rows.strides[0], out.strides[0]
     n = rows.shape[0]
@@ -380,10 +402,10 @@ def _byte_terms(rows, distance, out):
 def _map_bytes(kernel, products, terms, out, slots, start):
     """Write k from integer products; `terms` are those of the operand, of the rows, and half a squared unit."""
     of_operand, of_rows, unit = terms
-    zero = unit - unit
+    real, zero = out.dtype.type, unit - unit
     for s in range(of_operand.size):
         source, own = products[s], of_operand[s]
         target = out[slots[s], start : start + of_rows.size]
         for i in range(of_rows.size):
             twice = np.int32(source[i] + source[i] + own + of_rows[i])
-            target[i] = kernel_value(kernel, unit * twice, zero, zero)
+            target[i] = kernel_value(kernel, unit * real(twice), zero, zero)

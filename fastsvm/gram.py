@@ -10,7 +10,8 @@ from fastsvm.sources import Block, Source
 
 __all__ = ["Gram", "expand", "operand_rows"]
 
-TILE_COLUMNS = 256
+_LEAST_COLUMNS, _MOST_COLUMNS = 256, 4096  # of a piece of work
+_PIECE_PRODUCTS = 6_000_000  # multiplications of a piece, some tenths of a millisecond
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
@@ -19,6 +20,12 @@ _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a 
 def operand_rows(n_features: int, feature_bytes: int) -> int:
     """Return how many rows are made ready at once: of many features few, for they are dense."""
     return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
+
+
+def _columns(operand_size: int) -> int:
+    """Return how many columns a piece of work has; on threads it must not depend, for BLAS may round otherwise."""
+    columns = _PIECE_PRODUCTS // max(1, operand_size)
+    return min(max(columns // _LEAST_COLUMNS * _LEAST_COLUMNS, _LEAST_COLUMNS), _MOST_COLUMNS)
 
 
 class Gram:
@@ -38,7 +45,7 @@ class Gram:
         self.evaluator, self.source, self.pool = evaluator, source, pool
         self.dtype = evaluator.dtype
         self.passes = 0
-        self._terms: dict[int, np.ndarray] = {}
+        self._terms: np.ndarray | None = None
 
     def __len__(self) -> int:
         """Return the number of rows and columns."""
@@ -63,25 +70,31 @@ class Gram:
             self._sweep(operand, out, slots[a:b])
 
     def _sweep(self, operand: Any, out: np.ndarray, slots: np.ndarray) -> None:
+        """Write the operand's rows, and in the first sweep the terms of all rows."""
         self.passes += 1
+        terms = self._terms
+
+        def tile(block: Block, start: int) -> None:
+            stop = start + block.shape[0]
+            if terms is None:
+                self._terms_of(block, start, found)
+            self.evaluator.tile(operand, block, found[start:stop], Rows(out, slots, start))
+
+        columns = _columns(operand.size) if self.evaluator.parallel else _LEAST_COLUMNS
+        found = np.empty(len(self), self.evaluator.terms_dtype) if terms is None else terms
         for start, block in self.source.blocks():
-            pieces = [
-                (operand, block.slice(a, b), Rows(out, slots, start + a))
-                for a, b in spans(block.shape[0], TILE_COLUMNS)
-            ]
+            pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
             if not self.evaluator.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
                 for piece in pieces:
-                    self._tile(*piece)
+                    tile(*piece)
                 continue
-            self.pool.start(self._tile, pieces)
+            self.pool.start(tile, pieces)
             self.pool.finish(most=2 * len(pieces))  # so that few blocks of a file are in memory at once
         self.pool.finish()
+        self._terms = found
 
-    def _tile(self, operand: Any, block: Block, out: Rows) -> None:
-        terms = self._terms.get(out.start)
-        if terms is None:
-            terms = self._terms[out.start] = self.evaluator.terms(block)
-        self.evaluator.tile(operand, block, terms, out)
+    def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
+        out[start : start + block.shape[0]] = self.evaluator.terms(block)
 
     def diagonal(self) -> np.ndarray:
         """Return the matrix's diagonal in float64."""
@@ -129,7 +142,7 @@ def expand(
     most = min(_EXPAND_ROWS, operand_rows(block.shape[1], evaluator.feature_bytes))
     for first, last in spans(len(coef), most):
         operand = evaluator.prepare(support.slice(first, last))
-        pieces = [(operand, coef[first:last], a, b) for a, b in spans(n, TILE_COLUMNS)]
+        pieces = [(operand, coef[first:last], a, b) for a, b in spans(n, _LEAST_COLUMNS)]
         if evaluator.parallel:
             pool.run(add, pieces)
         else:

@@ -44,6 +44,7 @@ _FAR = 1e30  # added to keep a row out of a minimum or maximum
 _STEPS_PER_ROW = 100
 _COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
 _UPDATE_COLUMNS = 4096
+_GATHERED_ROWS = 64
 _MOST_FREE = 2000  # Newton steps on more rows cost more than the pair steps that they save
 _STEPS_BEFORE_NEWTON = 20_000
 _POLISH_ROUNDS = 20
@@ -112,6 +113,8 @@ class SMO:
         self.size = max(2, min(size, len(problem.y), rows.n_slots))
         self.verified = False
         self._patience = _STEPS_BEFORE_NEWTON
+        self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_in_block`
+        self._in_block = np.empty(0, np.int64)
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, which is made feasible, or at zero."""
@@ -192,10 +195,7 @@ class SMO:
     def _solve(self, state: State, chosen: np.ndarray, target: float, most_steps: int) -> int:
         y, upper = self.problem.y[chosen], self.problem.upper[chosen]
         slots = self.rows.fetch(chosen)
-        block = self.rows.store
-        if block.shape != (len(chosen), len(chosen)) or (slots != chosen).any():
-            block = np.empty((len(chosen), len(chosen)), self.rows.store.dtype)
-            _gather(self.rows.store, slots, chosen, block)
+        block = self._block_of(chosen, slots)
         before = state.alpha[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen), _COMPARISONS // len(chosen))
@@ -205,6 +205,23 @@ class SMO:
         moved = delta != 0
         self._add(state.gradient, slots[moved], delta[moved])
         return n_steps
+
+    def _block_of(self, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Return the kernel among the rows `chosen`; that among those retained is moved from the last block."""
+        q, store = len(chosen), self.rows.store
+        if store.shape == (q, q) and (slots == chosen).all():
+            return store
+        old = self._in_block[len(self._in_block) // 2 :][:q]
+        same = chosen[: len(old)] == old
+        count = len(old) if same.all() else int(np.argmin(same))
+        if self._block.shape[0] < q:
+            self._block, count = np.empty((q, q), store.dtype), 0
+        block = self._block[:q, :q]
+        _retain(self._block, len(self._in_block) // 2, count)
+        self.pool.run(_gather, [(store, slots, chosen, block, a, b) for a, b in _parts(count, q)])
+        self.pool.run(_mirror, [(block, a, b, count) for a, b in _parts(0, q)])
+        self._in_block = chosen
+        return block
 
     def _add(self, gradient: np.ndarray, slots: np.ndarray, delta: np.ndarray) -> None:
         """Add Σ_s delta_s K_s to the gradient, a piece of columns a thread."""
@@ -220,7 +237,8 @@ class SMO:
             return False
         slots = self.rows.fetch(free)
         block = np.empty((len(free), len(free)))
-        _gather(self.rows.store, slots, free, block)
+        self.pool.run(_gather, [(self.rows.store, slots, free, block, a, b) for a, b in _parts(0, len(free))])
+        self.pool.run(_mirror, [(block, a, b, 0) for a, b in _parts(0, len(free))])
         direction = newton_direction(block, state.gradient[free])
         if direction is None:
             return False
@@ -263,13 +281,36 @@ class SMO:
                 self._add(state.gradient, self.rows.fetch(part), (state.alpha * self.problem.y)[part])
 
 
+def _parts(start: int, stop: int) -> list[tuple[int, int]]:
+    return [(start + a, start + b) for a, b in spans(stop - start, _GATHERED_ROWS)]
+
+
 @jit
-def _gather(store, slots, columns, block):
-    """Copy the square block of the kernel at the rows `columns`, which are in `slots`."""
-    for s in range(slots.size):
+def _retain(block, first, count):
+    """Move the square of `count` rows and columns at `first` to the corner of the block."""
+    for s in range(count):
+        for t in range(count):
+            block[s, t] = block[first + s, first + t]
+
+
+@jit
+def _gather(store, slots, columns, block, start, stop):
+    """Copy the rows `start` to `stop` of the block, as far as the diagonal; row s of the kernel is in slot slots[s]."""
+    for s in range(start, stop):
         row = store[slots[s]]
-        for t in range(columns.size):
+        for t in range(s + 1):
             block[s, t] = row[columns[t]]
+
+
+@jit
+def _mirror(block, start, stop, first):
+    """Complete the rows `start` to `stop` of the block, right of the diagonal and of column `first`, from those below."""
+    q = block.shape[0]
+    for left in range(max(start + 1, first), q, 16):  # so that few columns are read at a time
+        right = min(left + 16, q)
+        for s in range(start, stop):
+            for t in range(max(left, s + 1), right):
+                block[s, t] = block[t, s]
 
 
 @jit
