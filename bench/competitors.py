@@ -1,18 +1,35 @@
-"""Who takes part, and how is each asked to fit? One entry of `COMPETITORS` each."""
+"""Who takes part, and how is each asked to fit? One entry of `COMPETITORS` each.
+
+Nothing but the standard library is imported before `build` is called, so that an import can be timed.
+"""
 
 import importlib.util
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from bench.cases import Parameters
-
-__all__ = ["COMPETITORS", "OURS", "Competitor", "competitors_of"]
+__all__ = ["COMPETITORS", "OURS", "Competitor", "Parameters", "Resources", "competitors_of"]
 
 OURS = "fastsvm"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What every competitor is told about the model to fit."""
+
+    C: float = 1.0
+    gamma: float = 1.0
+    kernel: str = "rbf"
+    degree: int = 3
+    coef0: float = 0.0
+    tol: float = 1e-3
+
+
+class Resources(NamedTuple):
+    """What every competitor may use: threads, and MiB for its cache, or for the whole fit if it takes a budget."""
+
+    threads: int
+    memory_mb: int
 
 
 def _as_is(X: Any) -> Any:
@@ -32,7 +49,7 @@ class Competitor:
     suites : tuple of str
         Where it takes part.
     build : callable
-        Returns the estimator for `Parameters`; imports the module, in the worker only.
+        Returns the estimator for `Parameters` and `Resources`; imports the module, in the worker only.
     prepare : callable
         Returns rows in the form that suits it best; not timed.
     """
@@ -40,7 +57,7 @@ class Competitor:
     name: str
     module: str
     suites: tuple[str, ...]
-    build: Callable[[Parameters], Any]
+    build: Callable[[Parameters, Resources], Any]
     prepare: Callable[[Any], Any] = _as_is
 
     @property
@@ -48,39 +65,62 @@ class Competitor:
         return importlib.util.find_spec(self.module) is not None
 
 
-def _shared(parameters: Parameters) -> dict[str, Any]:
-    names = ("C", "gamma", "kernel", "degree", "coef0", "tol")
-    return {name: getattr(parameters, name) for name in names}
-
-
-def _fastsvm(parameters: Parameters) -> Any:
+def _fastsvm(parameters: Parameters, resources: Resources) -> Any:
     from fastsvm import SVC
 
-    return SVC(**_shared(parameters))
+    return SVC(**asdict(parameters), memory=resources.memory_mb * 2**20)
 
 
-def _sklearn(parameters: Parameters) -> Any:
+def _sklearn(parameters: Parameters, resources: Resources) -> Any:
     from sklearn.svm import SVC
 
-    return SVC(**_shared(parameters), cache_size=4000)
+    return SVC(**asdict(parameters), cache_size=resources.memory_mb)
 
 
-def _sklearnex(parameters: Parameters) -> Any:
+def _sklearnex(parameters: Parameters, resources: Resources) -> Any:
     import daal4py
     from sklearnex.svm import SVC
 
-    daal4py.daalinit(int(os.environ.get("OMP_NUM_THREADS", 0)))  # its threads read no environment variable
-    return SVC(**_shared(parameters), cache_size=4000)
+    daal4py.daalinit(resources.threads)  # its threads read no environment variable
+    return SVC(**asdict(parameters), cache_size=resources.memory_mb)
+
+
+def _libsvm_official(parameters: Parameters, resources: Resources) -> Any:
+    from bench.adapters.libsvm_official import LibsvmSVC
+
+    return LibsvmSVC(**asdict(parameters), cache_size=resources.memory_mb)
+
+
+def _thundersvm(parameters: Parameters, resources: Resources) -> Any:
+    from bench.adapters.thunder import ThunderSVC
+
+    return ThunderSVC(**asdict(parameters), n_jobs=resources.threads, max_mem_size=resources.memory_mb)
 
 
 def _float32(X: Any) -> Any:
-    return X.astype(np.float32)
+    return X.astype("float32")
 
+
+def _float64(X: Any) -> Any:
+    return X.astype("float64")
+
+
+def _csr(X: Any) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(X, dtype="float64")
+
+
+_WARM = ("kernel", "multiclass", "predict", "growth")
+_ALL = (*_WARM, "cold")
 
 COMPETITORS = [
-    Competitor("fastsvm", "fastsvm", ("kernel",), _fastsvm),
-    Competitor("sklearn", "sklearn", ("kernel",), _sklearn),
-    Competitor("sklearnex", "sklearnex", ("kernel",), _sklearnex, _float32),
+    Competitor(OURS, "fastsvm", _ALL, _fastsvm),
+    Competitor("sklearn", "sklearn", _ALL, _sklearn),
+    Competitor("sklearnex", "sklearnex", _ALL, _sklearnex, _float32),
+    Competitor("sklearnex-f64", "sklearnex", _WARM, _sklearnex, _float64),
+    Competitor("libsvm-official", "libsvm", _WARM, _libsvm_official, _csr),
+    Competitor("thundersvm", "thundersvm", _WARM, _thundersvm, _float32),
 ]
 
 

@@ -49,8 +49,11 @@ class ExactKernel:
         return np.rint(mean) if self.X.dtype.kind in "iub" else mean  # products of integers stay exact
 
     def rows(self, indices: np.ndarray, centre: np.ndarray | float = 0.0) -> Any:
+        """Return rows of X in float64, as `widened` does."""
+        return self.widened(self.X[indices], centre)
+
+    def widened(self, chosen: Any, centre: np.ndarray | float = 0.0) -> Any:
         """Return rows in float64, dense unless they are sparse and very wide."""
-        chosen = self.X[indices]
         if not sparse.issparse(chosen):
             return np.subtract(chosen, centre, dtype=np.float64)
         chosen = chosen.astype(np.float64)

@@ -9,7 +9,10 @@ from typing import Any
 
 __all__ = ["describe"]
 
-_PACKAGES = ("fastsvm", "numpy", "scipy", "numba", "scikit-learn", "scikit-learn-intelex", "h5py")
+_PACKAGES = (
+    "fastsvm", "numpy", "scipy", "numba", "h5py", "scikit-learn", "scikit-learn-intelex", "daal", "libsvm-official",
+    "thundersvm-cpu",
+)  # fmt: skip
 
 
 def describe() -> dict[str, Any]:

@@ -1,80 +1,142 @@
-"""How do the times compare at a glance? Ratios as bars, and seconds on a logarithmic axis."""
+"""How do the results compare at a glance? Ratios as bars and seconds beside them; for a series, curves over n."""
 
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 
-from bench.cases import Case
 from bench.competitors import OURS
+from bench.growth import exponent, points
 from bench.runs import Result
+from bench.suites import Suite
+from bench.tables import Finished
 
 __all__ = ["draw"]
 
 _COLOURS = ("#1b6ca8", "#e07a1f", "#6a8f3c", "#8e5ba6", "#b23a48", "#5f6b73")
+_LEAST_MB = 1.0  # less is not told apart on a logarithmic axis
 
 
-def draw(title: str, cases: list[tuple[Case, list[Result]]], path: Path) -> None:
+def draw(suite: Suite, machine: str, finished: list[Finished], path: Path) -> None:
     """Draw the results to a file; ImportError if matplotlib is missing."""
+    names = list(dict.fromkeys(result.competitor for one in finished for result in one.results))
+    colours = dict(zip(names, _COLOURS * len(names), strict=False))
+    series = list(dict.fromkeys(one.case.series for one in finished if one.case.series))
+    figure = _curves(finished, series, colours) if series else _bars_and_points(finished, suite.clock, colours)
+    figure.suptitle(f"{suite.question}\n{machine}")
+    figure.savefig(path, dpi=150)
+
+
+# --- ratios and seconds -------------------------------------------------------------------------------------
+
+
+def _bars_and_points(finished: list[Finished], clock: str, colours: dict[str, str]) -> Any:
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(one.competitor for _, results in cases for one in results))
-    colours = dict(zip(names, _COLOURS * len(names), strict=False))
-    seconds = {name: np.array([_fit_seconds(name, results) for _, results in cases]) for name in names}
-    figure = Figure(figsize=(11, 1.8 + 0.32 * len(cases) * (len(names) + 1)), layout="constrained")
+    names = list(colours)
+    seconds = {name: np.array([_seconds(name, one.results) for one in finished]) for name in names}
+    figure = Figure(figsize=(11, 2.1 + 0.16 * len(finished) * (len(names) + 1)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    ours = seconds.get(OURS, np.full((len(cases), 3), np.nan))[:, 1:2]
+    ours = seconds.get(OURS, np.full((len(finished), 3), np.nan))[:, 1:2]
     _bars(left, {name: values / ours for name, values in seconds.items() if name != OURS}, colours)
     left.axvline(1, color=colours.get(OURS, "grey"), linewidth=2)
     left.set_xlabel(f"time relative to {OURS} (line at 1)")
     _points(right, seconds, colours)
-    _mark_unfinished(right, names, cases)
-    right.set_xlabel("seconds of a fit: median, min to max")
-    left.set_yticks(range(len(cases)), [case.name for case, _ in cases])
-    left.set_ylim(len(cases) - 0.5, -0.5)
-    figure.suptitle(title)
+    _mark_unfinished(right, names, finished)
+    right.set_xlabel(f"seconds of {clock}: median, min to max")
+    left.set_yticks(range(len(finished)), [one.case.name for one in finished])
+    left.set_ylim(len(finished) - 0.5, -0.5)
+    for axes in (left, right):
+        for place in range(1, len(finished)):
+            axes.axhline(place - 0.5, color="lightgrey", linewidth=0.8)
     marks = right.get_legend_handles_labels()
     figure.legend(*marks, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.savefig(path, dpi=150)
+    return figure
 
 
-def _fit_seconds(name: str, results: list[Result]) -> tuple[float, float, float]:
+def _seconds(name: str, results: list[Result]) -> tuple[float, float, float]:
     """Return least, median and most seconds of a competitor, NaN if it did not finish."""
     for one in results:
         if one.competitor == name and one.median_s is not None:
-            return min(one.fit_s), one.median_s, max(one.fit_s)
+            return min(one.seconds), one.median_s, max(one.seconds)
     return np.nan, np.nan, np.nan
 
 
-def _places(count: int, index: int, n_cases: int) -> np.ndarray:
-    """Return the heights of a competitor's marks, one a case."""
-    return np.arange(n_cases) + (index - (count - 1) / 2) * 0.8 / max(count, 1)
+def _places(names: list[str], name: str, n_cases: int) -> np.ndarray:
+    """Return the heights of a competitor's marks, one a case, the same in both panels."""
+    return np.arange(n_cases) + (names.index(name) - (len(names) - 1) / 2) * 0.84 / len(names)
 
 
 def _bars(axes: Any, ratios: dict[str, np.ndarray], colours: dict[str, str]) -> None:
-    for index, (name, values) in enumerate(ratios.items()):
-        places = _places(len(ratios), index, len(values))
-        bars = axes.barh(places, values[:, 1], height=0.75 / len(ratios), color=colours[name])
-        axes.bar_label(bars, [f"{value:.2f}" if value == value else "" for value in values[:, 1]], padding=3)
-    longest = np.nanmax([1.0, *(value for values in ratios.values() for value in values[:, 1])])
-    axes.set_xlim(0, 1.15 * longest)
+    """Draw ratios from 1 on a logarithmic axis, on which half and twice the time are equally long."""
+    names = list(colours)
+    for name, values in ratios.items():
+        places = _places(names, name, len(values))
+        bars = axes.barh(places, values[:, 1] - 1, left=1, height=0.75 / len(names), color=colours[name])
+        labels = ["" if value != value else f"{value:.0f}" if value >= 10 else f"{value:.2g}" for value in values[:, 1]]
+        axes.bar_label(bars, labels, padding=3, fontsize=8)
+    found = np.concatenate([[1.0], *(values[:, 1] for values in ratios.values())])
+    axes.set_xscale("log")
+    axes.set_xlim(min(0.5, np.nanmin(found) / 1.6), max(2, np.nanmax(found) * 1.6))
+    _plain_ticks(axes.xaxis)
 
 
 def _points(axes: Any, seconds: dict[str, np.ndarray], colours: dict[str, str]) -> None:
-    for index, (name, values) in enumerate(seconds.items()):
-        places = _places(len(seconds), index, len(values))
+    for name, values in seconds.items():
+        places = _places(list(colours), name, len(values))
         spread = np.abs(values[:, [0, 2]] - values[:, 1:2]).T
-        axes.errorbar(values[:, 1], places, xerr=spread, fmt="o", color=colours[name], capsize=3, label=name)
+        axes.errorbar(values[:, 1], places, xerr=spread, fmt="o", ms=4, color=colours[name], capsize=3, label=name)
     axes.set_xscale("log")
+    _plain_ticks(axes.xaxis)
     axes.grid(axis="x", alpha=0.3)
 
 
-def _mark_unfinished(axes: Any, names: list[str], cases: list[tuple[Case, list[Result]]]) -> None:
+def _plain_ticks(axis: Any) -> None:
+    """Write 0.2, 0.5, 1, 2, 5, 10: as many as there is room for."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _mark_unfinished(axes: Any, names: list[str], finished: list[Finished]) -> None:
     """Write why there is no time where a competitor did not finish."""
-    for index, name in enumerate(names):
-        places = _places(len(names), index, len(cases))
-        for place, (_, results) in zip(places, cases, strict=True):
+    for name in names:
+        places = _places(names, name, len(finished))
+        for place, (_, _, results) in zip(places, finished, strict=True):
             for one in results:
                 if one.competitor == name and one.status != "ok":
-                    text = f" {name}: {one.message or one.status}"
-                    axes.text(0, place, text, va="center", transform=axes.get_yaxis_transform())
+                    text = f" {name}: {shorten(one.message or one.status, 60)}"
+                    axes.text(0, place, text, va="center", fontsize=8, transform=axes.get_yaxis_transform())
+
+
+# --- curves -------------------------------------------------------------------------------------------------
+
+
+def _curves(finished: list[Finished], series: list[str], colours: dict[str, str]) -> Any:
+    """Draw time and memory against the number of rows, one line of panels a series."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12.5, 0.8 + 4 * len(series)), layout="constrained")
+    for (left, right), one in zip(figure.subplots(len(series), 2, squeeze=False), series, strict=True):
+        for name, colour in colours.items():
+            n, seconds, added = points(finished, one, name)
+            slope = exponent(n, seconds)
+            label = name if slope is None else f"{name}: $n^{{{slope:.2f}}}$"
+            left.loglog(n, seconds, "o-", color=colour, label=label)
+            right.loglog(n, np.maximum(added, _LEAST_MB), "o-", color=colour, label=name)
+        left.set_ylabel("seconds of a fit")
+        right.set_ylabel(f"MB added at the peak of a fit (at least {_LEAST_MB:g})")
+        marks = left.get_legend_handles_labels()
+        right.legend(*marks, frameon=False, title="time grows as", loc="center left", bbox_to_anchor=(1.02, 0.5))
+        sizes = sorted({case.data_shape[0] for case in finished if case.case.series == one})
+        for axes in (left, right):
+            axes.set_title(one)
+            axes.set_xlabel("rows")
+            axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            axes.minorticks_off()
+            _plain_ticks(axes.yaxis)
+            axes.grid(alpha=0.3)
+    return figure

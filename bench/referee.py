@@ -1,22 +1,29 @@
-"""How good is an answer? Objective, constraints and optimality, from the data and the answer alone.
+"""How good is an answer? Objective, constraints, optimality and accuracy, from the data and the answer alone.
 
 The two-class problem of classes a < b has y_i = 1 for rows of a and -1 for rows of b, and asks for the
 maximum of Σα - ½ Σ_ij α_i α_j y_i y_j K_ij with 0 <= α <= C and Σ y α = 0. With F_i = Σ_j α_j y_j K_ij - y_i,
-α is optimal if no row that may fall has a larger F than a row that may rise. Nothing here comes from the
-package under test; kernel values and sums are in float64, in blocks.
+α is optimal if no row that may fall has a larger F than a row that may rise. A new row gets the class with most
+votes of the pairs. Nothing here comes from the package under test; kernel values and sums are in float64.
+
+The cost is that of the kernel values between all rows and whatever is a support vector in one of the answers,
+which are computed once for all answers and pairs, in tiles, by as many threads as there are processors.
 """
 
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from bench.kernel_values import ExactKernel
 
-__all__ = ["Answer", "Verdict", "accuracy", "examine"]
+__all__ = ["Answer", "Verdict", "accuracy", "examine", "examine_all", "refusal"]
 
-_ROWS, _SUPPORT = 2048, 4096  # of a block of kernel values: 64 MiB
+_ROWS, _SUPPORT = 512, 2048  # of a tile of kernel values: 8 MiB, for each thread
 _AT_BOUND = 1e-12  # of C: multipliers so close to a bound are at the bound
 
 
@@ -45,6 +52,8 @@ class Verdict(NamedTuple):
         Primal objective (with the answer's offsets) less dual objective, summed over the pairs.
     n_support : int
         Rows with a multiplier that is not zero in some pair.
+    predicted : ndarray or None
+        Labels of the rows to test with; None if there are none.
     """
 
     objective: float
@@ -53,6 +62,7 @@ class Verdict(NamedTuple):
     kkt_gap: float | None
     duality_gap: float | None
     n_support: int
+    predicted: np.ndarray | None
 
 
 class _Pair(NamedTuple):
@@ -69,7 +79,14 @@ def accuracy(predicted: np.ndarray, y: np.ndarray) -> float:
 
 
 def examine(kernel: ExactKernel, y: np.ndarray, C: float, answer: Answer, gap: bool = True) -> Verdict:
-    """Judge an answer.
+    """Judge one answer; see `examine_all`."""
+    return examine_all(kernel, y, C, [answer], gap)[0]
+
+
+def examine_all(
+    kernel: ExactKernel, y: np.ndarray, C: float, answers: Sequence[Answer], gap: bool = True, X_test: Any = None
+) -> list[Verdict]:
+    """Judge answers to the same question.
 
     Parameters
     ----------
@@ -79,20 +96,101 @@ def examine(kernel: ExactKernel, y: np.ndarray, C: float, answer: Answer, gap: b
         Their labels.
     C : float
         Upper bound of the multipliers.
-    answer : Answer
+    answers : sequence of Answer
         What is judged.
     gap : bool
         Whether to compute what needs the kernel values of all rows, not only of the support vectors.
+    X_test : ndarray, CSR matrix or None
+        Rows to predict.
 
     Raises
     ------
     ValueError
-        If the answer has not the layout of scikit-learn's.
+        If an answer has not the layout of scikit-learn's.
     """
-    pairs = _pairs(y, answer)
-    support = np.asarray(answer.support, np.int64)
+    for answer in answers:
+        if why := refusal(y, answer):
+            raise ValueError(why)
+    classes, codes = np.unique(y, return_inverse=True)
+    pairs = [_pairs(codes, len(classes), answer) for answer in answers]
+    support = np.unique(np.concatenate([answer.support for answer in answers]).astype(np.int64))
+    support = support[np.argsort(codes[support], kind="stable")]  # so that a tile matters to few pairs
+    coef = np.column_stack([pair.beta[support] for each in pairs for pair in each])
     rows = np.arange(len(y)) if gap else np.sort(support)
-    sums = _kernel_sums(kernel, rows, support, np.column_stack([pair.beta[support] for pair in pairs]))
+    known = _kernel_sums(kernel, kernel.X[rows], support, coef)
+    new = None if X_test is None else _kernel_sums(kernel, X_test, support, coef)
+    verdicts = []
+    for k, each in enumerate(pairs):
+        own = slice(k * len(each), (k + 1) * len(each))
+        predicted = None if new is None else classes[_votes(new[:, own], each, len(classes))]
+        verdicts.append(_verdict(each, rows, known[:, own], C, gap)._replace(predicted=predicted))
+    return verdicts
+
+
+def refusal(y: np.ndarray, answer: Answer) -> str | None:
+    """Return why an answer cannot be judged, None if it can."""
+    n_classes, support = len(np.unique(y)), np.asarray(answer.support)
+    expected = (n_classes - 1, len(support)), (n_classes * (n_classes - 1) // 2,)
+    found = np.shape(answer.dual_coef), np.shape(answer.intercept)
+    if found != expected:
+        return f"coefficients and offsets should have the shapes {expected}, they have {found}"
+    if len(np.unique(support)) < len(support) or not np.isin(support, np.arange(len(y))).all():
+        return f"support should be distinct row numbers from 0 to {len(y) - 1}"
+    if not (np.isfinite(answer.dual_coef).all() and np.isfinite(answer.intercept).all()):
+        return "coefficients and offsets should be finite"
+    return None
+
+
+def _pairs(codes: np.ndarray, n_classes: int, answer: Answer) -> list[_Pair]:
+    """Return the problems of all pairs of classes, with their part of the answer."""
+    support = np.asarray(answer.support, np.int64)
+    # With two classes scikit-learn's signs are those of the second class.
+    sign = -1.0 if n_classes == 2 else 1.0
+    dual_coef = sign * np.asarray(answer.dual_coef, np.float64)
+    intercept = sign * np.asarray(answer.intercept, np.float64)
+    pairs = []
+    for k, (a, b) in enumerate(combinations(range(n_classes), 2)):
+        beta = np.zeros(len(codes))
+        for own, row in ((a, b - 1), (b, a)):
+            mine = codes[support] == own
+            beta[support[mine]] = dual_coef[row, mine]
+        pairs.append(_Pair((codes == a).astype(np.int8) - (codes == b), beta, float(intercept[k])))
+    return pairs
+
+
+def _kernel_sums(kernel: ExactKernel, X: Any, support: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Return Σ_s coef[s, p] k(x_i, x_s) for the rows i of X and every pair p."""
+    sums = np.zeros((X.shape[0], coef.shape[1]))
+    centre: Any = kernel.centre()
+    progress = tqdm(total=len(support) * len(sums), desc="referee", unit_scale=True, disable=None, leave=False)
+    # Each thread multiplies for itself, so that what follows a product is shared among them too.
+    with progress, threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        for s in range(0, len(support), _SUPPORT):
+            part = coef[s : s + _SUPPORT]
+            used = np.flatnonzero(part.any(axis=0))
+            columns, operand = np.ascontiguousarray(part[:, used]), kernel.rows(support[s : s + _SUPPORT], centre)
+
+            def add(r: int, used: np.ndarray = used, columns: np.ndarray = columns, operand: Any = operand) -> int:
+                block = kernel.widened(X[r : r + _ROWS], centre)
+                sums[r : r + _ROWS, used] += kernel.between(block, operand) @ columns
+                return block.shape[0] * operand.shape[0]
+
+            for n_done in pool.map(add, range(0, len(sums), _ROWS)):
+                progress.update(n_done)
+    return sums
+
+
+def _votes(sums: np.ndarray, pairs: list[_Pair], n_classes: int) -> np.ndarray:
+    """Return the class with most votes of the pairs, the first of several, for every row."""
+    count = np.zeros((len(sums), n_classes), np.int64)
+    for k, (a, b) in enumerate(combinations(range(n_classes), 2)):
+        first = sums[:, k] + pairs[k].intercept > 0
+        count[:, a] += first
+        count[:, b] += ~first
+    return count.argmax(axis=1)
+
+
+def _verdict(pairs: list[_Pair], rows: np.ndarray, sums: np.ndarray, C: float, gap: bool) -> Verdict:
     findings = np.array([_judge(pair, rows, sums[:, k], C, gap) for k, pair in enumerate(pairs)])
     return Verdict(
         objective=float(findings[:, 0].sum()),
@@ -101,51 +199,8 @@ def examine(kernel: ExactKernel, y: np.ndarray, C: float, answer: Answer, gap: b
         kkt_gap=float(findings[:, 3].max()) if gap else None,
         duality_gap=float(findings[:, 4].sum()) if gap else None,
         n_support=int(np.count_nonzero(np.any([pair.beta != 0 for pair in pairs], axis=0))),
+        predicted=None,
     )
-
-
-def _pairs(y: np.ndarray, answer: Answer) -> list[_Pair]:
-    """Return the problems of all pairs of classes, with their part of the answer."""
-    classes, labels = np.unique(y, return_inverse=True)
-    support = np.asarray(answer.support, np.int64)
-    _check(answer, support, len(y), len(classes))
-    # With two classes scikit-learn's signs are those of the second class.
-    sign = -1.0 if len(classes) == 2 else 1.0
-    dual_coef = sign * np.asarray(answer.dual_coef, np.float64)
-    intercept = sign * np.asarray(answer.intercept, np.float64)
-    pairs = []
-    for k, (a, b) in enumerate(combinations(range(len(classes)), 2)):
-        beta = np.zeros(len(y))
-        for own, row in ((a, b - 1), (b, a)):
-            mine = labels[support] == own
-            beta[support[mine]] = dual_coef[row, mine]
-        pairs.append(_Pair((labels == a) * 1.0 - (labels == b), beta, float(intercept[k])))
-    return pairs
-
-
-def _check(answer: Answer, support: np.ndarray, n_rows: int, n_classes: int) -> None:
-    expected = (n_classes - 1, len(support)), (n_classes * (n_classes - 1) // 2,)
-    found = np.shape(answer.dual_coef), np.shape(answer.intercept)
-    if found != expected:
-        raise ValueError(f"coefficients and offsets should have the shapes {expected}, they have {found}")
-    if len(np.unique(support)) < len(support) or not np.isin(support, np.arange(n_rows)).all():
-        raise ValueError(f"support should be distinct row numbers from 0 to {n_rows - 1}")
-    if not (np.isfinite(answer.dual_coef).all() and np.isfinite(answer.intercept).all()):
-        raise ValueError("coefficients and offsets should be finite")
-
-
-def _kernel_sums(kernel: ExactKernel, rows: np.ndarray, support: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Return Σ_s coef[s, p] k(x_i, x_s) for the rows i and every pair p."""
-    sums = np.zeros((len(rows), coef.shape[1]))
-    centre: Any = kernel.centre()
-    tiles = [(s, r) for s in range(0, len(support), _SUPPORT) for r in range(0, len(rows), _ROWS)]
-    operand, last = None, -1
-    for s, r in tqdm(tiles, desc="referee", unit="block", disable=None, leave=False):
-        if s != last:
-            operand, last = kernel.rows(support[s : s + _SUPPORT], centre), s
-        block = kernel.rows(rows[r : r + _ROWS], centre)
-        sums[r : r + _ROWS] += kernel.between(block, operand) @ coef[s : s + _SUPPORT]
-    return sums
 
 
 def _judge(pair: _Pair, rows: np.ndarray, sums: np.ndarray, C: float, gap: bool) -> tuple[float, ...]:

@@ -1,14 +1,11 @@
-"""Who fitted what, how often, in how many seconds? Starts a process for each run and collects the results."""
+"""Who took how many seconds, and how good are the answers? Runs in turn, and collects."""
 
 import hashlib
-import os
-import signal
+import json
 import statistics
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from json import loads
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +13,25 @@ import numpy as np
 from tqdm import tqdm
 
 from bench.cases import Case
-from bench.competitors import Competitor
+from bench.competitors import OURS, Competitor
 from bench.data import Data, save
-from bench.suites import Suite, predicted_accuracy
-from bench.worker import ANSWER, RECORD, Task
+from bench.processes import Crew, Ended
+from bench.suites import Suite
+from bench.workers import ANSWER, RECORD, Task
 
 __all__ = ["Options", "Result", "run_case"]
-
-_ROOT = Path(__file__).parents[1]
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run: repetitions, seconds for a fit, threads, whether to compute what needs all rows."""
+    """How to run: repetitions, seconds until a fit is ended, resources, whether to judge what needs all rows."""
 
     repeat: int
     timeout: float
     threads: int
+    memory_mb: int
     gap: bool
+    quick: bool
 
 
 @dataclass
@@ -47,93 +41,117 @@ class Result:
     competitor: str
     status: str = "ok"  # or "timeout", "failed"
     message: str = ""
-    fit_s: list[float] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     findings: list[dict[str, Any]] = field(default_factory=list)  # of each distinct answer
-    accuracy: float | None = None
+
+    @property
+    def seconds(self) -> list[float]:
+        return [record["seconds"] for record in self.records]
 
     @property
     def median_s(self) -> float | None:
-        return statistics.median(self.fit_s) if self.fit_s and self.status == "ok" else None
+        return statistics.median(self.seconds) if self.records and self.status == "ok" else None
 
     @property
     def verdict(self) -> dict[str, Any]:
         """What was found about the worst of the answers."""
         return min(self.findings, key=lambda one: one["objective"]) if self.findings else {}
 
+    def most(self, name: str) -> float | None:
+        """Return the largest value that was recorded in any run."""
+        return max((record[name] for record in self.records), default=None)
+
+    def part(self, name: str) -> float | None:
+        """Return the median seconds of a part of the runs."""
+        found = [record["parts"][name] for record in self.records if name in record["parts"]]
+        return statistics.median(found) if found else None
+
     def json(self) -> dict[str, Any]:
-        return {**asdict(self), "median_s": self.median_s}
+        return {**asdict(self), "seconds": self.seconds, "median_s": self.median_s}
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What does not change while a case is run."""
+
+    case: Case
+    suite: Suite
+    options: Options
+    folder: Path
+
+    def task(self, competitor: str) -> Task:
+        return Task(
+            competitor=competitor,
+            stage=self.suite.stage,
+            parameters=asdict(self.case.parameters),
+            threads=self.options.threads,
+            memory_mb=self.options.memory_mb,
+            data=str(self.folder / "data"),
+            timeout=self.options.timeout,
+        )
+
+    def environment(self, competitor: str, turn: int) -> dict[str, str]:
+        """Return where machine code is cached, if not where it always is."""
+        names = {"empty": f"cache-{competitor}-{turn}", "full": f"cache-{competitor}"}
+        name = names.get(self.case.code_cache)
+        return {"NUMBA_CACHE_DIR": str(self.folder / name)} if name else {}
 
 
 def run_case(
-    case: Case, competitors: list[Competitor], suite: Suite, options: Options
+    case: Case, competitors: list[Competitor], suite: Suite, options: Options, crew: Crew
 ) -> tuple[Data, list[Result]]:
-    """Let the competitors fit in turn, several times, then judge each distinct answer once."""
+    """Let the competitors run in turn, several times, then judge each distinct answer once."""
     data = case.recipe()
-    results = {one.name: Result(one.name) for one in competitors}
+    results = [Result(one.name) for one in competitors]
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
-        folder = Path(temporary)
-        (folder / "data").mkdir()
-        save(data, folder / "data")
-        turns = [(turn, one.name) for turn in range(options.repeat) for one in competitors]
-        for turn, name in tqdm(turns, desc=case.name, unit="run", disable=None, leave=False):
-            if results[name].status == "ok":
-                _run(case, results[name], folder, turn, options)
-        for result in results.values():
-            answers = sorted(folder.glob(f"{result.competitor}-*/{ANSWER}"))
-            _judge(result, answers, (case, data, suite, options))
-    return data, list(results.values())
+        setting = _Setting(case, suite, options, Path(temporary))
+        (setting.folder / "data").mkdir()
+        save(data, setting.folder / "data")
+        if case.code_cache == "full" and any(one.name == OURS for one in competitors):
+            _run(setting, Result(OURS), -1, crew)  # not measured: it fills the cache, and others have none
+        turns = [(turn, result) for turn in range(options.repeat) for result in results]
+        for turn, result in tqdm(turns, desc=case.name, unit="run", disable=None, leave=False):
+            if result.status == "ok":
+                _run(setting, result, turn, crew)
+        if not options.quick:
+            crew.dismiss()  # the referee needs the processors and the memory
+        _judge(setting, data, results)
+    return data, results
 
 
-def _run(case: Case, result: Result, folder: Path, turn: int, options: Options) -> None:
-    """Run one competitor once, in a fresh process, and add to its result."""
-    out = folder / f"{result.competitor}-{turn:03d}"
+def _run(setting: _Setting, result: Result, turn: int, crew: Crew) -> None:
+    """Run one competitor once and add to its result."""
+    suite, name = setting.suite, result.competitor
+    out = setting.folder / f"{name}.{turn}"
     out.mkdir()
-    task = Task(
-        competitor=result.competitor,
-        parameters=asdict(case.parameters),
-        data=str(folder / "data"),
-        out=str(out),
-        timeout=options.timeout,
-        predict=turn == 0,  # predictions of equal answers are equal, and may take as long as the fit
-    )
-    task.write(out / "task.json")
-    environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(options.threads))}
-    process = subprocess.run(
-        [sys.executable, "-m", "bench.worker", str(out / "task.json")],
-        cwd=_ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if (out / RECORD).exists():
-        result.records.append(loads((out / RECORD).read_text()))
-        result.fit_s.append(result.records[-1]["fit_s"])
-    _note_end(result, process, options.timeout)
+    stays = suite.stays_quick if setting.options.quick else suite.stays
+    try:
+        crew.run(suite.worker, setting.task(name), out, setting.environment(name, turn), stays)
+    except Ended as end:
+        result.status, result.message = end.status, str(end)
+    else:
+        result.records.append(json.loads((out / RECORD).read_text()))
 
 
-def _note_end(result: Result, process: subprocess.CompletedProcess, timeout: float) -> None:
-    fitted = bool(result.fit_s)
-    if process.returncode == -signal.SIGALRM and fitted and "predict_s" not in result.records[0]:
-        result.message = f"prediction took more than {timeout:g} s"
-    elif process.returncode == -signal.SIGALRM:
-        result.status, result.message = "timeout", f"fit took more than {timeout:g} s"
-    elif process.returncode != 0:
-        lines = process.stderr.strip().splitlines() or [f"ended with exit code {process.returncode}"]
-        result.status, result.message = "failed", lines[-1]
+def _judge(setting: _Setting, data: Data, results: list[Result]) -> None:
+    """Have each distinct answer of each competitor judged, all at once: they share kernel values."""
+    answers = [(result, stored) for result in results for stored in _distinct(setting.folder, result)]
+    stored = [one for _, one in answers]
+    found = setting.suite.judge(setting.case.parameters, data, stored, setting.options.gap)
+    for (result, _), finding in zip(answers, found, strict=True):
+        if isinstance(finding, str):
+            result.status, result.message = "failed", f"the answer cannot be judged: {finding}"
+        else:
+            result.findings.append(finding)
 
 
-def _judge(result: Result, answers: list[Path], setting: tuple[Case, Data, Suite, Options]) -> None:
-    """Have each distinct answer judged, and the first predictions."""
-    case, data, suite, options = setting
+def _distinct(folder: Path, result: Result) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the answers of a competitor, but none twice that are equal to the last bit."""
     seen = set()
-    for path in answers:
-        with np.load(path) as file:
+    for turn in range(len(result.records)):
+        with np.load(folder / f"{result.competitor}.{turn}" / ANSWER) as file:
             stored = dict(file)
-        result.accuracy = predicted_accuracy(data, stored) if result.accuracy is None else result.accuracy
-        stored.pop("predicted", None)
         digest = hashlib.sha256(b"".join(values.tobytes() for values in stored.values())).digest()
-        if digest in seen:
-            continue
-        seen.add(digest)
-        try:
-            result.findings.append(suite.judge(case.parameters, data, stored, options.gap))
-        except ValueError as error:
-            result.status, result.message = "failed", f"the answer cannot be judged: {error}"
+        if digest not in seen:
+            seen.add(digest)
+            yield stored

@@ -1,0 +1,1 @@
+"""Libraries whose own interface is not scikit-learn's, as estimators with its `fit`, `predict` and attributes."""

@@ -1,0 +1,145 @@
+"""Which data sets are there, and how are they read?
+
+A recipe is a function that returns a `Data`. Real data are read from the folder that the environment variable
+FASTSVM_DATA names:
+
+    a9a, a9a.t
+    mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz
+    cifar-10-batches-bin/{data_batch_1,...,data_batch_5,test_batch}.bin
+"""
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_svmlight_file, make_classification
+
+from bench.data import Data, DataMissing
+
+_ANIMALS = (2, 3, 4, 5, 6, 7)  # bird cat deer dog frog horse
+_CIFAR_PIXELS = 3 * 32 * 32
+
+
+# --- bundled with scikit-learn ------------------------------------------------------------------------------
+
+
+def iris() -> Data:
+    return _split(*load_iris(return_X_y=True))
+
+
+def breast_cancer() -> Data:
+    return _standardised(_split(*load_breast_cancer(return_X_y=True)))
+
+
+def digits() -> Data:
+    X, y = load_digits(return_X_y=True)
+    return _split(X / 16, y)
+
+
+def digits_odd_even() -> Data:
+    X, y, X_test, y_test = digits()
+    return Data(X, y % 2, X_test, y_test % 2)
+
+
+def synthetic(n: int) -> Data:
+    """Return n of always the same 8,000 rows, whose two classes overlap, and 1,000 others to test with."""
+    X, y = make_classification(
+        9000, n_features=64, n_informative=16, n_clusters_per_class=8, class_sep=1.5, flip_y=0.05, random_state=0
+    )
+    return Data(X[:n], y[:n], X[8000:], y[8000:])
+
+
+def _split(X: np.ndarray, y: np.ndarray) -> Data:
+    """Keep a quarter for testing, drawn with a fixed seed."""
+    order = np.random.default_rng(0).permutation(len(y))
+    cut = len(y) * 3 // 4
+    return Data(X[order[:cut]], y[order[:cut]], X[order[cut:]], y[order[cut:]])
+
+
+def _standardised(data: Data) -> Data:
+    """Return features with mean 0 and variance 1 over the rows to fit."""
+    mean, deviation = data.X.mean(axis=0), data.X.std(axis=0)
+    return data._replace(X=(data.X - mean) / deviation, X_test=(data.X_test - mean) / deviation)
+
+
+# --- real data ----------------------------------------------------------------------------------------------
+
+
+def a9a(n: int | None = None) -> Data:
+    X, y = load_svmlight_file(_real("a9a"))
+    X_test, y_test = load_svmlight_file(_real("a9a.t"), n_features=X.shape[1])
+    return Data(_narrow(X[:n]), y[:n], _narrow(X_test), y_test)
+
+
+def mnist() -> Data:
+    """Return bytes, and the digits as classes."""
+    names = "train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"
+    X, y, X_test, y_test = map(_idx, names)
+    return Data(X, y.astype(np.int64), X_test, y_test.astype(np.int64))
+
+
+def mnist_odd_even(n: int) -> Data:
+    """Return pixels from 0 to 1."""
+    X, y, X_test, y_test = mnist()
+    return Data(X[:n] / 255, y[:n] % 2, X_test / 255, y_test % 2)
+
+
+def cifar10(n: int) -> Data:
+    """Return bytes, and the ten classes."""
+    X, y = _cifar([f"data_batch_{k}" for k in range(1, 6)])
+    X_test, y_test = _cifar(["test_batch"])
+    return Data(X[:n].copy(), y[:n], X_test, y_test)
+
+
+def cifar_bytes(n: int) -> Data:
+    """Return bytes, and animals against vehicles."""
+    data = cifar10(n)
+    animal, animal_test = (np.isin(labels, _ANIMALS).astype(np.int64) for labels in (data.y, data.y_test))
+    return data._replace(y=animal, y_test=animal_test)
+
+
+def cifar_pixels(n: int) -> Data:
+    """Return pixels from 0 to 1, and animals against vehicles."""
+    data = cifar_bytes(n)
+    return data._replace(X=data.X / 255, X_test=data.X_test / 255)
+
+
+def cifar_standardised(n: int) -> Data:
+    """Return real numbers in float32, and animals against vehicles."""
+    data = _standardised(cifar_pixels(n))
+    return data._replace(X=data.X.astype(np.float32), X_test=data.X_test.astype(np.float32))
+
+
+def _real(name: str) -> Path:
+    folder = os.environ.get("FASTSVM_DATA")
+    if not folder:
+        raise DataMissing("FASTSVM_DATA names no folder with real data")
+    path = Path(folder, name)
+    if not path.exists():
+        raise DataMissing(f"{path} does not exist")
+    return path
+
+
+def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return the matrix with int32 indices, the only ones that scikit-learn's SVC takes."""
+    X = sparse.csr_matrix(X)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
+
+
+def _idx(name: str) -> np.ndarray:
+    """Return the bytes of an IDX file, one row a record."""
+    with gzip.open(_real(f"mnist/{name}-ubyte.gz")) as file:
+        raw = file.read()
+    n_dimensions = raw[3]
+    shape = np.frombuffer(raw, ">u4", n_dimensions, offset=4).astype(int)
+    values = np.frombuffer(raw, np.uint8, offset=4 + 4 * n_dimensions)
+    return values.reshape(shape[0], -1) if n_dimensions > 1 else values
+
+
+def _cifar(batches: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    paths = [_real(f"cifar-10-batches-bin/{name}.bin") for name in batches]
+    records = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 1 + _CIFAR_PIXELS)
+    return np.ascontiguousarray(records[:, 1:]), records[:, 0].astype(np.int64)

@@ -1,0 +1,100 @@
+"""How long does a fit, or a prediction, take? `python -m bench.workers.fit`, called by `bench.processes`.
+
+The clock runs while `fit` or `predict` does and at no other time: not while data are read and converted, and
+not while the first fits of a process compile, start threads and load libraries.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.competitors import COMPETITORS, Parameters, Resources
+from bench.data import Data, load
+from bench.workers import UNTIMED_S, Task, Watch, serve
+from bench.workers.memory import Memory
+from bench.workers.results import answer_of, claims_of, megabytes, write
+
+_FEW, _MORE = 300, 2200  # rows of the warm-up fits
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A competitor that has warmed up, and the data as it wants them."""
+
+    build: Callable[[], Any]
+    data: Data
+    watch: Watch
+    warm_up_s: float
+
+
+def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
+    """Read the data and warm up; for predictions fit the model too. Return what makes one run."""
+    competitor = next(one for one in COMPETITORS if one.name == task.competitor)
+    data = load(Path(task.data))
+    data = data._replace(X=competitor.prepare(data.X), X_test=competitor.prepare(data.X_test))
+    resources = Resources(task.threads, task.memory_mb)
+    build = partial(competitor.build, Parameters(**task.parameters), resources)
+    ready = _Ready(build, data, watch, watch("warm-up", lambda: _warm_up(build, data), UNTIMED_S))
+    return partial(_fit, ready) if task.stage == "fit" else _fitted(ready)
+
+
+def _fit(ready: _Ready, out: Path) -> None:
+    model, data, memory = ready.build(), ready.data, Memory()
+    seconds, told = _measured(ready.watch, "fit", lambda: model.fit(data.X, data.y))
+    record = {"seconds": seconds, **memory.json(), "rows_mb": megabytes(data.X), **told, **claims_of(model)}
+    write(out, {**record, "parts": {"warm-up": ready.warm_up_s}}, answer_of(model))
+
+
+def _fitted(ready: _Ready) -> Callable[[Path], None]:
+    model = ready.build()
+    fit_s, told = _measured(ready.watch, "fit", lambda: model.fit(ready.data.X, ready.data.y))
+    parts = {"warm-up": ready.warm_up_s, "fit": fit_s}
+    return partial(_predict, ready, model, {**told, **claims_of(model), "parts": parts})
+
+
+def _predict(ready: _Ready, model: Any, known: dict[str, Any], out: Path) -> None:
+    rows, found, memory = ready.data.X_test, {}, Memory()
+    seconds, told = _measured(ready.watch, "predict", lambda: found.update(predicted=model.predict(rows)))
+    told["warnings"] = sorted({*told["warnings"], *known["warnings"]})
+    record = {**known, **told, "seconds": seconds, **memory.json(), "rows_mb": megabytes(rows)}
+    write(out, record, answer_of(model) | found)
+
+
+def _measured(watch: Watch, stage: str, action: Callable[[], Any]) -> tuple[float, dict[str, list[str]]]:
+    """Return the seconds of an action, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        seconds = watch(stage, action)
+    return seconds, {"warnings": sorted({str(one.message) for one in caught})}
+
+
+def _warm_up(build: Callable[[], Any], data: Data) -> None:
+    """Fit and predict small parts.
+
+    A few hundred rows of all classes, then some thousand of two classes if there are more: implementations
+    may use other code, for instance another precision, as soon as a problem is not small.
+    """
+    X, y = data.X, data.y
+    classes, count = np.unique(y, return_counts=True)
+    parts = [_part(y, classes, _FEW)]
+    if np.sort(count)[-2:].sum() > _MORE:
+        parts.append(_part(y, classes[np.argsort(-count, kind="stable")[:2]], _MORE))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for rows in parts:
+            build().fit(X[rows], y[rows]).predict(X[rows[:10]])
+
+
+def _part(y: np.ndarray, classes: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the numbers of about `n_rows` rows, equally many of each class."""
+    each = -(-n_rows // len(classes))
+    return np.sort(np.concatenate([np.flatnonzero(y == one)[:each] for one in classes]))
+
+
+if __name__ == "__main__":
+    serve(prepare)

@@ -1,0 +1,52 @@
+"""How much memory does an action add to the process?"""
+
+import contextlib
+import ctypes
+import gc
+import resource
+import sys
+from pathlib import Path
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """The process before an action, and what its peak is after it."""
+
+    def __init__(self) -> None:
+        _give_back()
+        self.resets = _reset_peak()
+        self.before_mb = _status_mb("VmRSS") if self.resets else _lifetime_peak_mb()
+
+    def json(self) -> dict[str, float]:
+        """Return memory before, at the peak since then, and the difference, in MB.
+
+        Where the system cannot forget an earlier peak, the difference is to that, hence a lower bound.
+        """
+        peak = _status_mb("VmHWM") if self.resets else _lifetime_peak_mb()
+        return {"before_mb": self.before_mb, "peak_mb": peak, "added_mb": max(0.0, peak - self.before_mb)}
+
+
+def _give_back() -> None:
+    """Return free memory to the system: what an earlier action left would hide what this one takes."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # only glibc can
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _reset_peak() -> bool:
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _status_mb(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(name + ":"))
+
+
+def _lifetime_peak_mb() -> float:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6

@@ -1,0 +1,45 @@
+"""How long until a new process has predicted? `python -m bench.workers.start`, called by `bench.processes`.
+
+The clock runs over the import, the first fit and the first prediction. A second fit tells how much of the
+first one was compilation, starting of threads and loading of libraries. Nothing outside the standard library
+is imported before the clock starts, and of the benchmarks only what imports nothing else.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from bench.competitors import COMPETITORS, Parameters, Resources
+from bench.workers import UNTIMED_S, Task, Watch, serve
+
+
+def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
+    """Return what makes the run, the only one of its process."""
+    return partial(_run, task, watch)
+
+
+def _run(task: Task, watch: Watch, out: Path) -> None:
+    competitor = next(one for one in COMPETITORS if one.name == task.competitor)
+    resources = Resources(task.threads, task.memory_mb)
+    models: list = []
+    build = partial(competitor.build, Parameters(**task.parameters), resources)
+    parts = {"import": watch("import", lambda: models.append(build()), UNTIMED_S)}
+
+    # Imported only now: they bring NumPy and SciPy along.
+    from bench.data import load
+    from bench.workers.memory import Memory
+    from bench.workers.results import answer_of, claims_of, megabytes, write
+
+    data = load(Path(task.data))
+    X, X_test = competitor.prepare(data.X), competitor.prepare(data.X_test)
+    model, answer, memory = models[0], {}, Memory()
+    parts["first fit"] = watch("fit", lambda: model.fit(X, data.y))
+    parts["predict"] = watch("predict", lambda: answer.update(predicted=model.predict(X_test)))
+    record = {"seconds": sum(parts.values()), **memory.json(), "rows_mb": megabytes(X), **claims_of(model)}
+    answer |= answer_of(model)
+    parts["second fit"] = watch("fit", lambda: build().fit(X, data.y))
+    write(out, {**record, "parts": parts, "warnings": []}, answer)
+
+
+if __name__ == "__main__":
+    serve(prepare)
