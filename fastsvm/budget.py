@@ -13,6 +13,7 @@ __all__ = ["Plan", "available", "parse_memory", "plan"]
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _WORKING_SET = 1024
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
+_LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
 _WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
@@ -81,12 +82,15 @@ class Plan(NamedTuple):
         Rows of a working set.
     cache_bytes : int
         Memory for cached kernel rows.
+    active_set : int
+        Rows of an active set, 0 for none.
     """
 
     resident: bool
     part_resident: bool
     working_set: int
     cache_bytes: int
+    active_set: int = 0
 
 
 class Need(NamedTuple):
@@ -166,10 +170,18 @@ def _divide(budget: int, need: Need) -> Plan:
     held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
     size = need.n_rows if need.n_rows <= _WHOLE else _WORKING_SET
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
+    active = _active_rows(budget, need)
+    held += active**2 * need.value_bytes
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:
         size = max(size // 2, _LEAST_WORKING_SET)
-    return Plan(resident, part_resident, size, budget - held - _fixed(need, size))
+    return Plan(resident, part_resident, size, budget - held - _fixed(need, size), active)
+
+
+def _active_rows(budget: int, need: Need) -> int:
+    """Return how many rows an active set of an eighth of the budget has, 0 if it would be of no use."""
+    rows = min(_MOST_ACTIVE, int((budget / 8 / need.value_bytes) ** 0.5))
+    return rows if _LEAST_ACTIVE <= rows < need.n_rows else 0
 
 
 def _cache_floor(need: Need, spent: Plan) -> int:

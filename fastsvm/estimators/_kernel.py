@@ -40,6 +40,7 @@ _FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
 _MANY_VALUES = 1 << 20  # of support vectors, likewise
+_NEAR_CENTRE = 0.5  # of the squared norm: closer to the middle, centring would save less than a bit
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
 
 
@@ -137,11 +138,12 @@ def training_evaluator(estimator: Any, rows: TrainingRows, upper: np.ndarray, n:
     most = float(upper.max())
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
-    sq_norm = found.centred_sq_norm if centred else found.sq_norm
+    sq_norm = found.usual_sq_norm if centred else found.sq_norm  # values of far rows are small, and so are their errors
     dtype = _precision(estimator, kernel, 0.0 if image is not None and centred else sq_norm, expected, n)
     if image is not None:
         return ByteEvaluator(kernel, dtype, image.scale)
-    return VectorEvaluator(kernel, dtype, found.centre, source.sparse)
+    off_centre = found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm
+    return VectorEvaluator(kernel, dtype, found.centre if off_centre else None, source.sparse)
 
 
 def _precision(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:

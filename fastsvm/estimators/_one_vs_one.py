@@ -10,6 +10,7 @@ from fastsvm.budget import Plan
 from fastsvm.estimators._watch import Watch
 from fastsvm.gram import Gram
 from fastsvm.row_cache import RowCache
+from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.smo import SMO, Problem, State
 from fastsvm.sources import Source
@@ -98,7 +99,8 @@ class OneVsOneFit:
             watch.begin(number)
             gram = self.gram.take(pair.rows, self._rows_of(pair)) if self._is_part(pair) else self.gram
             rows = RowCache(gram, arena)
-            solver = SMO(Problem(pair.y, pair.upper), rows, self._tol, self._spent.working_set, gram.pool)
+            active = self._active(len(pair.rows))
+            solver = SMO(Problem(pair.y, pair.upper), rows, self._tol, self._spent.working_set, gram.pool, active)
             self._current = solver, solver.init(self._begin[number])
 
             def observe(state, report, solver=solver, rows=rows):
@@ -117,6 +119,10 @@ class OneVsOneFit:
             if time.perf_counter() >= limits.deadline:
                 self._untouched = StopReason.MAX_TIME
                 return
+
+    def _active(self, n_rows: int) -> ActiveSet | None:
+        capacity = self._spent.active_set
+        return ActiveSet(capacity, self.gram.dtype, self.gram.pool) if 0 < capacity < n_rows else None
 
     def _is_part(self, pair: TwoClass) -> bool:
         return len(pair.rows) < len(self.labels)

@@ -291,7 +291,7 @@ shape (n_samples, n_features)
         self.class_weight_ = class_weights(self.class_weight, classes, labels, data.weight)
         upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
         self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
-        self._centre, self._sq_norm, self._centred_sq_norm = found.centre, found.sq_norm, found.centred_sq_norm
+        self._centre, self._sq_norm, self._centred_sq_norm = found.centre, found.sq_norm, found.usual_sq_norm
         counts = np.sort(np.bincount(labels[labels >= 0]))
         n = int(counts[-2:].sum())
         evaluator = training_evaluator(self, rows, upper, n)

@@ -34,9 +34,10 @@ import numpy as np
 from fastsvm._jit import jit, maximum, minimum
 from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
+from fastsvm.solvers.active_set import ActiveSet, gather, mirror
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.newton import newton_direction, step_to_bounds
-from fastsvm.solvers.working_set import bounds, freedom, select
+from fastsvm.solvers.working_set import bounds, freedom, select, settled
 
 __all__ = ["SMO", "Problem", "Solution", "State", "feasible"]
 
@@ -44,7 +45,12 @@ _FAR = 1e30  # added to keep a row out of a minimum or maximum
 _STEPS_PER_ROW = 100
 _COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
 _UPDATE_COLUMNS = 4096
-_GATHERED_ROWS = 64
+_GATHERED_ROWS = 256
+_SETS_BEFORE_ACTIVE = 128  # working sets after which progress is slow
+_INNER_SIZE = 1024
+_RATIO = 0.02  # of the gap, to which a working set is solved
+_ACTIVE_RATIO = 0.1
+_INNER_ITERATIONS = 100
 _MOST_FREE = 2000  # Newton steps on more rows cost more than the pair steps that they save
 _STEPS_BEFORE_NEWTON = 20_000
 _POLISH_ROUNDS = 20
@@ -106,14 +112,26 @@ class SMO:
         Rows of a working set.
     pool : Pool
         Threads.
+    active : ActiveSet or None
+        Where most pair steps are taken, empty at first; None to take them on working sets of the whole problem.
     """
 
-    def __init__(self, problem: Problem, rows: RowCache, tol: float, size: int, pool: Pool) -> None:
-        self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
+    def __init__(
+        self,
+        problem: Problem,
+        rows: RowCache | ActiveSet,
+        tol: float,
+        size: int,
+        pool: Pool,
+        active: ActiveSet | None = None,
+    ) -> None:
+        self.problem, self.rows, self.tol, self.pool, self.active = problem, rows, tol, pool, active
         self.size = max(2, min(size, len(problem.y), rows.n_slots))
         self.verified = False
         self._patience = _STEPS_BEFORE_NEWTON
+        self._n_sets = 0
         self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_in_block`
+        self._spare = self._block  # takes turns with it
         self._in_block = np.empty(0, np.int64)
 
     def init(self, alpha: np.ndarray | None = None) -> State:
@@ -143,7 +161,9 @@ class SMO:
                 self.verified = True
                 return self.step(state, most_steps)
             return state, self._report(state, self._polish(state))
-        state, n_steps = self._pair_steps(state, self.tol, most_steps)
+        self._n_sets += 1
+        slow = self.active is not None and self._n_sets > _SETS_BEFORE_ACTIVE
+        state, n_steps = (self._active_steps if slow else self._pair_steps)(state, self.tol, most_steps)
         self._patience -= n_steps
         if self._patience < 0:
             self._newton(state)
@@ -162,13 +182,58 @@ class SMO:
         if self.size == len(y):
             chosen, target = np.arange(self.size), 0.5 * tol
         else:
-            chosen, target = np.empty(self.size, np.int64), max(0.1 * (high - low), 0.5 * tol)
-            retained = state.working_set[len(state.working_set) // 2 :]
+            chosen, target = np.empty(self.size, np.int64), max(_RATIO * (high - low), 0.5 * tol)
+            retained = state.working_set[len(state.working_set) // 2 :][: self.size - 2]
             count = select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
             chosen = chosen[:count]
         n_steps = self._solve(state, chosen, target, most_steps)
         self.verified = False
         return state._replace(working_set=chosen), n_steps
+
+    def _active_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
+        """Let violators into the active set, solve the problem among its rows, then bring F up to date everywhere."""
+        low, high = self._bounds(state)
+        if high <= low:
+            return state, 0
+        y, upper = self.problem
+        rows = self._admit(state, low, high)
+        target = max(_ACTIVE_RATIO * (high - low), 0.5 * tol)
+        inner = SMO(Problem(y[rows], upper[rows]), self.active, target, _INNER_SIZE, self.pool)
+        local = State(state.alpha[rows], state.gradient[rows], np.empty(0, np.int64))
+        n_steps = 0
+        for _ in range(_INNER_ITERATIONS):
+            local, taken = inner._pair_steps(local, target, most_steps - n_steps)
+            n_steps += taken
+            if taken == 0 or n_steps >= most_steps:
+                break
+        delta = (local.alpha - state.alpha[rows]) * y[rows]
+        state.alpha[rows] = local.alpha
+        moved = delta != 0
+        self._add_kernel(state.gradient, rows[moved], delta[moved])
+        self.verified = False
+        return state, n_steps
+
+    def _admit(self, state: State, low: float, high: float) -> np.ndarray:
+        """Put the worst violators into the active set and return its rows."""
+        y, upper = self.problem
+        present = self.active.rows
+        most = self.size if len(present) else self.active.capacity
+        chosen = np.empty(len(present) + most, np.int64)
+        count = select(y, upper, state.alpha, state.gradient, present, low, high, chosen)
+        entering = chosen[len(present) : count]
+        for a, b in spans(len(entering), self.size):
+            part, inside = entering[a:b], self.active.rows
+            slack = settled(y[inside], upper[inside], state.alpha[inside], state.gradient[inside], low, high)
+            self.active.admit(part, self.rows.fetch(part), self.rows.store, slack)
+        return self.active.rows
+
+    def _add_kernel(self, gradient: np.ndarray, rows: np.ndarray, delta: np.ndarray) -> None:
+        """Add Σ_i delta_i K_i to the gradient; rows that are in the cache first, before they go."""
+        cached = self.rows.cached(rows)
+        most = self.rows.n_slots
+        for group in (cached, ~cached):
+            for a, b in spans(int(group.sum()), most):
+                self._add(gradient, self.rows.fetch(rows[group][a:b]), delta[group][a:b])
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
@@ -214,13 +279,13 @@ class SMO:
         old = self._in_block[len(self._in_block) // 2 :][:q]
         same = chosen[: len(old)] == old
         count = len(old) if same.all() else int(np.argmin(same))
-        if self._block.shape[0] < q:
-            self._block, count = np.empty((q, q), store.dtype), 0
-        block = self._block[:q, :q]
-        _retain(self._block, len(self._in_block) // 2, count)
-        self.pool.run(_gather, [(store, slots, chosen, block, a, b) for a, b in _parts(count, q)])
-        self.pool.run(_mirror, [(block, a, b, count) for a, b in _parts(0, q)])
-        self._in_block = chosen
+        block = self._spare if self._spare.shape[0] == q else np.empty((q, q), store.dtype)
+        _retain(self._block, len(self._in_block) // 2, count, block)
+        self._in_block = np.empty(0, np.int64)  # until it is whole again
+        order = np.argsort(chosen)
+        self.pool.run(gather, [(store, slots, chosen, order, block, a, b) for a, b in _parts(count, q)])
+        self.pool.run(mirror, [(block, a, b, count) for a, b in _parts(0, q)])
+        self._block, self._spare, self._in_block = block, self._block, chosen
         return block
 
     def _add(self, gradient: np.ndarray, slots: np.ndarray, delta: np.ndarray) -> None:
@@ -236,9 +301,10 @@ class SMO:
         if not 2 <= len(free) <= min(_MOST_FREE, self.rows.n_slots) or self.rows.store.dtype != np.float64:
             return False
         slots = self.rows.fetch(free)
-        block = np.empty((len(free), len(free)))
-        self.pool.run(_gather, [(self.rows.store, slots, free, block, a, b) for a, b in _parts(0, len(free))])
-        self.pool.run(_mirror, [(block, a, b, 0) for a, b in _parts(0, len(free))])
+        block = np.empty((len(free), len(free)), self.rows.store.dtype)
+        order = np.argsort(free)
+        self.pool.run(gather, [(self.rows.store, slots, free, order, block, a, b) for a, b in _parts(0, len(free))])
+        self.pool.run(mirror, [(block, a, b, 0) for a, b in _parts(0, len(free))])
         direction = newton_direction(block, state.gradient[free])
         if direction is None:
             return False
@@ -271,14 +337,10 @@ class SMO:
         return max(0.0, high - low)
 
     def _recompute(self, state: State) -> None:
-        """Set the gradient from the multipliers alone; rows that are in the cache first, before they go."""
+        """Set the gradient from the multipliers alone."""
         state.gradient[:] = -self.problem.y
         support = np.flatnonzero(state.alpha)
-        cached = self.rows.cached(support)
-        for group in (support[cached], support[~cached]):
-            for a, b in spans(len(group), self.size):
-                part = group[a:b]
-                self._add(state.gradient, self.rows.fetch(part), (state.alpha * self.problem.y)[part])
+        self._add_kernel(state.gradient, support, (state.alpha * self.problem.y)[support])
 
 
 def _parts(start: int, stop: int) -> list[tuple[int, int]]:
@@ -286,31 +348,11 @@ def _parts(start: int, stop: int) -> list[tuple[int, int]]:
 
 
 @jit
-def _retain(block, first, count):
-    """Move the square of `count` rows and columns at `first` to the corner of the block."""
+def _retain(old, first, count, block):
+    """Copy the square of `count` rows and columns at `first` of the old block to the corner of the new one."""
     for s in range(count):
         for t in range(count):
-            block[s, t] = block[first + s, first + t]
-
-
-@jit
-def _gather(store, slots, columns, block, start, stop):
-    """Copy the rows `start` to `stop` of the block, as far as the diagonal; row s of the kernel is in slot slots[s]."""
-    for s in range(start, stop):
-        row = store[slots[s]]
-        for t in range(s + 1):
-            block[s, t] = row[columns[t]]
-
-
-@jit
-def _mirror(block, start, stop, first):
-    """Complete the rows `start` to `stop` of the block, right of the diagonal and of column `first`, from those below."""
-    q = block.shape[0]
-    for left in range(max(start + 1, first), q, 16):  # so that few columns are read at a time
-        right = min(left + 16, q)
-        for s in range(start, stop):
-            for t in range(max(left, s + 1), right):
-                block[s, t] = block[t, s]
+            block[s, t] = old[first + s, first + t]
 
 
 @jit

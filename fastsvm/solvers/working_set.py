@@ -4,7 +4,7 @@ import numpy as np
 
 from fastsvm._jit import jit, maximum, minimum
 
-__all__ = ["bounds", "freedom", "select"]
+__all__ = ["bounds", "freedom", "select", "settled"]
 
 _FAR = 1e30  # keeps a row out of a minimum or maximum
 
@@ -22,7 +22,7 @@ def bounds(y, upper, alpha, gradient):
 
 @jit
 def select(y, upper, alpha, gradient, retained, low, high, chosen):
-    """Write a working set to `chosen` and return its size: half `retained`, half the worst violators.
+    """Write a working set to `chosen` and return its size: `retained`, fewer by two or more, and the worst violators.
 
     The worst of all, at `low` and `high`, are always in it; the others are found by histograms of how much they
     violate, in two passes and without a sort.
@@ -30,7 +30,7 @@ def select(y, upper, alpha, gradient, retained, low, high, chosen):
     n, size, bins = y.size, chosen.size, 256
     scale = (bins - 1) / (high - low)
     taken = np.zeros(n, np.uint8)
-    count = min(retained.size, size // 2, size - 2)
+    count = retained.size
     for t in range(count):
         chosen[t] = retained[t]
         taken[retained[t]] = 1
@@ -71,6 +71,21 @@ def select(y, upper, alpha, gradient, retained, low, high, chosen):
                 chosen[count] = i
                 count += 1
     return count
+
+
+@jit
+def settled(y, upper, alpha, gradient, low, high):
+    """Return for each row how far it is from being able to move: less than 0, and infinite, if it can.
+
+    A row that may only rise does so if its F is below `high`, one that may only fall if it is above `low`
+    (Joachims 1999; Fan, Chen and Lin 2005, section 4).
+    """
+    slack = np.empty(y.size)
+    for i in range(y.size):
+        rises, falls = freedom(y[i], alpha[i], upper[i])
+        away = (gradient[i] - high) if rises else (low - gradient[i])
+        slack[i] = away if away > 0 and rises != falls else -np.inf
+    return slack
 
 
 @jit

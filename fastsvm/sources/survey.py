@@ -30,6 +30,8 @@ class Survey(NamedTuple):
         The largest squared norm of a row.
     centred_sq_norm : float
         The largest squared norm of a row minus `centre`.
+    usual_sq_norm : float
+        The mean squared norm of a row minus `centre`.
     """
 
     mean: np.ndarray
@@ -38,6 +40,7 @@ class Survey(NamedTuple):
     centre: np.ndarray
     sq_norm: float
     centred_sq_norm: float
+    usual_sq_norm: float
 
     def affine(self, scale: float, offset: float) -> "Survey":
         """Return what would be found of offset + scale x; with an offset `sq_norm` is an upper bound."""
@@ -49,6 +52,7 @@ class Survey(NamedTuple):
             offset + scale * self.centre,
             longest**2,
             scale**2 * self.centred_sq_norm,
+            scale**2 * self.usual_sq_norm,
         )
 
 
@@ -95,7 +99,8 @@ def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
         centred_sq_norm = max(centred_sq_norm, float(centred.max()))
     feature_variance = squares / total
     variance = float(feature_variance.mean() + mean.var())
-    return Survey(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm)
+    usual = float(feature_variance.sum() + ((mean - centre) ** 2).sum())
+    return Survey(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm, usual)
 
 
 def _pieces(source: Source) -> Iterator[tuple[int, Block]]:

@@ -1,0 +1,140 @@
+"""The rows on which a solver works for a while, with the square of the kernel among them.
+
+Shrinking (Joachims 1999, section 11.4) from the other side: what stays is not a copy of the problem from which rows
+are taken away, but a set of a few thousand rows to which violators are added, and whose rows give way to them when
+they are at a bound and cannot move. Pair steps among these rows touch no row of full length.
+"""
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm._threads import Pool, spans
+
+__all__ = ["ActiveSet", "gather", "mirror"]
+
+_GATHERED_ROWS = 256
+
+
+class ActiveSet:
+    """Some rows of a problem, each in a place, and the kernel among them.
+
+    To a solver of the problem among these rows it is what a cache of rows is to one of the whole problem.
+
+    Parameters
+    ----------
+    capacity : int
+        Most rows.
+    dtype : numpy.dtype
+        Of kernel values.
+    pool : Pool
+        Threads.
+
+    Attributes
+    ----------
+    store : ndarray of shape (capacity, capacity)
+        Kernel values, by places.
+    rows : ndarray of int64
+        The row in each place.
+    """
+
+    def __init__(self, capacity: int, dtype: np.dtype, pool: Pool) -> None:
+        self.capacity = capacity
+        self.store = np.empty((capacity, capacity), dtype)
+        self.rows = np.empty(0, np.int64)
+        self._pool = pool
+        self._entered = np.empty(0, np.int64)
+        self._clock = 0
+
+    @property
+    def n_slots(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def fetch(self, places: np.ndarray) -> np.ndarray:
+        """Return the slots of the rows in `places`: the places themselves."""
+        return places
+
+    def cached(self, places: np.ndarray) -> np.ndarray:
+        """Return that all places are at hand."""
+        return np.ones(len(places), bool)
+
+    def admit(self, entering: np.ndarray, slots: np.ndarray, store: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """Put rows in, in place of others if there is no room, and return their places.
+
+        Parameters
+        ----------
+        entering : ndarray of int64
+            Rows that are not in the set, at most `capacity`.
+        slots : ndarray of int64
+            Where in `store` their kernel rows are.
+        store : ndarray
+            Kernel rows.
+        slack : ndarray of float64
+            For each row in the set, how far it is from being able to move; infinitely little for one that can. The
+            rows of the largest slack go first, and of those that can move the ones that entered first.
+        """
+        self._clock += 1
+        fresh = np.arange(len(self.rows), min(len(self.rows) + len(entering), self.capacity))
+        n_leaving = len(entering) - len(fresh)
+        leaving = np.lexsort((self._entered, -slack))[:n_leaving] if n_leaving else np.empty(0, np.int64)
+        places = np.concatenate([np.sort(leaving), fresh])
+        self.rows = np.concatenate([self.rows, np.empty(len(fresh), np.int64)])
+        self._entered = np.concatenate([self._entered, np.empty(len(fresh), np.int64)])
+        self.rows[places], self._entered[places] = entering, self._clock
+        order = np.argsort(self.rows)
+        self._pool.run(
+            _gather_places, [(store, slots, self.rows, order, self.store, places[a:b], a) for a, b in _parts(places)]
+        )
+        is_new = np.zeros(len(self.rows), bool)
+        is_new[places] = True
+        self._pool.run(_mirror_places, [(self.store, places, is_new, a, b) for a, b in _parts(self.rows)])
+        return places
+
+
+def _parts(values: np.ndarray) -> list[tuple[int, int]]:
+    return list(spans(len(values), _GATHERED_ROWS))
+
+
+@jit
+def _gather_places(store, slots, rows, order, square, places, first):
+    """Write the rows of the square in `places`, the first of which is entering row `first`, columns in rising order."""
+    for k in range(places.size):
+        source, target = store[slots[first + k]], square[places[k]]
+        for t in order:
+            target[t] = source[rows[t]]
+
+
+@jit
+def _mirror_places(square, places, is_new, start, stop):
+    """Complete the columns `places` of rows `start` to `stop` that are not new themselves."""
+    for left in range(0, places.size, 16):  # so that few rows are read at a time
+        part = places[left : left + 16]
+        for s in range(start, stop):
+            if not is_new[s]:
+                target = square[s]
+                for p in part:
+                    target[p] = square[p, s]
+
+
+@jit
+def gather(store, slots, columns, order, block, start, stop):
+    """Copy rows `start` to `stop` of the kernel among `columns`, as far as the diagonal; `order` sorts the columns.
+
+    Row s of the kernel is in slot `slots[s]`.
+    """
+    for s in range(start, stop):
+        source, target = store[slots[s]], block[s]
+        for t in order:
+            if t <= s:
+                target[t] = source[columns[t]]
+
+
+@jit
+def mirror(block, start, stop, first):
+    """Complete rows `start` to `stop` of a block, right of the diagonal and of column `first`, from those below."""
+    q = block.shape[0]
+    for left in range(max(start + 1, first), q, 16):  # so that few rows are read at a time
+        right = min(left + 16, q)
+        for s in range(start, stop):
+            for t in range(max(left, s + 1), right):
+                block[s, t] = block[t, s]
