@@ -70,8 +70,8 @@ class Pool:
     An interrupt or an error in one piece leaves the others undone.
     """
 
-    def __init__(self) -> None:
-        self.n_threads = thread_count()
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = thread_count() if n_threads is None else n_threads
         self._pending: list[Future] = []
 
     @classmethod
@@ -96,7 +96,11 @@ class Pool:
         self.finish()
 
     def start(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
-        """Begin to call `function(*piece)` for every piece."""
+        """Begin to call `function(*piece)` for every piece; on one thread, do so."""
+        if self.n_threads == 1:
+            for piece in pieces:
+                function(*piece)
+            return
         self._pending += [_executor().submit(function, *piece) for piece in pieces]
 
     def finish(self, most: int = 0) -> None:

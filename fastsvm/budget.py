@@ -17,6 +17,7 @@ _LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
 _WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
+_CHEAP_CACHE = 1 << 30
 _TILES = 4  # threads' tiles; not their true number, on which results must not depend
 _BLOCKS_READ = 4  # one being read, one waiting, two in use
 
@@ -84,6 +85,12 @@ class Plan(NamedTuple):
         Memory for cached kernel rows.
     active_set : int
         Rows of an active set, 0 for none.
+    lanes : int
+        Problems that are solved side by side, each with a cache and an active set of its own.
+    shared : bool
+        Whether the problems share kernel rows over one class.
+    tile_bytes : int
+        Memory for those.
     """
 
     resident: bool
@@ -91,6 +98,9 @@ class Plan(NamedTuple):
     working_set: int
     cache_bytes: int
     active_set: int = 0
+    lanes: int = 1
+    shared: bool = False
+    tile_bytes: int = 0
 
 
 class Need(NamedTuple):
@@ -116,6 +126,12 @@ class Need(NamedTuple):
         Rows of a block of the source.
     sparse : bool
         Whether blocks stay sparse when they are multiplied.
+    cheap : bool
+        Whether values cost less to compute again than memory costs to be touched for the first time.
+    tile_bytes : int
+        Bytes of the kernel within all classes, if there are more than two and they may share it, else 0.
+    lanes : int
+        Problems that may be solved side by side.
     """
 
     n_rows: int
@@ -127,6 +143,9 @@ class Need(NamedTuple):
     copied_bytes: int
     block_rows: int
     sparse: bool = False
+    cheap: bool = False
+    tile_bytes: int = 0
+    lanes: int = 1
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
@@ -156,9 +175,27 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
             f"{need.n_rows} values: {_megabytes(enough)} MB are enough."
         )
     least, most = _cache_floor(need, found), need.n_rows**2 * need.value_bytes
+    if need.cheap:
+        most = min(most, max(least, _CHEAP_CACHE))
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
-    return found._replace(cache_bytes=min(found.cache_bytes, most))
+    found = found._replace(cache_bytes=min(found.cache_bytes, most))
+    return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
+
+
+def _streamed(need: Need, spent: Plan) -> bool:
+    return need.stored_bytes > 0 and not spent.resident and not spent.part_resident
+
+
+def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
+    """Return the plan with as many lanes as memory allows, and tiles from what they leave."""
+    row_bytes = need.stored_bytes if need.stored_bytes else need.copied_bytes * 2  # of all classes; sources are copied
+    lane = spent.cache_bytes + _fixed(need, spent.working_set) + spent.active_set**2 * need.value_bytes
+    left = budget - (spent.resident * need.stored_bytes) - row_bytes
+    if left < lane:
+        return spent
+    lanes = max(1, min(need.lanes, left // lane))
+    return spent._replace(lanes=lanes, shared=True, tile_bytes=min(need.tile_bytes, left - lanes * lane))
 
 
 def _divide(budget: int, need: Need) -> Plan:

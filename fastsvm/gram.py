@@ -4,22 +4,36 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm._jit import jit
 from fastsvm._threads import Pool, spans
 from fastsvm.evaluators import Evaluator, PrecomputedEvaluator, Rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["Gram", "expand", "operand_rows"]
+__all__ = ["Gram", "expand", "operand_rows", "transpose"]
 
 _LEAST_COLUMNS, _MOST_COLUMNS = 256, 4096  # of a piece of work
 _PIECE_PRODUCTS = 6_000_000  # multiplications of a piece, some tenths of a millisecond
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
+_FILLED_ROWS = 512
+_WORTH_FILLING = 0.8  # share of the rows needed from which on it is cheaper to compute all at once
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
 
 
 def operand_rows(n_features: int, feature_bytes: int) -> int:
     """Return how many rows are made ready at once: of many features few, for they are dense."""
     return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
+
+
+@jit
+def transpose(source, rows, columns, out):
+    """Write the rectangle of `source` between two bounds of rows and two of columns, transposed, to `out`."""
+    for left in range(rows[0], rows[1], 16):  # so that few rows are read at a time
+        right = min(left + 16, rows[1])
+        for t in range(columns[0], columns[1]):
+            target = out[t]
+            for s in range(left, right):
+                target[s] = source[s, t]
 
 
 def _columns(operand_size: int) -> int:
@@ -29,26 +43,30 @@ def _columns(operand_size: int) -> int:
 
 
 class Gram:
-    """The kernel matrix of a source with itself, a few rows at a time.
+    """The kernel matrix of a source with itself, or with another, a few rows at a time.
 
     Parameters
     ----------
     evaluator : Evaluator
         The kernel.
     source : Source
-        The rows.
+        The rows that the columns stand for.
     pool : Pool
         Threads for the tiles.
+    left : Source or None
+        The rows that the rows stand for, None for those of `source`.
     """
 
-    def __init__(self, evaluator: Evaluator, source: Source, pool: Pool) -> None:
+    def __init__(self, evaluator: Evaluator, source: Source, pool: Pool, left: Source | None = None) -> None:
         self.evaluator, self.source, self.pool = evaluator, source, pool
+        self.left = source if left is None else left
         self.dtype = evaluator.dtype
         self.passes = 0
+        self.worth_filling = _WORTH_FILLING
         self._terms: np.ndarray | None = None
 
     def __len__(self) -> int:
-        """Return the number of rows and columns."""
+        """Return the number of columns."""
         return len(self.source)
 
     def take(self, indices: np.ndarray, source: Source) -> "Gram":
@@ -58,19 +76,36 @@ class Gram:
             evaluator = PrecomputedEvaluator(evaluator.columns[indices])
         return Gram(evaluator, source, self.pool)
 
-    def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
-        """Write the matrix's rows `indices` to the rows `slots` of `out`."""
+    def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, start: int = 0) -> None:
+        """Write the matrix's rows `indices` to the rows `slots` of `out`, from column `start` on."""
         if isinstance(self.evaluator, PrecomputedEvaluator):
             self.passes += 1
             out[slots] = self.source.rows(indices).dense(self.dtype)[:, self.evaluator.columns]
             return
         most = operand_rows(self.source.shape[1], self.evaluator.feature_bytes)
         for a, b in spans(len(indices), most):
-            operand = self.evaluator.prepare(self.source.rows(indices[a:b]))
-            self._sweep(operand, out, slots[a:b])
+            operand = self.evaluator.prepare(self.left.rows(indices[a:b]))
+            self._sweep(operand, Rows(out, slots[a:b], start), 0)
 
-    def _sweep(self, operand: Any, out: np.ndarray, slots: np.ndarray) -> None:
-        """Write the operand's rows, and in the first sweep the terms of all rows."""
+    @property
+    def resident(self) -> bool:
+        """Whether all rows are in memory."""
+        return self.source.resident
+
+    def fill(self, out: np.ndarray) -> None:
+        """Write the whole matrix of a source with itself, which is symmetric, computing half of it."""
+        n = len(self)
+        if isinstance(self.evaluator, PrecomputedEvaluator):
+            self.rows(np.arange(n), out, np.arange(n))
+            return
+        step = min(_FILLED_ROWS, operand_rows(self.source.shape[1], self.evaluator.feature_bytes))
+        for a, b in spans(n, step):
+            operand = self.evaluator.prepare(self.source.rows(np.arange(a, b)))
+            self._sweep(operand, Rows(out, np.arange(a, b), 0), a)
+            self.pool.run(transpose, [(out, (a, b), (c, d), out) for c, d in spans(n, step) if c > a])
+
+    def _sweep(self, operand: Any, out: Rows, first: int) -> None:
+        """Write the operand's rows from column `first` on; in the first one, from 0 on, find the terms of all."""
         self.passes += 1
         terms = self._terms
 
@@ -78,12 +113,14 @@ class Gram:
             stop = start + block.shape[0]
             if terms is None:
                 self._terms_of(block, start, found)
-            self.evaluator.tile(operand, block, found[start:stop], Rows(out, slots, start))
+            self.evaluator.tile(operand, block, found[start:stop], out._replace(start=out.start + start))
 
         columns = _columns(operand.size) if self.evaluator.parallel else _LEAST_COLUMNS
         found = np.empty(len(self), self.evaluator.terms_dtype) if terms is None else terms
         for start, block in self.source.blocks():
-            pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
+            skipped = min(max(first - start, 0), block.shape[0])
+            bounds = [(skipped + a, skipped + b) for a, b in spans(block.shape[0] - skipped, columns)]
+            pieces = [(block.slice(a, b), start + a) for a, b in bounds]
             if not self.evaluator.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
                 for piece in pieces:
                     tile(*piece)

@@ -5,12 +5,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Expansion", "class_pairs", "one_vs_rest_scores", "votes"]
+__all__ = ["Expansion", "class_pairs", "disjoint_order", "one_vs_rest_scores", "votes"]
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     """Return the pairs of classes in LIBSVM's order: (0, 1), (0, 2), ..., (1, 2), ..."""
     return list(combinations(range(n_classes), 2))
+
+
+def disjoint_order(pairs: list[tuple[int, int]]) -> list[int]:
+    """Return an order of pairs in which neighbours share no class where that can be: rounds of a tournament.
+
+    In round r classes a and b meet if a + b = r modulo the number of classes, made odd.
+    """
+    rounds = max(b for _, b in pairs) + 1
+    rounds += 1 - rounds % 2
+    return sorted(range(len(pairs)), key=lambda k: (sum(pairs[k]) % rounds, k))
 
 
 class Expansion(NamedTuple):

@@ -55,6 +55,11 @@ class RowCache:
         return len(self._row_in)
 
     @property
+    def n_computed(self) -> int:
+        """Number of rows computed so far."""
+        return self._misses
+
+    @property
     def counts(self) -> CacheCounts:
         """Hits, misses and rows computed so far."""
         return CacheCounts(self._hits, self._misses, self._misses)
@@ -62,6 +67,22 @@ class RowCache:
     def cached(self, rows: np.ndarray) -> np.ndarray:
         """Return which of `rows` are in a slot now."""
         return self._slot_of[rows] >= 0
+
+    @property
+    def worth_filling(self) -> float:
+        """Share of the rows needed from which on it is cheaper to compute all at once; more than 1 if impossible."""
+        fits = self.n_slots == len(self._slot_of) and self._gram.resident
+        return self._gram.worth_filling if fits else 2.0
+
+    def fill(self) -> None:
+        """Compute all rows at once, each value once; only if `worth_filling` is at most 1."""
+        n = len(self._slot_of)
+        missing = int((self._slot_of < 0).sum())
+        self._slot_of[:] = -1
+        self._gram.fill(self.store)
+        self._slot_of[:] = self._row_in[:] = np.arange(n)
+        self._n_filled = n
+        self._misses += missing
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of `rows`, which are distinct, computing those that are missing in one go.

@@ -14,6 +14,7 @@ LAYERS = [
     {"sources"},
     {"evaluators"},
     {"gram"},
+    {"class_rows"},
     {"row_cache"},
     {"solvers"},
     {"budget", "multiclass"},

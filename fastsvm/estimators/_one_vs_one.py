@@ -1,41 +1,54 @@
-"""The two-class problems of a fit, solved one after the other with one cache."""
+"""The two-class problems of a fit, one after the other or side by side, on rows that they share."""
 
+import contextlib
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastsvm._threads import Pool
 from fastsvm.budget import Plan
+from fastsvm.class_rows import ClassTile, PairGram
+from fastsvm.estimators._repeats import Repeats
 from fastsvm.estimators._watch import Watch
 from fastsvm.gram import Gram
+from fastsvm.multiclass import disjoint_order
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.smo import SMO, Problem, State
-from fastsvm.sources import Source
 
 __all__ = ["OneVsOneFit", "Outcome", "TwoClass"]
 
 
 class TwoClass(NamedTuple):
-    """Rows of two classes: their numbers (increasing), labels ±1 and upper bounds."""
+    """Rows of two classes: their numbers, labels ±1 and upper bounds, and which classes they are."""
 
     rows: np.ndarray
     y: np.ndarray
     upper: np.ndarray
+    classes: tuple[int, int]
 
     @classmethod
     def of(cls, labels: np.ndarray, upper: np.ndarray, first: int, second: int) -> "TwoClass":
         """Return the problem of two classes, the first of them positive."""
         rows = np.flatnonzero((labels == first) | (labels == second))
-        return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows])
+        return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows], (first, second))
+
+    def by_class(self) -> "TwoClass":
+        """Return the problem with the rows of the first class before those of the second."""
+        order = np.argsort(-self.y, kind="stable")
+        return self._replace(rows=self.rows[order], y=self.y[order], upper=self.upper[order])
 
 
 class Outcome(NamedTuple):
-    """What the problems gave, one entry each, and the worst reason for stopping."""
+    """What the problems gave, one entry each, the class of every row, and the worst reason for stopping."""
 
+    rows: list[np.ndarray]
     beta: list[np.ndarray]
+    labels: np.ndarray
     intercept: np.ndarray
     objective: np.ndarray
     duality_gap: np.ndarray
@@ -56,19 +69,45 @@ class OneVsOneFit:
     labels : ndarray of int64
         Class number of every row, -1 for rows that are in no problem.
     spent : Plan
-        Sizes of working set and cache.
+        Sizes of working set, caches and tiles.
     tol : float
         Largest violation at the end.
+    repeats : Repeats or None
+        Rows that stand for others, which are in no problem themselves.
     """
 
-    def __init__(self, gram: Gram, pairs: list[TwoClass], labels: np.ndarray, spent: Plan, tol: float) -> None:
-        self.gram, self.pairs, self.labels = gram, pairs, labels
+    def __init__(
+        self,
+        gram: Gram,
+        pairs: list[TwoClass],
+        labels: np.ndarray,
+        spent: Plan,
+        tol: float,
+        repeats: Repeats | None = None,
+    ) -> None:
+        self.gram, self.labels, self._repeats = gram, labels, repeats
         self._spent, self._tol = spent, tol
+        self._pool = gram.pool if spent.lanes == 1 else Pool(1)
+        self._tiles: list[ClassTile] = []
+        if spent.shared:
+            pairs = [pair.by_class() for pair in pairs]
+            self._tiles = self._class_tiles(max(pair.classes[1] for pair in pairs) + 1)
+        self.pairs = pairs
         self._begin: list[np.ndarray | None] = [None] * len(pairs)
-        self._solved: list[tuple] = []
-        self._current: tuple[SMO, State] | None = None
-        self._passes = 0
+        self._solved: dict[int, tuple] = {}
+        self._current: dict[int, tuple[SMO, State]] = {}
+        self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why problems were not begun
+
+    def _class_tiles(self, n_classes: int) -> list[ClassTile]:
+        """Return the tiles of all classes; the first of them are kept, as memory allows."""
+        tiles, spare = [], self._spent.tile_bytes
+        for label in range(n_classes):
+            source = self.gram.source.take(np.flatnonzero(self.labels == label))
+            size = len(source) ** 2 * self.gram.dtype.itemsize
+            tiles.append(ClassTile(self.gram.evaluator, source, self._pool, keep=size <= spare))
+            spare -= size if size <= spare else 0
+        return tiles
 
     def start(self, multipliers: list[np.ndarray]) -> None:
         """Begin at the multipliers of an earlier fit, one array over all rows for each problem."""
@@ -81,77 +120,110 @@ class OneVsOneFit:
 
     def multipliers(self) -> list[np.ndarray]:
         """Return α of every problem over all rows; for those not yet begun, where they would begin."""
-        reached = [solution.alpha for solution, _, _ in self._solved]
-        if self._current is not None:
-            reached.append(self._current[1].alpha)
-        reached += self._begin[len(reached) :]
         result = [np.zeros(len(self.labels)) for _ in self.pairs]
-        for full, alpha, pair in zip(result, reached, self.pairs, strict=True):
-            if alpha is not None:
-                full[pair.rows] = alpha
+        for number, (full, pair) in enumerate(zip(result, self.pairs, strict=True)):
+            if number in self._solved:
+                full[pair.rows] = self._solved[number][0].alpha
+            elif number in self._current:
+                full[pair.rows] = self._current[number][1].alpha
+            elif self._begin[number] is not None:
+                full[pair.rows] = self._begin[number]
         return result
 
     def run(self, limits: Limits, watch: Watch, attributes: Callable[[], dict[str, Any]]) -> None:
-        """Solve all problems; `attributes` gives those of a model that stops now."""
+        """Solve all problems; `attributes` gives those of a model that stops now.
+
+        Each lane takes the next problem that no other has begun; what a problem gives does not depend on the lane.
+        """
+        waiting = deque(disjoint_order([pair.classes for pair in self.pairs]))
         longest = max(len(pair.rows) for pair in self.pairs)
-        arena = np.empty(min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize), np.uint8)
-        for number, pair in enumerate(self.pairs):
-            watch.begin(number)
-            gram = self.gram.take(pair.rows, self._rows_of(pair)) if self._is_part(pair) else self.gram
-            rows = RowCache(gram, arena)
-            active = self._active(len(pair.rows))
-            solver = SMO(Problem(pair.y, pair.upper), rows, self._tol, self._spent.working_set, gram.pool, active)
-            self._current = solver, solver.init(self._begin[number])
+        arena_bytes = min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
 
-            def observe(state, report, solver=solver, rows=rows):
-                self._current = solver, state
-                bytes_read = self.gram.source.reads.nbytes
-                return watch.observe(report, rows.counts, bytes_read, attributes)
+        def lane() -> None:
+            arena = np.empty(arena_bytes, np.uint8)
+            while waiting and not watch.stopped:
+                number = -1
+                with contextlib.suppress(IndexError):  # another lane may have taken the last one
+                    number = waiting.popleft()
+                if number >= 0:
+                    self._solve(number, arena, limits, watch, attributes)
+                if time.perf_counter() >= limits.deadline:
+                    return
 
-            state, reason, n_steps = drive(solver, self._current[1], limits, observe)
-            solved = solver.finish(state), reason, n_steps
-            self._current = None  # first, so that an interrupt finds no problem twice
-            self._solved.append(solved)
-            self._passes += gram.passes * len(pair.rows) / len(self.labels)
-            watch.end()
-            if watch.stopped:
-                return
-            if time.perf_counter() >= limits.deadline:
-                self._untouched = StopReason.MAX_TIME
-                return
+        try:
+            self.gram.pool.run(lane, [()] * self._spent.lanes)
+        except BaseException:
+            watch.stopped = True  # the other lanes
+            raise
+        if waiting and time.perf_counter() >= limits.deadline:
+            self._untouched = StopReason.MAX_TIME
+
+    def _solve(self, number: int, arena: np.ndarray, limits: Limits, watch: Watch, attributes: Callable) -> None:
+        pair = self.pairs[number]
+        gram = self._gram_of(pair)
+        rows = RowCache(gram, arena)
+        problem, active = Problem(pair.y, pair.upper), self._active(len(pair.rows))
+        solver = SMO(problem, rows, self._tol, self._spent.working_set, self._pool, active)
+        self._current[number] = solver, solver.init(self._begin[number])
+
+        def observe(state, report):
+            self._current[number] = solver, state
+            return watch.observe(number, report, rows.counts, self.gram.source.reads.nbytes, attributes)
+
+        state, reason, n_steps = drive(solver, self._current[number][1], limits, observe)
+        self._solved[number] = solver.finish(state), reason, n_steps
+        del self._current[number]
+        self._passes += gram.passes * len(pair.rows) / len(self.labels)
+        watch.end()
 
     def _active(self, n_rows: int) -> ActiveSet | None:
         capacity = self._spent.active_set
-        return ActiveSet(capacity, self.gram.dtype, self.gram.pool) if 0 < capacity < n_rows else None
+        return ActiveSet(capacity, self.gram.dtype, self._pool) if 0 < capacity < n_rows else None
 
-    def _is_part(self, pair: TwoClass) -> bool:
-        return len(pair.rows) < len(self.labels)
-
-    def _rows_of(self, pair: TwoClass) -> Source:
+    def _gram_of(self, pair: TwoClass) -> Gram | PairGram:
+        """Return the kernel matrix of a problem."""
+        if self._tiles:
+            return PairGram(*(self._tiles[label] for label in pair.classes), self._pool)
+        if len(pair.rows) == len(self.labels):
+            return self.gram
         rows = self.gram.source.take(pair.rows)
-        return rows.in_memory() if self._spent.part_resident else rows
+        return self.gram.take(pair.rows, rows.in_memory() if self._spent.part_resident else rows)
 
     def outcome(self) -> Outcome:
         """Return what was reached; problems not yet begun have no support vectors and offset 0."""
-        solved = list(self._solved)
-        if self._current is not None:
-            solver, state = self._current
-            solved.append((solver.finish(state), StopReason.CALLBACK, 0))
-        missing = len(self.pairs) - len(solved)
-        solutions = [solution for solution, _, _ in solved]
-        reasons = [reason for _, reason, _ in solved] + [self._untouched] * missing
+        reached = self._solved | {
+            number: (solver.finish(state), StopReason.CALLBACK, 0)
+            for number, (solver, state) in self._current.items()
+            if number not in self._solved
+        }
+        reasons = [reached[k][1] if k in reached else self._untouched for k in range(len(self.pairs))]
         worst = next((reason for reason in reasons if reason is not StopReason.CONVERGED), StopReason.CONVERGED)
 
-        def column(values: list, dtype: type = np.float64, fill: float = 0) -> np.ndarray:
-            return np.array(list(values) + [fill] * missing, dtype=dtype)
+        def column(take: Callable, dtype: type = np.float64, fill: float = 0) -> np.ndarray:
+            return np.array([take(reached[k]) if k in reached else fill for k in range(len(self.pairs))], dtype=dtype)
 
-        beta = [solution.alpha * pair.y for solution, pair in zip(solutions, self.pairs, strict=False)]
+        expanded = [
+            self._expanded(pair, reached[k][0].alpha if k in reached else np.zeros(len(pair.rows)))
+            for k, pair in enumerate(self.pairs)
+        ]
         return Outcome(
-            beta=beta + [np.zeros(len(pair.rows)) for pair in self.pairs[len(solved) :]],
-            intercept=column(solution.intercept for solution in solutions),
-            objective=column(solution.objective for solution in solutions),
-            duality_gap=column((solution.duality_gap for solution in solutions), fill=np.inf),
-            kkt_violation=column((solution.kkt_violation for solution in solutions), fill=np.inf),
-            n_steps=column((n_steps for _, _, n_steps in solved), np.int64),
+            rows=[rows for rows, _ in expanded],
+            beta=[beta for _, beta in expanded],
+            labels=self.labels if self._repeats is None else self.labels[self._repeats.first],
+            intercept=column(lambda one: one[0].intercept),
+            objective=column(lambda one: one[0].objective),
+            duality_gap=column(lambda one: one[0].duality_gap, fill=np.inf),
+            kkt_violation=column(lambda one: one[0].kkt_violation, fill=np.inf),
+            n_steps=column(lambda one: one[2], np.int64),
             stop_reason=worst,
         )
+
+    def _expanded(self, pair: TwoClass, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and their y α, those of repeated rows among them."""
+        if self._repeats is None:
+            return pair.rows, alpha * pair.y
+        full, sign = np.zeros(len(self.labels)), np.zeros(len(self.labels))
+        full[pair.rows], sign[pair.rows] = alpha, pair.y
+        full = self._repeats.spread(full)
+        rows = np.flatnonzero(full)
+        return rows, full[rows] * sign[self._repeats.first[rows]]

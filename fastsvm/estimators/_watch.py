@@ -1,5 +1,6 @@
 """Who watches a fit: the history, a progress bar, and scikit-learn's callbacks."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -37,31 +38,32 @@ class Watch:
         self._estimator, self._context = estimator, context
         self._begin = time.perf_counter()
         self._records: list[tuple] = []
-        self._problem = 0
-        self._n_steps = 0
+        self._n_steps = [0] * n_problems
+        self._lock = threading.Lock()
         self.stopped = False
         self._next_refresh = 0.0
         self._bar = tqdm(
             total=n_problems, unit="problem", desc=type(estimator).__name__, disable=None if verbose else True
         )
 
-    def begin(self, problem: int) -> None:
-        """Note that the two-class problem of this number begins."""
-        self._problem, self._n_steps = problem, 0
-
     def end(self) -> None:
-        """Note that the current problem ended."""
-        self._bar.update(1)
+        """Note that a problem ended."""
+        with self._lock:
+            self._bar.update(1)
 
     def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
 
-    def observe(self, report: Report, counts: tuple, bytes_read: int, attributes: Callable[[], dict]) -> bool:
+    def observe(
+        self, problem: int, report: Report, counts: tuple, bytes_read: int, attributes: Callable[[], dict]
+    ) -> bool:
         """Record an outer iteration and return whether a callback asks to stop.
 
         Parameters
         ----------
+        problem : int
+            Number of the two-class problem.
         report : Report
             What the iteration reached.
         counts : CacheCounts
@@ -71,13 +73,8 @@ class Watch:
         attributes : callable
             Gives the fitted attributes of a model that stopped here.
         """
-        self._n_steps += report.n_steps
-        elapsed = time.perf_counter() - self._begin
-        use = counts.rows_computed, counts.hits, bytes_read
-        self._records.append((self._problem, elapsed, self._n_steps, report.objective, report.gap, *use))
-        if elapsed >= self._next_refresh:
-            self._next_refresh = elapsed + _REFRESH_SECONDS
-            self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=self._n_steps)
+        with self._lock:
+            self._record(problem, report, counts, bytes_read)
         if self._context is not None:
             task = self._context.subcontext(task_name="outer iteration")
             task.call_on_fit_task_begin(estimator=self._estimator)
@@ -86,7 +83,17 @@ class Watch:
             )
         return self.stopped
 
+    def _record(self, problem: int, report: Report, counts: tuple, bytes_read: int) -> None:
+        self._n_steps[problem] += report.n_steps
+        elapsed, n_steps = time.perf_counter() - self._begin, self._n_steps[problem]
+        use = counts.rows_computed, counts.hits, bytes_read
+        self._records.append((problem, elapsed, n_steps, report.objective, report.gap, *use))
+        if elapsed >= self._next_refresh:
+            self._next_refresh = elapsed + _REFRESH_SECONDS
+            self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=n_steps)
+
     def history(self) -> dict[str, np.ndarray]:
-        """Return the columns of the record, one entry an outer iteration."""
-        columns = zip(*self._records, strict=True) if self._records else [()] * len(self.COLUMNS)
+        """Return the columns of the record, one entry an outer iteration, problem after problem."""
+        records = sorted(self._records, key=lambda record: record[0])
+        columns = zip(*records, strict=True) if records else [()] * len(self.COLUMNS)
         return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}

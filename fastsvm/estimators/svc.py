@@ -15,7 +15,7 @@ from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._input import check_rows, check_training_set, labels_of
-from fastsvm.estimators._kernel import Predictor, resolve_gamma, training_evaluator, training_rows
+from fastsvm.estimators._kernel import Predictor, is_cheap, resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._parameters import (
     Rule,
@@ -26,7 +26,9 @@ from fastsvm.estimators._parameters import (
     one_of,
     optional,
 )  # fmt: skip
+from fastsvm.estimators._repeats import Repeats
 from fastsvm.estimators._watch import Watch
+from fastsvm.evaluators import ByteEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
@@ -34,6 +36,8 @@ from fastsvm.solvers.drive import Limits, StopReason
 from fastsvm.sources import Source, check_finite, is_stored
 
 __all__ = ["SVC"]
+
+_SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
 _RULES = {
     "C": number(above=0),
@@ -240,13 +244,12 @@ shape (n_samples, n_features)
         self._forget()
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
-        self._check_square(data.source.shape)
         context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
         if context is not None:
             context.call_on_fit_task_begin(estimator=self)
         steps = self.max_iter if self.max_iter >= 0 else max(10_000_000, 100 * len(data.y))
         with Pool.open() as pool:
-            task, source = self._prepare(data, classes, labels, budget, pool)
+            task, source = self._prepare(data, classes, labels, budget, pool, context is not None)
             watch = Watch(self, context, len(task.pairs), bool(self.verbose))
             self._solve(task, lambda: self._attributes(task, classes, source), classes, Limits(steps, deadline), watch)
         vars(self).update(self._attributes(task, classes, source))
@@ -282,19 +285,23 @@ shape (n_samples, n_features)
             self._multipliers = (classes, task.multipliers()) if self.warm_start else None
             watch.close()
 
-    def _prepare(self, data, classes, labels, budget, pool) -> tuple[OneVsOneFit, Source]:
+    def _prepare(self, data, classes, labels, budget, pool, observed) -> tuple[OneVsOneFit, Source]:
         """Plan the memory; return the two-class problems to be solved and where support vectors are copied from."""
         rows = training_rows(self, data.source, data.weight if data.weighted else None, budget // 4, pool)
         source, _, found = rows
+        self._check_square(source.shape)
         if source is not data.source:
             budget -= source.nbytes
         self.class_weight_ = class_weights(self.class_weight, classes, labels, data.weight)
         upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
         self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
         self._centre, self._sq_norm, self._centred_sq_norm = found.centre, found.sq_norm, found.usual_sq_norm
-        counts = np.sort(np.bincount(labels[labels >= 0]))
-        n = int(counts[-2:].sum())
+        repeats = Repeats.find(source, labels, upper)
+        labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
+        counts = np.bincount(labels[labels >= 0])
+        n = int(np.sort(counts)[-2:].sum())
         evaluator = training_evaluator(self, rows, upper, n)
+        share = len(classes) > 2 and source.resident and evaluator.parallel and n > _SHARED
         stored = 0 if source.resident else source.nbytes
         need = Need(
             n_rows=n,
@@ -306,20 +313,23 @@ shape (n_samples, n_features)
             copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
             block_rows=min(source.block_rows, len(source)),
             sparse=source.sparse and self.kernel != "laplacian",
+            cheap=is_cheap(evaluator, source.shape[1]),
+            tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * evaluator.dtype.itemsize if share else 0,
+            lanes=pool.n_threads if isinstance(evaluator, ByteEvaluator) and not observed else 1,
         )
         spent: Plan = plan(budget, need, None if self.cache_size is None else int(self.cache_size * 2**20))
         if spent.resident:
             source = source.in_memory()
         gram = Gram(evaluator, source, pool)
         pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
-        task = OneVsOneFit(gram, pairs, labels, spent, self.tol)
+        task = OneVsOneFit(gram, pairs, labels, spent, self.tol, repeats)
         return task, (source if rows.source is data.source else data.source)
 
     def _attributes(self, task: OneVsOneFit, classes: np.ndarray, source: Source) -> dict[str, Any]:
         """Return the fitted attributes for the multipliers reached so far."""
         outcome = task.outcome()
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
-        expansion = Expansion.of(outcome.beta, [pair.rows for pair in task.pairs], task.labels, len(classes))
+        expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
         support_vectors: Any = np.empty((0, 0))
         if self.kernel != "precomputed":
             support_vectors = source.rows(expansion.support).user_array()

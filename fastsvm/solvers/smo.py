@@ -48,6 +48,7 @@ _UPDATE_COLUMNS = 4096
 _GATHERED_ROWS = 256
 _SETS_BEFORE_ACTIVE = 128  # working sets after which progress is slow
 _INNER_SIZE = 1024
+_LEAST_SET = 256
 _RATIO = 0.02  # of the gap, to which a working set is solved
 _ACTIVE_RATIO = 0.1
 _INNER_ITERATIONS = 100
@@ -130,6 +131,7 @@ class SMO:
         self.verified = False
         self._patience = _STEPS_BEFORE_NEWTON
         self._n_sets = 0
+        self._all_considered = isinstance(rows, ActiveSet)
         self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_in_block`
         self._spare = self._block  # takes turns with it
         self._in_block = np.empty(0, np.int64)
@@ -162,6 +164,7 @@ class SMO:
                 return self.step(state, most_steps)
             return state, self._report(state, self._polish(state))
         self._n_sets += 1
+        self._consider_all_rows(state, low, high)
         slow = self.active is not None and self._n_sets > _SETS_BEFORE_ACTIVE
         state, n_steps = (self._active_steps if slow else self._pair_steps)(state, self.tol, most_steps)
         self._patience -= n_steps
@@ -182,13 +185,28 @@ class SMO:
         if self.size == len(y):
             chosen, target = np.arange(self.size), 0.5 * tol
         else:
-            chosen, target = np.empty(self.size, np.int64), max(_RATIO * (high - low), 0.5 * tol)
-            retained = state.working_set[len(state.working_set) // 2 :][: self.size - 2]
+            # As many rows as support: with more, and little known, rows would be computed that are of no use.
+            size = min(self.size, max(_LEAST_SET, np.count_nonzero(state.alpha)))
+            chosen, target = np.empty(size, np.int64), max(_RATIO * (high - low), 0.5 * tol)
+            retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
             count = select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
             chosen = chosen[:count]
         n_steps = self._solve(state, chosen, target, most_steps)
         self.verified = False
         return state._replace(working_set=chosen), n_steps
+
+    def _consider_all_rows(self, state: State, low: float, high: float) -> None:
+        """Once a quarter of the rows was computed, compute all others if so many will be needed that it is cheaper.
+
+        Those needed in the end are about those that have a multiplier now or are on the wrong side of their margin.
+        """
+        n = len(self.problem.y)
+        if self._all_considered or self.rows.n_computed < n / 4:
+            return
+        self._all_considered = True
+        wrong = self.problem.y * (state.gradient - (low + high) / 2) < 0
+        if np.count_nonzero((state.alpha > 0) | wrong) > self.rows.worth_filling * n:
+            self.rows.fill()
 
     def _active_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
         """Let violators into the active set, solve the problem among its rows, then bring F up to date everywhere."""
