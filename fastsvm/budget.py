@@ -11,7 +11,7 @@ from fastsvm.gram import operand_rows
 __all__ = ["Plan", "available", "parse_memory", "plan"]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_WORKING_SET = 1024
+_WORKING_SET = 1024  # rows of a block of float32 that stays in the cache
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
 _LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
 _WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
@@ -128,6 +128,8 @@ class Need(NamedTuple):
         Whether blocks stay sparse when they are multiplied.
     cheap : bool
         Whether values cost less to compute again than memory costs to be touched for the first time.
+    dear : bool
+        Whether values cost so much to compute that many should be computed at once.
     tile_bytes : int
         Bytes of the kernel within all classes, if there are more than two and they may share it, else 0.
     lanes : int
@@ -144,6 +146,7 @@ class Need(NamedTuple):
     block_rows: int
     sparse: bool = False
     cheap: bool = False
+    dear: bool = False
     tile_bytes: int = 0
     lanes: int = 1
 
@@ -205,7 +208,7 @@ def _divide(budget: int, need: Need) -> Plan:
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
     held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
-    size = need.n_rows if need.n_rows <= _WHOLE else _WORKING_SET
+    size = need.n_rows if need.n_rows <= _WHOLE else _WORKING_SET * 4 // need.value_bytes * (1 + need.dear)
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     active = _active_rows(budget, need)
     held += active**2 * need.value_bytes
@@ -216,9 +219,9 @@ def _divide(budget: int, need: Need) -> Plan:
 
 
 def _active_rows(budget: int, need: Need) -> int:
-    """Return how many rows an active set of an eighth of the budget has, 0 if it would be of no use."""
+    """Return how many rows an active set of an eighth of the budget has, 0 if the problem is not much larger."""
     rows = min(_MOST_ACTIVE, int((budget / 8 / need.value_bytes) ** 0.5))
-    return rows if _LEAST_ACTIVE <= rows < need.n_rows else 0
+    return rows if _LEAST_ACTIVE <= rows <= need.n_rows // 2 else 0
 
 
 def _cache_floor(need: Need, spent: Plan) -> int:

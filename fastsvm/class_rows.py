@@ -108,7 +108,7 @@ class PairGram:
         """Return the number of rows and columns."""
         return sum(map(len, self._tiles))
 
-    def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+    def rows_beside(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, slot_of: np.ndarray) -> None:
         """Write the matrix's rows `indices` to the rows `slots` of `out`."""
         cut = len(self._tiles[0])
         in_second = indices >= cut

@@ -25,7 +25,8 @@ __all__ = [
 
 
 _BYTE_COLUMNS = 128  # of a tile: its products and the rows stay in the cache beside the operand
-_FLOAT_COLUMNS = 256
+_FLOAT_COLUMNS = 512
+_DEAR_FEATURES = 1024
 _LEAST_BYTES, _MOST_BYTES = 64, 16_000  # features of which one load, and in int32 twice the sum of products, fit
 
 
@@ -57,6 +58,7 @@ class Evaluator(Protocol):
     terms_dtype: np.dtype
     feature_bytes: int
     parallel: bool
+    dear: bool
 
     def prepare(self, block: Block) -> Any:
         """Return the operand of the rows of a block."""
@@ -86,11 +88,15 @@ class VectorEvaluator:
         are sparse.
     sparse : bool
         Whether blocks will be sparse, so that operands keep a copy by features.
+    n_features : int, default=0
+        Of the rows; if they are many, a value costs more to compute than to fetch from memory.
     """
 
     parallel = True
 
-    def __init__(self, kernel: Kernel, dtype: np.dtype | type, centre: np.ndarray | None, sparse: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, dtype: np.dtype | type, centre: np.ndarray | None, sparse: bool, n_features: int = 0
+    ) -> None:
         self.dtype = self.terms_dtype = np.dtype(dtype)
         self.feature_bytes = self.dtype.itemsize
         self.kernel = in_precision(kernel, self.dtype)
@@ -98,6 +104,7 @@ class VectorEvaluator:
         self.centre = centre.astype(self.dtype) if use_centre else None
         self.by_feature = sparse and kernel.pairing == "dot"
         self.manhattan = kernel.pairing == "manhattan"
+        self.dear = not sparse and n_features >= _DEAR_FEATURES
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
@@ -184,6 +191,7 @@ class ByteEvaluator:
     """
 
     parallel = True
+    dear = False
     terms_dtype = np.dtype(np.int32)
     feature_bytes = 1
 
@@ -241,7 +249,7 @@ class CallableEvaluator:
         an array of shape (a, b).
     """
 
-    parallel = False
+    parallel = dear = False
     dtype = terms_dtype = np.dtype(np.float64)
     feature_bytes = 8
 
@@ -285,7 +293,7 @@ class PrecomputedEvaluator:
         Numbers of the training rows in question, among all the columns.
     """
 
-    parallel = False
+    parallel = dear = False
     dtype = np.dtype(np.float64)
     feature_bytes = 8
 

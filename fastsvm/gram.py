@@ -16,6 +16,9 @@ _PIECE_PRODUCTS = 6_000_000  # multiplications of a piece, some tenths of a mill
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _FILLED_ROWS = 512
+_COPIED_ROWS = 512
+_REST = 1024  # columns gathered for one product
+_MANY_ROWS = 160  # from which on gathering columns is little beside multiplying them
 _WORTH_FILLING = 0.8  # share of the rows needed from which on it is cheaper to compute all at once
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
 
@@ -34,6 +37,33 @@ def transpose(source, rows, columns, out):
             target = out[t]
             for s in range(left, right):
                 target[s] = source[s, t]
+
+
+@jit
+def _copy_columns(out, new, known):
+    """Write the columns `known` of the rows `new` from the rows `known`; each is row numbers and where they are."""
+    rows, slots = new
+    columns, places = known
+    values = np.empty((16, rows.size), out.dtype)
+    for first in range(0, columns.size, 16):  # so that whole cache lines are written
+        count = min(16, columns.size - first)
+        for t in range(count):
+            source, read = out[places[first + t]], values[t]
+            for k in range(rows.size):
+                read[k] = source[rows[k]]
+        for k in range(rows.size):
+            target = out[slots[k]]
+            for t in range(count):
+                target[columns[first + t]] = values[t, k]
+
+
+@jit
+def _scatter(tile, out, slots, columns):
+    """Write a tile to the rows `slots` and the columns `columns` of `out`."""
+    for s in range(slots.size):
+        target, source = out[slots[s]], tile[s]
+        for t in range(columns.size):
+            target[columns[t]] = source[t]
 
 
 def _columns(operand_size: int) -> int:
@@ -75,6 +105,39 @@ class Gram:
         if isinstance(evaluator, PrecomputedEvaluator):
             evaluator = PrecomputedEvaluator(evaluator.columns[indices])
         return Gram(evaluator, source, self.pool)
+
+    def rows_beside(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, slot_of: np.ndarray) -> None:
+        """Write the matrix's rows `indices` to the rows `slots` of `out`, where others are already.
+
+        Their values in the columns of those others are copied from them, if computing them again is dearer.
+
+        Parameters
+        ----------
+        slot_of : ndarray of int64, shape (n,)
+            The row of `out` in which each of the matrix's rows is, or -1.
+        """
+        known = np.flatnonzero(slot_of >= 0)
+        if not (self.evaluator.dear and self.resident and len(indices) >= _MANY_ROWS and 16 * len(known) >= len(self)):
+            self.rows(indices, out, slots)
+            return
+        self.passes += 1
+        order = np.argsort(indices)
+        new = indices[order], slots[order]
+        pieces = [(out, new, (known[a:b], slot_of[known[a:b]])) for a, b in spans(len(known), _COPIED_ROWS)]
+        self.pool.run(_copy_columns, pieces)
+        rest = np.flatnonzero(slot_of < 0)
+        if self._terms is None:
+            self._terms = np.concatenate([self.evaluator.terms(block) for _, block in self.source.blocks()])
+        most = operand_rows(self.source.shape[1], self.evaluator.feature_bytes)
+        for a, b in spans(len(indices), most):
+            operand = self.evaluator.prepare(self.left.rows(indices[a:b]))
+            self.pool.run(self._scattered, [(operand, rest[c:d], out, slots[a:b]) for c, d in spans(len(rest), _REST)])
+
+    def _scattered(self, operand: Any, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        tile = np.empty((len(slots), len(columns)), self.dtype)
+        block = self.source.rows(columns)
+        self.evaluator.tile(operand, block, self._terms[columns], Rows(tile, np.arange(len(slots)), 0))
+        _scatter(tile, out, slots, columns)
 
     def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, start: int = 0) -> None:
         """Write the matrix's rows `indices` to the rows `slots` of `out`, from column `start` on."""

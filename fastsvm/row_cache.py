@@ -104,7 +104,7 @@ class RowCache:
         if len(missing):
             free = self._free(len(missing))
             try:
-                self._gram.rows(missing, self.store, free)
+                self._gram.rows_beside(missing, self.store, free, self._slot_of)
             except BaseException:  # the slots hold neither the old rows nor the new
                 self._used_at[free] = 0
                 raise

@@ -13,6 +13,7 @@ N = 12
 class FakeGram:
     """Row i holds 100 i + column; asked for row `bad`, it fails half way."""
 
+    resident, worth_filling = True, 0.5
     dtype = np.dtype(np.float32)
 
     def __init__(self):
@@ -22,7 +23,11 @@ class FakeGram:
     def __len__(self):
         return N
 
-    def rows(self, indices, out, slots):
+    def fill(self, out):
+        out[:] = [wanted(row) for row in range(N)]
+
+    def rows_beside(self, indices, out, slots, slot_of):
+        assert (slot_of[indices] < 0).all()
         for row, slot in zip(indices, slots, strict=True):
             out[slot] = -1
             if row == self.bad:
@@ -154,3 +159,21 @@ def test_a_failure_leaves_only_right_rows(n_slots, order, bad, when):
     check_all(cache)
     check(cache, np.arange(n_slots))
     assert cache.cached(np.arange(n_slots)).all()
+
+
+def test_all_rows_at_once():
+    cache = make(N)
+    cache.fetch(np.array([4, 2]))
+    assert cache.worth_filling == 0.5
+    cache.fill()
+    slots = cache.fetch(np.arange(N))
+    np.testing.assert_array_equal(cache.store[slots], [wanted(row) for row in range(N)])
+    assert cache.counts == (N, N, N)
+    assert cache.n_computed == N
+
+
+def test_all_rows_are_not_worth_it_where_they_do_not_fit_or_are_read_from_a_file():
+    assert make(N - 1).worth_filling > 1
+    stored = FakeGram()
+    stored.resident = False
+    assert make(N, stored).worth_filling > 1

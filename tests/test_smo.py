@@ -3,14 +3,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from fastsvm._threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import RBF
 from fastsvm.row_cache import RowCache
+from fastsvm.solvers import newton, smo
 from fastsvm.solvers.drive import Limits, Report, StopReason, drive
-from fastsvm.solvers.newton import newton_direction, step_to_bounds
+from fastsvm.solvers.newton import moved, newton_direction, newton_step
 from fastsvm.solvers.smo import SMO, Problem, feasible
 from fastsvm.sources import MemorySource
 
@@ -295,13 +297,53 @@ def test_an_indefinite_block_has_no_newton_step():
     assert newton_direction(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, -1.0])) is None
 
 
-def test_a_step_ends_at_the_first_bound():
-    alpha, upper = np.array([0.5, 0.5, 0.5]), np.ones(3)
-    moved = step_to_bounds(alpha, upper, np.array([1.0, -0.25, -0.75]))
-    np.testing.assert_allclose(moved, [1.0, 0.375, 0.125])
-    assert moved[0] == 1.0
+@pytest.mark.parametrize("width", [2.0, 5.0, 20.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatch):
+    monkeypatch.setattr(newton, "_MOST_HELD", 0.75)
+    rng = np.random.default_rng(seed)
+    K, _, _ = problem(seed, 12)
+    gradient, low, high = rng.normal(size=12), -width * rng.random(12), width * rng.random(12)
+    step = newton_step(K, gradient, low, high)
+    assert abs(step.sum()) <= 1e-9
+    assert (step >= low - 1e-9).all()
+    assert (step <= high + 1e-9).all()
+    wanted = minimize(
+        lambda x: x @ K @ x / 2 + gradient @ x,
+        np.zeros(12),
+        jac=lambda x: K @ x + gradient,
+        bounds=list(zip(low, high, strict=True)),
+        constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    monkeypatch.setattr(newton, "_MOST_HELD", 0.0)
+    short = newton_step(K, gradient, low, high)
+    value, least, most = (x @ K @ x / 2 + gradient @ x for x in (step, wanted.x, short))
+    if width >= 5:
+        assert value == pytest.approx(least, rel=1e-9)
+    else:  # too many rows may be held
+        assert value == pytest.approx(least, rel=1e-9) or value == pytest.approx(most, rel=1e-12)
 
 
-def test_a_whole_step_without_a_bound():
-    moved = step_to_bounds(np.array([0.5, 0.5]), np.ones(2), np.array([0.25, -0.25]))
-    np.testing.assert_array_equal(moved, [0.75, 0.25])
+def test_a_newton_step_that_would_hold_many_rows_ends_at_the_first_bound():
+    K, _, _ = problem(1, 12)
+    gradient, bound = np.random.default_rng(1).normal(size=12), np.full(12, 0.01)
+    direction = newton_direction(K, gradient)
+    step = newton_step(K, gradient, -bound, bound)
+    np.testing.assert_allclose(step, direction * 0.01 / np.abs(direction).max(), rtol=1e-9)
+
+
+def test_multipliers_within_rounding_of_a_bound_meet_it():
+    result = moved(np.array([0.5, 0.5, 0.5]), np.ones(3), np.array([0.5 - 1e-16, -0.5 + 1e-16, 0.25]))
+    np.testing.assert_array_equal(result, [1.0, 0.0, 0.75])
+
+
+def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow(monkeypatch):
+    monkeypatch.setattr(smo, "_STEPS_BEFORE_NEWTON", 500)
+    K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)
+    solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
+    check(solution, reason, K, y, upper, 1e-6)
+    monkeypatch.setattr(smo, "_MOST_FREE", 0)
+    without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
+    check(without, reason, K, y, upper, 1e-6, solution.objective)
+    assert n_steps < more_steps / 2

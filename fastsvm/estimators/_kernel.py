@@ -145,7 +145,7 @@ def training_evaluator(estimator: Any, rows: TrainingRows, upper: np.ndarray, n:
     if image is not None:
         return ByteEvaluator(kernel, dtype, image.scale)
     off_centre = found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm
-    return VectorEvaluator(kernel, dtype, found.centre if off_centre else None, source.sparse)
+    return VectorEvaluator(kernel, dtype, found.centre if off_centre else None, source.sparse, source.shape[1])
 
 
 def is_cheap(evaluator: Evaluator, n_features: int) -> bool:

@@ -31,7 +31,7 @@ class Watch:
     """
 
     COLUMNS = (
-        "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read"
+        "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read", "newton"
     )  # fmt: skip
 
     def __init__(self, estimator: Any, context: Any, n_problems: int, verbose: bool) -> None:
@@ -86,7 +86,7 @@ class Watch:
     def _record(self, problem: int, report: Report, counts: tuple, bytes_read: int) -> None:
         self._n_steps[problem] += report.n_steps
         elapsed, n_steps = time.perf_counter() - self._begin, self._n_steps[problem]
-        use = counts.rows_computed, counts.hits, bytes_read
+        use = counts.rows_computed, counts.hits, bytes_read, report.n_newton
         self._records.append((problem, elapsed, n_steps, report.objective, report.gap, *use))
         if elapsed >= self._next_refresh:
             self._next_refresh = elapsed + _REFRESH_SECONDS

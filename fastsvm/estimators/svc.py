@@ -135,7 +135,7 @@ default="rbf"
         Pair steps of each two-class problem.
     history_ : dict of str to ndarray
         One entry an outer iteration: problem, time (s), iteration (pair steps), objective, gap, rows_computed,
-        cache_hits, bytes_read. `pandas.DataFrame(model.history_)` is a table of it.
+        cache_hits, bytes_read, newton (Newton steps kept). `pandas.DataFrame(model.history_)` is a table of it.
     passes_ : int
         Passes over the rows.
     n_features_in_ : int
@@ -314,6 +314,7 @@ shape (n_samples, n_features)
             block_rows=min(source.block_rows, len(source)),
             sparse=source.sparse and self.kernel != "laplacian",
             cheap=is_cheap(evaluator, source.shape[1]),
+            dear=evaluator.dear,
             tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * evaluator.dtype.itemsize if share else 0,
             lanes=pool.n_threads if isinstance(evaluator, ByteEvaluator) and not observed else 1,
         )

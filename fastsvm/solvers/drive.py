@@ -35,6 +35,8 @@ class Report(NamedTuple):
         Whether that is verified.
     stalled : bool
         Whether the step could not move although the gap is not within tolerance.
+    n_newton : int
+        Newton steps taken.
     """
 
     gap: float
@@ -43,6 +45,7 @@ class Report(NamedTuple):
     within: bool
     converged: bool
     stalled: bool
+    n_newton: int = 0
 
 
 class Limits(NamedTuple):

@@ -36,7 +36,7 @@ from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet, gather, mirror
 from fastsvm.solvers.drive import Report
-from fastsvm.solvers.newton import newton_direction, step_to_bounds
+from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.working_set import bounds, freedom, select, settled
 
 __all__ = ["SMO", "Problem", "Solution", "State", "feasible"]
@@ -52,7 +52,9 @@ _LEAST_SET = 256
 _RATIO = 0.02  # of the gap, to which a working set is solved
 _ACTIVE_RATIO = 0.1
 _INNER_ITERATIONS = 100
-_MOST_FREE = 2000  # Newton steps on more rows cost more than the pair steps that they save
+_MOST_FREE = 4000  # Newton steps on more rows cost more than the pair steps that they save
+_MOST_POLISHED = 300
+_NEWTON_SPEED = 100_000  # multiplications of a factorisation in the time of a pair step
 _STEPS_BEFORE_NEWTON = 20_000
 _POLISH_ROUNDS = 20
 _EXACT = 1e-11
@@ -129,7 +131,7 @@ class SMO:
         self.problem, self.rows, self.tol, self.pool, self.active = problem, rows, tol, pool, active
         self.size = max(2, min(size, len(problem.y), rows.n_slots))
         self.verified = False
-        self._patience = _STEPS_BEFORE_NEWTON
+        self._since_newton = self._failures = 0
         self._n_sets = 0
         self._all_considered = isinstance(rows, ActiveSet)
         self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_in_block`
@@ -167,11 +169,9 @@ class SMO:
         self._consider_all_rows(state, low, high)
         slow = self.active is not None and self._n_sets > _SETS_BEFORE_ACTIVE
         state, n_steps = (self._active_steps if slow else self._pair_steps)(state, self.tol, most_steps)
-        self._patience -= n_steps
-        if self._patience < 0:
-            self._newton(state)
+        n_newton = self._newton_if_slow(state, n_steps)
         low, high = self._bounds(state)
-        return state, self._report(state, high - low, n_steps)
+        return state, self._report(state, high - low, n_steps)._replace(n_newton=n_newton)
 
     def _bounds(self, state: State) -> tuple[float, float]:
         return bounds(self.problem.y, self.problem.upper, state.alpha, state.gradient)
@@ -226,8 +226,8 @@ class SMO:
                 break
         delta = (local.alpha - state.alpha[rows]) * y[rows]
         state.alpha[rows] = local.alpha
-        moved = delta != 0
-        self._add_kernel(state.gradient, rows[moved], delta[moved])
+        changed = delta != 0
+        self._add_kernel(state.gradient, rows[changed], delta[changed])
         self.verified = False
         return state, n_steps
 
@@ -235,11 +235,12 @@ class SMO:
         """Put the worst violators into the active set and return its rows."""
         y, upper = self.problem
         present = self.active.rows
-        most = self.size if len(present) else self.active.capacity
+        size = min(self.size, self.active.capacity)
+        most = size if len(present) else self.active.capacity
         chosen = np.empty(len(present) + most, np.int64)
         count = select(y, upper, state.alpha, state.gradient, present, low, high, chosen)
         entering = chosen[len(present) : count]
-        for a, b in spans(len(entering), self.size):
+        for a, b in spans(len(entering), size):
             part, inside = entering[a:b], self.active.rows
             slack = settled(y[inside], upper[inside], state.alpha[inside], state.gradient[inside], low, high)
             self.active.admit(part, self.rows.fetch(part), self.rows.store, slack)
@@ -285,14 +286,14 @@ class SMO:
         n_steps = _solve_block(block, y, upper, alpha, state.gradient[chosen], target, limit)
         state.alpha[chosen] = alpha
         delta = (alpha - before) * y
-        moved = delta != 0
-        self._add(state.gradient, slots[moved], delta[moved])
+        changed = delta != 0
+        self._add(state.gradient, slots[changed], delta[changed])
         return n_steps
 
     def _block_of(self, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return the kernel among the rows `chosen`; that among those retained is moved from the last block."""
         q, store = len(chosen), self.rows.store
-        if store.shape == (q, q) and (slots == chosen).all():
+        if store.shape == (q, q) and np.array_equal(chosen, np.arange(q)) and np.array_equal(slots, chosen):
             return store
         old = self._in_block[len(self._in_block) // 2 :][:q]
         same = chosen[: len(old)] == old
@@ -311,23 +312,39 @@ class SMO:
         pieces = [(self.rows.store, slots, delta, gradient, a, b) for a, b in spans(len(gradient), _UPDATE_COLUMNS)]
         self.pool.run(_add_rows, pieces)
 
-    def _newton(self, state: State) -> bool:
+    def _newton_if_slow(self, state: State, n_steps: int) -> int:
+        """Try a Newton step after as many pair steps as cost the same, after one that gave little twice as many."""
+        self._since_newton += n_steps
+        if self._since_newton < _STEPS_BEFORE_NEWTON:
+            return 0
+        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self.problem.upper))
+        if self._since_newton < (_STEPS_BEFORE_NEWTON + n_free**3 // _NEWTON_SPEED) << min(self._failures, 10):
+            return 0
+        gap, objective = self._gap(state), self._objective(state)
+        kept = self._newton(state, _MOST_FREE)
+        good = self._gap(state) < 0.9 * gap or self._objective(state) > objective + 0.01 * abs(objective)
+        self._failures = 0 if good else self._failures + 1
+        self._since_newton = 0
+        return int(kept)
+
+    def _newton(self, state: State, most: int) -> bool:
         """Try a Newton step on the free rows; keep it and return true if it raises the objective."""
         y, upper = self.problem
         free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
-        self._patience = _STEPS_BEFORE_NEWTON + len(free) ** 3 // 20_000  # as many pair steps take as long
-        if not 2 <= len(free) <= min(_MOST_FREE, self.rows.n_slots) or self.rows.store.dtype != np.float64:
+        if not 2 <= len(free) <= min(most, self.rows.n_slots):
             return False
         slots = self.rows.fetch(free)
         block = np.empty((len(free), len(free)), self.rows.store.dtype)
         order = np.argsort(free)
         self.pool.run(gather, [(self.rows.store, slots, free, order, block, a, b) for a, b in _parts(0, len(free))])
         self.pool.run(mirror, [(block, a, b, 0) for a, b in _parts(0, len(free))])
-        direction = newton_direction(block, state.gradient[free])
-        if direction is None:
+        old, bound, sign = state.alpha[free], upper[free], y[free]
+        low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
+        change = newton_step(block, state.gradient[free], low, high)
+        if change is None:
             return False
         kept = state.alpha.copy(), state.gradient.copy(), self._objective(state)
-        state.alpha[free] = step_to_bounds(kept[0][free], upper[free], direction * y[free])
+        state.alpha[free] = moved(old, bound, change * sign)
         self._add(state.gradient, slots, (state.alpha - kept[0])[free] * y[free])
         if self._objective(state) >= kept[2]:
             return True
@@ -339,7 +356,7 @@ class SMO:
         gap, verified = self._gap(state), self.verified
         for _ in range(_POLISH_ROUNDS):
             kept = state.alpha.copy(), state.gradient.copy()
-            if gap <= _EXACT or not self._newton(state):
+            if gap <= _EXACT or self.rows.store.dtype != np.float64 or not self._newton(state, _MOST_POLISHED):
                 break
             if self._gap(state) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._pair_steps(state, 2 * _EXACT, self.size)

@@ -19,6 +19,7 @@ __all__ = ["ByteImage", "find_byte_image"]
 _SAMPLE_ROWS = 64
 _LEVELS = 256
 _PIECE = 1 << 18  # values converted by a thread at a time
+_FINE = 1e-2  # of the distance of values, a tolerance
 _ROUNDING = 4  # in units of the last place of the largest value, for the arithmetic that made the values
 
 
@@ -62,8 +63,12 @@ class ByteImage(NamedTuple):
 
     def _invert(self, values: np.ndarray, out: np.ndarray) -> bool:
         real = np.float32 if values.dtype in (np.float32, np.float16) else np.float64
-        largest = max(abs(self.offset), abs(self.offset + (_LEVELS - 1) * self.scale))
-        slack = _ROUNDING * np.finfo(values.dtype if values.dtype.kind == "f" else real).eps * largest
+        slack = 0.0
+        if np.frexp(self.scale)[0] != 0.5:  # not a power of two: the values were computed, and rounded
+            largest = max(abs(self.offset), abs(self.offset + (_LEVELS - 1) * self.scale))
+            slack = _ROUNDING * np.finfo(values.dtype if values.dtype.kind == "f" else real).eps * largest
+            if slack > _FINE * self.scale:
+                return False
         values = np.ascontiguousarray(values, real)
         return _to_bytes(values, real(self.offset), real(self.scale), real(slack), out)
 
@@ -97,7 +102,12 @@ def _guess(source: Source) -> ByteImage | None:
     if not 2 <= len(values) <= _LEVELS or not np.isfinite(values).all():
         return None
     low, high = values[0], values[-1]
-    scale = (high - low) / max(1, round((high - low) / np.diff(values).min()))
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low
+        steps, inverse = width / np.diff(values).min(), 1 / width
+    if not (steps < _LEVELS and np.isfinite(inverse) and np.isfinite(width)):
+        return None
+    scale = width / max(1, round(steps))
     if abs(1 / scale - round(1 / scale)) < 1e-4:  # pixels / 255: free of the rounding of the values
         scale = 1 / round(1 / scale) if scale < 1 else scale
     if low >= 0 and abs(low / scale - round(low / scale)) < 1e-3 and high / scale < _LEVELS - 0.5:
