@@ -17,7 +17,6 @@ _LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
 _WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
-_CHEAP_CACHE = 1 << 30
 _TILES = 4  # threads' tiles; not their true number, on which results must not depend
 _BLOCKS_READ = 4  # one being read, one waiting, two in use
 
@@ -91,6 +90,8 @@ class Plan(NamedTuple):
         Whether the problems share kernel rows over one class.
     tile_bytes : int
         Memory for those.
+    frugal : bool
+        Whether caches should not touch memory before it is of use.
     """
 
     resident: bool
@@ -101,6 +102,7 @@ class Plan(NamedTuple):
     lanes: int = 1
     shared: bool = False
     tile_bytes: int = 0
+    frugal: bool = False
 
 
 class Need(NamedTuple):
@@ -178,11 +180,9 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
             f"{need.n_rows} values: {_megabytes(enough)} MB are enough."
         )
     least, most = _cache_floor(need, found), need.n_rows**2 * need.value_bytes
-    if need.cheap:
-        most = min(most, max(least, _CHEAP_CACHE))
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
-    found = found._replace(cache_bytes=min(found.cache_bytes, most))
+    found = found._replace(cache_bytes=min(found.cache_bytes, most), frugal=need.cheap)
     return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
 
 

@@ -19,7 +19,7 @@ _FILLED_ROWS = 512
 _COPIED_ROWS = 512
 _REST = 1024  # columns gathered for one product
 _MANY_ROWS = 160  # from which on gathering columns is little beside multiplying them
-_WORTH_FILLING = 0.8  # share of the rows needed from which on it is cheaper to compute all at once
+_WORTH_FILLING = 0.95  # share of the rows needed from which on it is cheaper to compute all at once
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
 
 

@@ -9,6 +9,10 @@ from fastsvm.gram import Gram
 __all__ = ["CacheCounts", "RowCache"]
 
 
+_FRUGAL_BYTES = 384 << 20
+_AGAIN_PER_SLOT = 6
+
+
 class CacheCounts(NamedTuple):
     """How a cache was used: rows asked for and found, asked for and not found, and computed."""
 
@@ -29,6 +33,9 @@ class RowCache:
         Computes rows.
     arena : ndarray of uint8
         The memory to use. It may serve one cache after another.
+    frugal : bool
+        Whether rows cost less to compute again than memory costs to be touched for the first time. Then little of the
+        arena is used, until as many rows were computed again as would have been worth more.
 
     Attributes
     ----------
@@ -36,7 +43,7 @@ class RowCache:
         The slots; rows are valid until the next call of `fetch`.
     """
 
-    def __init__(self, gram: Gram, arena: np.ndarray) -> None:
+    def __init__(self, gram: Gram, arena: np.ndarray, frugal: bool = False) -> None:
         n = len(gram)
         row_bytes = n * gram.dtype.itemsize
         n_slots = min(n, len(arena) // row_bytes)
@@ -46,6 +53,8 @@ class RowCache:
         self._row_in = np.full(n_slots, -1, np.int64)
         self._used_at = np.zeros(n_slots, np.int64)
         self._n_filled = 0
+        self._most_filled = min(n_slots, max(1, _FRUGAL_BYTES // row_bytes)) if frugal else n_slots
+        self._known = np.zeros(n, bool)  # rows computed before
         self._clock = 0
         self._hits = self._misses = 0
 
@@ -102,6 +111,9 @@ class RowCache:
         self._hits += len(rows) - len(missing)
         self._misses += len(missing)
         if len(missing):
+            again = np.count_nonzero(self._known[missing])
+            self._most_filled = min(self._most_filled + again // _AGAIN_PER_SLOT, self.n_slots)
+            self._known[missing] = True
             free = self._free(len(missing))
             try:
                 self._gram.rows_beside(missing, self.store, free, self._slot_of)
@@ -115,12 +127,14 @@ class RowCache:
 
     def _free(self, count: int) -> np.ndarray:
         """Return `count` slots that hold nothing: unused ones first, then the least recently used."""
-        fresh = np.arange(self._n_filled, min(self._n_filled + count, self.n_slots))
+        in_use = np.count_nonzero(self._used_at[: self._n_filled] == self._clock)
+        most = max(self._most_filled, min(in_use + count, self.n_slots))
+        fresh = np.arange(self._n_filled, max(self._n_filled, min(self._n_filled + count, most)))
         self._n_filled += len(fresh)
         dropped = count - len(fresh)
         if dropped == 0:
             return fresh
-        age = self._used_at.copy()
+        age = self._used_at[: self._n_filled].copy()
         age[fresh] = self._clock
         oldest = np.sort(np.argpartition(age, dropped - 1)[:dropped])
         rows = self._row_in[oldest]

@@ -126,8 +126,8 @@ def _bytes_for(estimator: Any, source: Source, pool: Pool) -> tuple[ByteImage, S
     return found
 
 
-def training_evaluator(estimator: Any, rows: TrainingRows, upper: np.ndarray, n: int) -> Evaluator:
-    """Return the evaluator for a fit with bounds `upper`, whose largest two-class problem has `n` rows.
+def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) -> Evaluator:
+    """Return the evaluator for a fit with bounds of at most `most`, whose largest two-class problem has `n` rows.
 
     About a quarter of the rows is expected to support, at their bounds.
     """
@@ -137,7 +137,6 @@ def training_evaluator(estimator: Any, rows: TrainingRows, upper: np.ndarray, n:
     if estimator.kernel == "precomputed":
         return PrecomputedEvaluator(np.arange(len(source)))
     kernel = make_kernel(estimator, estimator._gamma)
-    most = float(upper.max())
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
     sq_norm = found.usual_sq_norm if centred else found.sq_norm  # values of far rows are small, and so are their errors

@@ -161,7 +161,7 @@ class OneVsOneFit:
     def _solve(self, number: int, arena: np.ndarray, limits: Limits, watch: Watch, attributes: Callable) -> None:
         pair = self.pairs[number]
         gram = self._gram_of(pair)
-        rows = RowCache(gram, arena)
+        rows = RowCache(gram, arena, self._spent.frugal)
         problem, active = Problem(pair.y, pair.upper), self._active(len(pair.rows))
         solver = SMO(problem, rows, self._tol, self._spent.working_set, self._pool, active)
         self._current[number] = solver, solver.init(self._begin[number])

@@ -296,11 +296,11 @@ shape (n_samples, n_features)
         upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
         self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
         self._centre, self._sq_norm, self._centred_sq_norm = found.centre, found.sq_norm, found.usual_sq_norm
-        repeats = Repeats.find(source, labels, upper)
+        bound, repeats = upper, Repeats.find(source, labels, upper)
         labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
         counts = np.bincount(labels[labels >= 0])
         n = int(np.sort(counts)[-2:].sum())
-        evaluator = training_evaluator(self, rows, upper, n)
+        evaluator = training_evaluator(self, rows, float(bound.max()), n)
         share = len(classes) > 2 and source.resident and evaluator.parallel and n > _SHARED
         stored = 0 if source.resident else source.nbytes
         need = Need(
