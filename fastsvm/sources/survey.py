@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm._jit import jit
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 
 __all__ = ["Survey", "check_finite", "survey"]
 
 _PIECE_BYTES = 1 << 20
+_CENTRE_ROWS = 63  # odd, so that a median is one of the values
+_BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns over which sums of squares of bytes fit int32
 
 
 class Survey(NamedTuple):
@@ -83,10 +86,11 @@ def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
     centre, sq_norm, centred_sq_norm = None, 0.0, 0.0
     for start, block in _pieces(source):
         if centre is None:
-            centre = _centre(block, source.dtype)
+            centre = _centre(block.slice(0, min(_CENTRE_ROWS, block.shape[0])), source.dtype)
         rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
+        moments = _byte_moments if weight is None and _is_bytes(source) else _moments
         with np.errstate(all="ignore"):  # what is not finite is reported below, not warned of
-            block_mean, block_squares, norms, centred = _moments(block, rows, centre)
+            block_mean, block_squares, norms, centred = moments(block, rows, centre)
         if not (np.isfinite(norms).all() and np.isfinite(block_squares).all()):
             _refuse(block, start)
         added = rows.sum()
@@ -108,7 +112,7 @@ def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
     if source.sparse:
         yield from source.blocks()
         return
-    n_rows = max(1, _PIECE_BYTES // (8 * max(1, source.shape[1])))
+    n_rows = _BYTE_ROWS if _is_bytes(source) else max(1, _PIECE_BYTES // (8 * max(1, source.shape[1])))
     for start, block in source.blocks():
         for a in range(0, block.shape[0], n_rows):
             yield start + a, block.slice(a, min(a + n_rows, block.shape[0]))
@@ -155,6 +159,40 @@ def _moments(
     centred = np.einsum("ij,ij->i", values, values)
     values -= mean - centre
     return mean, weight @ np.square(values, out=values), norms, centred
+
+
+def _is_bytes(source: Source) -> bool:
+    return source.dtype == np.uint8 and not source.sparse and source.shape[1] <= _MOST_BYTES
+
+
+def _byte_moments(
+    block: Block, weight: np.ndarray, centre: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what `_moments` does, of bytes of weight 1, by sums of integers."""
+    n, d = block.shape
+    sums, squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
+    norms, centred = np.empty(n, np.int64), np.empty(n, np.int64)
+    _sum_bytes(np.ascontiguousarray(block.values), centre.astype(np.int32), sums, squares, norms, centred)
+    mean = sums / n
+    return mean, squares - n * mean**2, norms.astype(np.float64), centred.astype(np.float64)
+
+
+@jit
+def _sum_bytes(rows, centre, sums, squares, norms, centred):
+    """Add up bytes and their squares, of each column, and of each row with and without the centre."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        for k in range(row.size):
+            sums[k] += row[k]
+        for k in range(row.size):
+            squares[k] += np.int32(row[k]) * np.int32(row[k])
+        norm, distance = np.int32(0), np.int32(0)
+        for k in range(row.size):
+            norm = np.int32(norm + np.int32(row[k]) * np.int32(row[k]))
+        for k in range(row.size):
+            value = np.int32(np.int32(row[k]) - centre[k])
+            distance = np.int32(distance + value * value)
+        norms[i], centred[i] = norm, distance
 
 
 def _refuse(block: Block, start: int) -> None:
