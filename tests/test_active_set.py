@@ -304,8 +304,8 @@ def working_sets(rng, n, count):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
     monkeypatch.setattr(smo, "_GATHERED_ROWS", 7)  # several pieces, on threads
-    counts, retain = [], smo._retain
-    monkeypatch.setattr(smo, "_retain", lambda *given: (counts.append(given[2]), retain(*given)))
+    counts, retain = [], smo.retain
+    monkeypatch.setattr(smo, "retain", lambda *given: (counts.append(given[2]), retain(*given)))
     K, rng = kernel(60, dtype), np.random.default_rng(seed)
     with Pool.open() as pool:
         solver = SMO(Problem(np.ones(60), np.ones(60)), cache(K, 59, pool), 1e-3, 20, pool)

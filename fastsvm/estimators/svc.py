@@ -80,7 +80,7 @@ default="rbf"
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Accepted for code written for scikit-learn; working sets make it unnecessary.
+        Whether a fit on which progress is slow goes on for a while among the rows that may still move.
     tol : float, default=1e-3
         Largest violation of the optimality conditions at the end.
     memory : "auto", int or str, default="auto"
@@ -319,6 +319,8 @@ shape (n_samples, n_features)
             lanes=pool.n_threads if isinstance(evaluator, ByteEvaluator) and not observed else 1,
         )
         spent: Plan = plan(budget, need, None if self.cache_size is None else int(self.cache_size * 2**20))
+        if not self.shrinking:
+            spent = spent._replace(active_set=0)
         if spent.resident:
             source = source.in_memory()
         gram = Gram(evaluator, source, pool)

@@ -10,7 +10,7 @@ import numpy as np
 from fastsvm._jit import jit
 from fastsvm._threads import Pool, spans
 
-__all__ = ["ActiveSet", "gather", "mirror"]
+__all__ = ["ActiveSet"]
 
 _GATHERED_ROWS = 256
 
@@ -114,27 +114,3 @@ def _mirror_places(square, places, is_new, start, stop):
                 target = square[s]
                 for p in part:
                     target[p] = square[p, s]
-
-
-@jit
-def gather(store, slots, columns, order, block, start, stop):
-    """Copy rows `start` to `stop` of the kernel among `columns`, as far as the diagonal; `order` sorts the columns.
-
-    Row s of the kernel is in slot `slots[s]`.
-    """
-    for s in range(start, stop):
-        source, target = store[slots[s]], block[s]
-        for t in order:
-            if t <= s:
-                target[t] = source[columns[t]]
-
-
-@jit
-def mirror(block, start, stop, first):
-    """Complete rows `start` to `stop` of a block, right of the diagonal and of column `first`, from those below."""
-    q = block.shape[0]
-    for left in range(max(start + 1, first), q, 16):  # so that few rows are read at a time
-        right = min(left + 16, q)
-        for s in range(start, stop):
-            for t in range(max(left, s + 1), right):
-                block[s, t] = block[t, s]

@@ -12,13 +12,14 @@ State
 Step
     A working set of q rows: the newer half of the last one and the rows that violate most (Joachims 1999,
     section 3.2; the halves as in Wen et al. 2018, ThunderSVM). Its q × q block of K is copied to where the
-    processor's second-level cache holds it, and solved two variables at a time, the second chosen by
-    second-order information (Fan, Chen and Lin 2005, WSS 2), until its own gap is a tenth of the whole
+    processor's cache holds it, and solved by pair steps (`pair_steps`) until its own gap is a small part of the whole
     problem's. Then F += K_B Δ.
 
-End
-    Pair steps are slow once the free set is nearly right. Every so often, and before the end, a Newton step on the
-    free rows (`newton`) is tried, and kept if it raises the objective.
+Where that is slow
+    After many working sets, those to come are chosen within an active set (`active_set`), and F of the other rows is
+    brought up to date now and then. Pair steps are slow too once the free set is nearly right, most of all for large
+    C: when as many were taken as cost the same, a Newton step on the free rows (`newton`) is tried, and kept if it
+    raises the objective.
 
 Cost
     q n kernel values for new rows, q n multiplications for F, some 10 q pair steps of O(q) each.
@@ -31,27 +32,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit, maximum, minimum
 from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveSet, gather, mirror
+from fastsvm.solvers.active_set import ActiveSet
+from fastsvm.solvers.blocks import add_rows, gather, mirror, retain
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.newton import moved, newton_step
-from fastsvm.solvers.working_set import bounds, freedom, select, settled
+from fastsvm.solvers.pair_steps import solve_block
+from fastsvm.solvers.working_set import bounds, select, settled
 
 __all__ = ["SMO", "Problem", "Solution", "State", "feasible"]
 
-_FAR = 1e30  # added to keep a row out of a minimum or maximum
 _STEPS_PER_ROW = 100
 _COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
 _UPDATE_COLUMNS = 4096
-_GATHERED_ROWS = 256
+_GATHERED_ROWS = 256  # for a thread at a time
 _SETS_BEFORE_ACTIVE = 128  # working sets after which progress is slow
-_INNER_SIZE = 1024
-_LEAST_SET = 256
-_RATIO = 0.02  # of the gap, to which a working set is solved
-_ACTIVE_RATIO = 0.1
+_ACTIVE_RATIO = 0.1  # of the gap, to which an active set is solved
+_INNER_SIZE = 1024  # rows of a working set within it
 _INNER_ITERATIONS = 100
+_LEAST_SET = 256  # rows of a working set when nothing is known
+_RATIO = 0.02  # of the gap, to which a working set is solved
 _MOST_FREE = 4000  # Newton steps on more rows cost more than the pair steps that they save
 _MOST_POLISHED = 300
 _NEWTON_SPEED = 100_000  # multiplications of a factorisation in the time of a pair step
@@ -283,7 +284,7 @@ class SMO:
         before = state.alpha[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen), _COMPARISONS // len(chosen))
-        n_steps = _solve_block(block, y, upper, alpha, state.gradient[chosen], target, limit)
+        n_steps = solve_block(block, y, upper, alpha, state.gradient[chosen], target, limit)
         state.alpha[chosen] = alpha
         delta = (alpha - before) * y
         changed = delta != 0
@@ -299,7 +300,7 @@ class SMO:
         same = chosen[: len(old)] == old
         count = len(old) if same.all() else int(np.argmin(same))
         block = self._spare if self._spare.shape[0] == q else np.empty((q, q), store.dtype)
-        _retain(self._block, len(self._in_block) // 2, count, block)
+        retain(self._block, len(self._in_block) // 2, count, block)
         self._in_block = np.empty(0, np.int64)  # until it is whole again
         order = np.argsort(chosen)
         self.pool.run(gather, [(store, slots, chosen, order, block, a, b) for a, b in _parts(count, q)])
@@ -310,7 +311,7 @@ class SMO:
     def _add(self, gradient: np.ndarray, slots: np.ndarray, delta: np.ndarray) -> None:
         """Add Σ_s delta_s K_s to the gradient, a piece of columns a thread."""
         pieces = [(self.rows.store, slots, delta, gradient, a, b) for a, b in spans(len(gradient), _UPDATE_COLUMNS)]
-        self.pool.run(_add_rows, pieces)
+        self.pool.run(add_rows, pieces)
 
     def _newton_if_slow(self, state: State, n_steps: int) -> int:
         """Try a Newton step after as many pair steps as cost the same, after one that gave little twice as many."""
@@ -380,104 +381,3 @@ class SMO:
 
 def _parts(start: int, stop: int) -> list[tuple[int, int]]:
     return [(start + a, start + b) for a, b in spans(stop - start, _GATHERED_ROWS)]
-
-
-@jit
-def _retain(old, first, count, block):
-    """Copy the square of `count` rows and columns at `first` of the old block to the corner of the new one."""
-    for s in range(count):
-        for t in range(count):
-            block[s, t] = old[first + s, first + t]
-
-
-@jit
-def _add_rows(store, slots, delta, gradient, start, stop):
-    """Add Σ_s delta_s store[slots_s] to columns `start` to `stop` of the gradient, in float64."""
-    for first in range(start, stop, 1024):
-        last = min(first + 1024, stop)
-        target = gradient[first:last]
-        s = 0
-        while s + 4 <= slots.size:
-            a, b = store[slots[s], first:last], store[slots[s + 1], first:last]
-            c, d = store[slots[s + 2], first:last], store[slots[s + 3], first:last]
-            da, db, dc, dd = delta[s], delta[s + 1], delta[s + 2], delta[s + 3]
-            for i in range(target.size):
-                target[i] += da * a[i] + db * b[i] + dc * c[i] + dd * d[i]
-            s += 4
-        while s < slots.size:
-            a, da = store[slots[s], first:last], delta[s]
-            for i in range(target.size):
-                target[i] += da * a[i]
-            s += 1
-
-
-@jit
-def _solve_block(K, y, upper, alpha, gradient, tol, most_steps):
-    """Solve the block's own problem in `alpha` by pair steps and return their number.
-
-    Membership of U and L is an array of 0 or 1e30 that is added, not a branch, so both passes vectorise.
-    """
-    q = K.shape[0]
-    real = K.dtype.type
-    far, tiny = real(_FAR), real(1e-12)
-    g = np.empty(q, K.dtype)
-    up, low = np.empty(q, K.dtype), np.empty(q, K.dtype)
-    diagonal, score = np.empty(q, K.dtype), np.empty(q, K.dtype)
-    for k in range(q):
-        g[k] = gradient[k]
-        diagonal[k] = K[k, k]
-        rises, falls = freedom(y[k], alpha[k], upper[k])
-        up[k] = real(0) if rises else far
-        low[k] = real(0) if falls else far
-    i = j = 0
-    move = real(0)
-    for step in range(most_steps):
-        Ki, Kj = K[i], K[j]
-        least, greatest = far, -far
-        for k in range(q):
-            value = g[k] + move * (Ki[k] - Kj[k])
-            g[k] = value
-            least = minimum(least, value + up[k])
-            greatest = maximum(greatest, value - low[k])
-        if greatest - least <= tol:
-            return step
-        i = q - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
-        while i > 0 and g[i] + up[i] != least:
-            i -= 1
-        Ki, own = K[i], K[i, i]
-        best = real(0)
-        for k in range(q):
-            fall = maximum(g[k] - low[k] - least, real(0))
-            curvature = maximum(own + diagonal[k] - Ki[k] - Ki[k], tiny)
-            value = fall * fall / curvature
-            score[k] = value
-            best = maximum(best, value)
-        j = q - 1
-        while j > 0 and score[j] != best:
-            j -= 1
-        if best <= real(0):
-            return step
-        curvature = maximum(own + diagonal[j] - Ki[j] - Ki[j], tiny)
-        rise = upper[i] - alpha[i] if y[i] > 0 else alpha[i]
-        fall = alpha[j] if y[j] > 0 else upper[j] - alpha[j]
-        length = float(g[j] - least) / float(curvature)
-        if length >= rise or length >= fall:
-            length = min(rise, fall)
-        _move(y, upper, alpha, i, length, rise)
-        _move(y, upper, alpha, j, -length, fall)
-        for k in (i, j):
-            rises, falls = freedom(y[k], alpha[k], upper[k])
-            up[k] = real(0) if rises else far
-            low[k] = real(0) if falls else far
-        move = real(length)
-    return most_steps
-
-
-@jit
-def _move(y, upper, alpha, k, length, room):
-    """Add `length` to y_k α_k; a step of all the `room` lands on the bound itself."""
-    change = length * y[k]
-    if abs(length) == room:
-        alpha[k] = upper[k] if change > 0 else 0.0
-    else:
-        alpha[k] += change

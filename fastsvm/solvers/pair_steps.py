@@ -1,0 +1,86 @@
+"""Pair steps: two multipliers at a time, within a block of the kernel that the processor's cache holds.
+
+The pair is that of Fan, Chen and Lin (2005), WSS 2: the first row violates most, the second promises the largest gain
+by second-order information.
+"""
+
+import numpy as np
+
+from fastsvm._jit import jit, maximum, minimum
+from fastsvm.solvers.working_set import freedom
+
+__all__ = ["solve_block"]
+
+_FAR = 1e30  # added to keep a row out of a minimum or maximum
+
+
+@jit
+def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
+    """Solve the block's own problem in `alpha` by pair steps and return their number.
+
+    Membership of U and L is an array of 0 or 1e30 that is added, not a branch, so both passes vectorise.
+    """
+    q = K.shape[0]
+    real = K.dtype.type
+    far, tiny = real(_FAR), real(1e-12)
+    g = np.empty(q, K.dtype)
+    up, low = np.empty(q, K.dtype), np.empty(q, K.dtype)
+    diagonal, score = np.empty(q, K.dtype), np.empty(q, K.dtype)
+    for k in range(q):
+        g[k] = gradient[k]
+        diagonal[k] = K[k, k]
+        rises, falls = freedom(y[k], alpha[k], upper[k])
+        up[k] = real(0) if rises else far
+        low[k] = real(0) if falls else far
+    i = j = 0
+    move = real(0)
+    for step in range(most_steps):
+        Ki, Kj = K[i], K[j]
+        least, greatest = far, -far
+        for k in range(q):
+            value = g[k] + move * (Ki[k] - Kj[k])
+            g[k] = value
+            least = minimum(least, value + up[k])
+            greatest = maximum(greatest, value - low[k])
+        if greatest - least <= tol:
+            return step
+        i = q - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
+        while i > 0 and g[i] + up[i] != least:
+            i -= 1
+        Ki, own = K[i], K[i, i]
+        best = real(0)
+        for k in range(q):
+            fall = maximum(g[k] - low[k] - least, real(0))
+            curvature = maximum(own + diagonal[k] - Ki[k] - Ki[k], tiny)
+            value = fall * fall / curvature
+            score[k] = value
+            best = maximum(best, value)
+        j = q - 1
+        while j > 0 and score[j] != best:
+            j -= 1
+        if best <= real(0):
+            return step
+        curvature = maximum(own + diagonal[j] - Ki[j] - Ki[j], tiny)
+        rise = upper[i] - alpha[i] if y[i] > 0 else alpha[i]
+        fall = alpha[j] if y[j] > 0 else upper[j] - alpha[j]
+        length = float(g[j] - least) / float(curvature)
+        if length >= rise or length >= fall:
+            length = min(rise, fall)
+        _move(y, upper, alpha, i, length, rise)
+        _move(y, upper, alpha, j, -length, fall)
+        for k in (i, j):
+            rises, falls = freedom(y[k], alpha[k], upper[k])
+            up[k] = real(0) if rises else far
+            low[k] = real(0) if falls else far
+        move = real(length)
+    return most_steps
+
+
+@jit
+def _move(y, upper, alpha, k, length, room):
+    """Add `length` to y_k α_k; a step of all the `room` lands on the bound itself."""
+    change = length * y[k]
+    if abs(length) == room:
+        alpha[k] = upper[k] if change > 0 else 0.0
+    else:
+        alpha[k] += change
