@@ -14,6 +14,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 _WORKING_SET = 1024  # rows of a block of float32 that stays in the cache
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
 _LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
+_MOST_NEWTON = 4000  # on more rows a Newton step costs more than the pair steps that it saves
+_NEWTON_BYTES = 24  # of an element: the block, its factor, and the columns of the inverse for rows that are held
 _WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
@@ -84,6 +86,8 @@ class Plan(NamedTuple):
         Memory for cached kernel rows.
     active_set : int
         Rows of an active set, 0 for none.
+    newton_rows : int
+        Most free rows of a Newton step.
     lanes : int
         Problems that are solved side by side, each with a cache and an active set of its own.
     shared : bool
@@ -99,6 +103,7 @@ class Plan(NamedTuple):
     working_set: int
     cache_bytes: int
     active_set: int = 0
+    newton_rows: int = 0
     lanes: int = 1
     shared: bool = False
     tile_bytes: int = 0
@@ -192,8 +197,8 @@ def _streamed(need: Need, spent: Plan) -> bool:
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     """Return the plan with as many lanes as memory allows, and tiles from what they leave."""
-    row_bytes = need.stored_bytes if need.stored_bytes else need.copied_bytes * 2  # of all classes; sources are copied
-    lane = spent.cache_bytes + _fixed(need, spent.working_set) + spent.active_set**2 * need.value_bytes
+    row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # the classes' copies of their rows
+    lane = spent.cache_bytes + _fixed(need, spent.working_set) + _squares(need, spent.active_set, spent.newton_rows)
     left = budget - (spent.resident * need.stored_bytes) - row_bytes
     if left < lane:
         return spent
@@ -211,11 +216,16 @@ def _divide(budget: int, need: Need) -> Plan:
     size = need.n_rows if need.n_rows <= _WHOLE else _WORKING_SET * 4 // need.value_bytes * (1 + need.dear)
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     active = _active_rows(budget, need)
-    held += active**2 * need.value_bytes
+    newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))
+    held += _squares(need, active, newton)
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:
         size = max(size // 2, _LEAST_WORKING_SET)
-    return Plan(resident, part_resident, size, budget - held - _fixed(need, size), active)
+    return Plan(resident, part_resident, size, budget - held - _fixed(need, size), active, newton)
+
+
+def _squares(need: Need, active: int, newton: int) -> int:
+    return active**2 * need.value_bytes + newton**2 * _NEWTON_BYTES
 
 
 def _active_rows(budget: int, need: Need) -> int:
@@ -231,7 +241,7 @@ def _cache_floor(need: Need, spent: Plan) -> int:
 def _fixed(need: Need, size: int) -> int:
     """Return the bytes that are not cache: solver state, block, operand, tiles, blocks being read."""
     state = 64 * need.n_rows
-    block = size * size * need.value_bytes
+    block = 2 * size * size * need.value_bytes
     operand = 2 * min(size, operand_rows(need.n_features, need.feature_bytes)) * need.n_features * need.feature_bytes
     columns = min(_TILE_COLUMNS, need.block_rows)
     widened = 0 if need.sparse else need.n_features * need.feature_bytes

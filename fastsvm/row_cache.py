@@ -55,6 +55,7 @@ class RowCache:
         self._n_filled = 0
         self._most_filled = min(n_slots, max(1, _FRUGAL_BYTES // row_bytes)) if frugal else n_slots
         self._known = np.zeros(n, bool)  # rows computed before
+        self._again = 0  # how often one of them was computed again
         self._clock = 0
         self._hits = self._misses = 0
 
@@ -111,8 +112,7 @@ class RowCache:
         self._hits += len(rows) - len(missing)
         self._misses += len(missing)
         if len(missing):
-            again = np.count_nonzero(self._known[missing])
-            self._most_filled = min(self._most_filled + again // _AGAIN_PER_SLOT, self.n_slots)
+            self._again += np.count_nonzero(self._known[missing])
             self._known[missing] = True
             free = self._free(len(missing))
             try:
@@ -128,7 +128,7 @@ class RowCache:
     def _free(self, count: int) -> np.ndarray:
         """Return `count` slots that hold nothing: unused ones first, then the least recently used."""
         in_use = np.count_nonzero(self._used_at[: self._n_filled] == self._clock)
-        most = max(self._most_filled, min(in_use + count, self.n_slots))
+        most = min(max(self._most_filled + self._again // _AGAIN_PER_SLOT, in_use + count), self.n_slots)
         fresh = np.arange(self._n_filled, max(self._n_filled, min(self._n_filled + count, most)))
         self._n_filled += len(fresh)
         dropped = count - len(fresh)

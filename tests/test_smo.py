@@ -343,7 +343,7 @@ def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow(monkeypatch):
     K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)
     solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
     check(solution, reason, K, y, upper, 1e-6)
-    monkeypatch.setattr(smo, "_MOST_FREE", 0)
+    monkeypatch.setattr(smo, "_STEPS_BEFORE_NEWTON", 10**9)
     without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
     check(without, reason, K, y, upper, 1e-6, solution.objective)
     assert n_steps < more_steps / 2

@@ -19,7 +19,7 @@ from bench.workers import UNTIMED_S, Task, Watch, serve
 from bench.workers.memory import Memory
 from bench.workers.results import answer_of, claims_of, megabytes, write
 
-_FEW, _MORE = 300, 2200  # rows of the warm-up fits
+_FEW, _MORE = 300, 4200  # rows of the warm-up fits
 
 
 @dataclass(frozen=True)

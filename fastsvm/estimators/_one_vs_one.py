@@ -163,7 +163,8 @@ class OneVsOneFit:
         gram = self._gram_of(pair)
         rows = RowCache(gram, arena, self._spent.frugal)
         problem, active = Problem(pair.y, pair.upper), self._active(len(pair.rows))
-        solver = SMO(problem, rows, self._tol, self._spent.working_set, self._pool, active)
+        sizes = self._spent.working_set, self._pool, active, self._spent.newton_rows
+        solver = SMO(problem, rows, self._tol, *sizes)
         self._current[number] = solver, solver.init(self._begin[number])
 
         def observe(state, report):

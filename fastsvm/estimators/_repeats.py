@@ -50,9 +50,9 @@ class Repeats(NamedTuple):
         if np.count_nonzero(first != np.arange(len(first))) < _WORTH * len(first):
             return None
         order = np.argsort(first, kind="stable")
-        total = np.cumsum(upper[order]) - upper[order]
-        start = np.searchsorted(first[order], first[order])  # of each row's group
-        return cls(first, order, total - total[start], upper)
+        before = np.empty(len(upper))
+        _sums_before(upper, first, order, before)
+        return cls(first, order, before, upper)
 
     def labels(self, labels: np.ndarray) -> np.ndarray:
         """Return the labels with -1 for all rows but the first of equal ones."""
@@ -80,6 +80,18 @@ def _hash(rows, factors, key):
         for k in range(row.size):
             total = np.uint32(total + np.uint32(np.uint32(row[k]) * factors[k]))
         key[i] = total
+
+
+@jit
+def _sums_before(upper, first, order, before):
+    """Write, in that order, the sum of bounds of the equal rows before each: added up as a sum of some of them is."""
+    total, head = 0.0, -1
+    for t in range(order.size):
+        i = order[t]
+        if first[i] != head:
+            total, head = 0.0, first[i]
+        before[t] = total
+        total += upper[i]
 
 
 @jit

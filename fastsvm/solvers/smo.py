@@ -53,7 +53,6 @@ _INNER_SIZE = 1024  # rows of a working set within it
 _INNER_ITERATIONS = 100
 _LEAST_SET = 256  # rows of a working set when nothing is known
 _RATIO = 0.02  # of the gap, to which a working set is solved
-_MOST_FREE = 4000  # Newton steps on more rows cost more than the pair steps that they save
 _MOST_POLISHED = 300
 _NEWTON_SPEED = 100_000  # multiplications of a factorisation in the time of a pair step
 _STEPS_BEFORE_NEWTON = 20_000
@@ -118,6 +117,8 @@ class SMO:
         Threads.
     active : ActiveSet or None
         Where most pair steps are taken, empty at first; None to take them on working sets of the whole problem.
+    most_free : int, default=2000
+        Rows of a Newton step at most.
     """
 
     def __init__(
@@ -128,10 +129,12 @@ class SMO:
         size: int,
         pool: Pool,
         active: ActiveSet | None = None,
+        most_free: int = 2000,
     ) -> None:
         self.problem, self.rows, self.tol, self.pool, self.active = problem, rows, tol, pool, active
         self.size = max(2, min(size, len(problem.y), rows.n_slots))
         self.verified = False
+        self.most_free = most_free
         self._since_newton = self._failures = 0
         self._n_sets = 0
         self._all_considered = isinstance(rows, ActiveSet)
@@ -322,7 +325,7 @@ class SMO:
         if self._since_newton < (_STEPS_BEFORE_NEWTON + n_free**3 // _NEWTON_SPEED) << min(self._failures, 10):
             return 0
         gap, objective = self._gap(state), self._objective(state)
-        kept = self._newton(state, _MOST_FREE)
+        kept = self._newton(state, self.most_free)
         good = self._gap(state) < 0.9 * gap or self._objective(state) > objective + 0.01 * abs(objective)
         self._failures = 0 if good else self._failures + 1
         self._since_newton = 0

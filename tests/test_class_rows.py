@@ -1,0 +1,293 @@
+import json
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from threading import Barrier
+
+import numpy as np
+import pytest
+import threadpoolctl
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from fastsvm import SVC
+from fastsvm._threads import Pool
+from fastsvm.class_rows import ClassTile, PairGram
+from fastsvm.estimators import _one_vs_one, svc
+from fastsvm.evaluators import ByteEvaluator, multiplies_bytes
+from fastsvm.kernels import KERNELS
+from fastsvm.multiclass import class_pairs, disjoint_order
+from fastsvm.sources import as_source
+
+SIZES = 19, 30, 1
+GAMMA = 1e-6
+
+needs_bytes = pytest.mark.skipif(not multiplies_bytes(70), reason="the processor does not multiply bytes")
+
+
+def rows_of(k):
+    return np.random.default_rng(k).integers(0, 256, (SIZES[k], 70), np.uint8)
+
+
+def kernel(*parts):
+    X = np.concatenate(parts).astype(np.float64)
+    return np.exp(-GAMMA * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+
+
+class CountedTile(ClassTile):
+    """Notes the rows that it computes."""
+
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        self.computed, rows, fill = [], self.gram.rows, self.gram.fill
+
+        def spy(indices, *rest):
+            self.computed += indices.tolist()
+            rows(indices, *rest)
+
+        def spy_fill(out):
+            self.computed += range(len(self))
+            fill(out)
+
+        self.gram.rows, self.gram.fill = spy, spy_fill
+
+
+def make_tile(k, pool, keep=True):
+    evaluator = ByteEvaluator(KERNELS["rbf"](gamma=GAMMA), np.float64)
+    return CountedTile(evaluator, as_source(rows_of(k)), pool, keep)
+
+
+@pytest.fixture
+def pool():
+    with Pool.open() as found:
+        yield found
+
+
+def ask(gram, wanted, seed, size=7):
+    """Ask for all rows in random order, a few at a time, in random slots."""
+    rng, n = np.random.default_rng(seed), len(gram)
+    order, slots = rng.permutation(n), rng.permutation(n + 3)[:n]
+    out, slot_of = np.full((n + 3, n), np.nan), np.full(n, -1)
+    for a in range(0, n, size):
+        gram.rows_beside(order[a : a + size], out, slots[a : a + size], slot_of)
+        slot_of[order[a : a + size]] = slots[a : a + size]
+    np.testing.assert_allclose(out[slots], wanted[order], rtol=1e-12)
+    assert np.isnan(np.delete(out, slots, axis=0)).all()
+
+
+def check_fill(gram, wanted):
+    out = np.full((len(gram), len(gram)), np.nan)
+    gram.fill(out)
+    np.testing.assert_allclose(out, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("pair", [(0, 1), (1, 0), (0, 2), (2, 1)])
+def test_rows_of_a_pair_are_those_of_the_stacked_classes(pair, keep, pool):
+    wanted = kernel(*map(rows_of, pair))
+    for seed in range(3):
+        gram = PairGram(*(make_tile(k, pool, keep) for k in pair), pool)
+        ask(gram, wanted, seed)
+        ask(gram, wanted, seed + 9, size=1)
+        check_fill(gram, wanted)
+        ask(gram, wanted, seed)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("pair", [(0, 1), (1, 0), (0, 2), (2, 1)])
+def test_a_pair_filled_at_once_is_the_kernel_of_the_stacked_classes(pair, keep, pool):
+    check_fill(PairGram(*(make_tile(k, pool, keep) for k in pair), pool), kernel(*map(rows_of, pair)))
+
+
+def test_a_shared_tile_computes_each_row_once(pool):
+    tiles = [make_tile(k, pool) for k in range(3)]
+    for seed, pair in enumerate([(0, 1), (0, 2), (1, 2)]):
+        gram = PairGram(*(tiles[k] for k in pair), pool)
+        ask(gram, kernel(*map(rows_of, pair)), seed)
+        check_fill(gram, kernel(*map(rows_of, pair)))
+    for tile in tiles:
+        assert sorted(tile.computed) == list(range(len(tile)))
+
+
+def test_a_tile_that_is_not_kept_computes_rows_again(pool):
+    tiles = [make_tile(k, pool, keep=False) for k in (0, 1)]
+    for seed in (0, 1):
+        ask(PairGram(*tiles, pool), kernel(rows_of(0), rows_of(1)), seed)
+    assert sorted(tiles[0].computed) == sorted(2 * list(range(SIZES[0])))
+
+
+def test_a_tile_whose_computation_fails_gives_right_rows_later(pool):
+    tiles = [make_tile(k, pool) for k in (0, 1)]
+    gram, rows = PairGram(*tiles, pool), tiles[0].gram.rows
+
+    def fail(indices, out, slots):
+        out[slots] = -1
+        raise KeyboardInterrupt
+
+    tiles[0].gram.rows = fail
+    with pytest.raises(KeyboardInterrupt):
+        ask(gram, kernel(rows_of(0), rows_of(1)), 0)
+    tiles[0].gram.rows = rows
+    ask(gram, kernel(rows_of(0), rows_of(1)), 0)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_threads_that_ask_at_once_get_the_right_rows(keep):
+    alone, wanted = Pool(1), {pair: kernel(*map(rows_of, pair)) for pair in [(0, 1), (0, 2)]}
+    for seed in range(10):
+        tiles, together = [make_tile(k, alone, keep) for k in range(3)], Barrier(2)
+
+        def work(pair, seed=seed, tiles=tiles, together=together):
+            gram = PairGram(*(tiles[k] for k in pair), alone)
+            together.wait()
+            if seed % 3 == pair[1]:
+                check_fill(gram, wanted[pair])
+            ask(gram, wanted[pair], seed, size=1)
+
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(work, wanted))
+        assert not keep or len(set(tiles[0].computed)) == SIZES[0]
+
+
+def four_classes(n=240):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 4, n)
+    centres = rng.integers(90, 160, (4, 70))
+    return np.clip(rng.normal(centres[y], 60), 0, 255).astype(np.uint8), y
+
+
+def fit(**parameters):
+    return SVC(**({"C": 2.0, "tol": 1e-5} | parameters)).fit(*four_classes())
+
+
+@pytest.fixture
+def spent(monkeypatch):
+    """Share always; return the plans of all fits and let `change` alter them."""
+    plans, change, whole = [], {}, svc.plan
+    monkeypatch.setattr(svc, "_SHARED", 0)
+
+    def spy(*given):
+        plans.append(whole(*given)._replace(**change))
+        return plans[-1]
+
+    monkeypatch.setattr(svc, "plan", spy)
+    spy.plans, spy.change = plans, change
+    return spy
+
+
+PROGRAM = """
+import json
+import test_class_rows
+from fastsvm.estimators import svc
+plans, whole = [], svc.plan
+def spy(*given):
+    plans.append(whole(*given))
+    return plans[-1]
+svc.plan, svc._SHARED = spy, 0
+model = test_class_rows.fit()
+print(json.dumps({
+    "lanes": plans[0].lanes, "shared": plans[0].shared, "support": model.support_.tolist(),
+    "coef": [value.hex() for value in model.dual_coef_.ravel()], "b": [value.hex() for value in model.intercept_],
+}))
+"""
+
+
+@needs_bytes
+def test_lanes_do_not_change_a_bit(python, request):
+    here = request.path.parent
+    started = [python.start(PROGRAM, here, NUMBA_NUM_THREADS=k, PYTHONPATH=here) for k in (1, 2)]
+    one, two = (json.loads(python.output(process)) for process in started)
+    assert (one.pop("lanes"), two.pop("lanes")) == (1, 2)
+    assert one["shared"]
+    assert one == two
+
+
+@needs_bytes
+@pytest.mark.parametrize("change", [{}, {"tile_bytes": 0}, {"tile_bytes": 40_000}, {"lanes": 1}, {"lanes": 3}])
+@pytest.mark.parametrize("working_set", [None, 32])
+def test_sharing_finds_the_same_optimum(working_set, change, spent, monkeypatch):
+    made, whole = [], PairGram.__init__
+
+    def spy(*given):
+        made.append(given)
+        whole(*given)
+
+    monkeypatch.setattr(PairGram, "__init__", spy)
+    spent.change.update(change, **({"working_set": working_set} if working_set else {}))
+    shared = fit()
+    assert spent.plans[0].shared
+    assert len(made) == 6
+    monkeypatch.setattr(svc, "_SHARED", 10**9)
+    spent.change.clear()
+    alone = fit()
+    assert not spent.plans[1].shared
+    assert len(made) == 6
+    assert shared.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+    np.testing.assert_allclose(shared.intercept_, alone.intercept_, rtol=0, atol=1e-4)
+
+
+@needs_bytes
+def test_any_memory_that_is_enough_finds_the_same_optimum(spent):
+    wanted, kinds = fit().objective_, set()
+    for memory in range(50_000, 3_000_000, 150_000):
+        try:
+            found = fit(memory=memory)
+        except ValueError as error:
+            assert "too little" in str(error)
+            continue
+        plan = spent.plans[-1]
+        kinds.add((plan.shared, plan.lanes > 1, plan.tile_bytes > 0))
+        assert found.objective_ == pytest.approx(wanted, rel=1e-6)
+    assert len(kinds) > 1
+
+
+@needs_bytes
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("at", [1, 4])
+def test_an_interrupt_in_a_lane_ends_the_fit(at, lanes, spent, monkeypatch):
+    calls, whole = [], _one_vs_one.drive
+
+    def interrupt(*given):
+        calls.append(given)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return whole(*given)
+
+    spent.change["lanes"] = lanes
+    model = SVC().fit(*four_classes())
+    monkeypatch.setattr(_one_vs_one, "drive", interrupt)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = [library["num_threads"] for library in threadpoolctl.threadpool_info()]
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(*four_classes())
+        assert [library["num_threads"] for library in threadpoolctl.threadpool_info()] == before
+    assert at <= len(calls) < 6
+    with pytest.raises(NotFittedError):
+        model.predict(four_classes()[0])
+
+
+@needs_bytes
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_time_that_is_up_is_told(lanes, spent):
+    spent.change["lanes"] = lanes
+    with pytest.warns(ConvergenceWarning):
+        model = fit(max_time=1e-9)
+    assert model.stop_reason_ == "max_time"
+    assert not model.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit(max_time=1e3).stop_reason_ == "converged"
+
+
+@pytest.mark.parametrize("n_classes", range(2, 13))
+def test_the_order_of_pairs_has_all_of_them(n_classes):
+    order = disjoint_order(class_pairs(n_classes))
+    assert sorted(order) == list(range(n_classes * (n_classes - 1) // 2))
+
+
+def test_neighbours_share_no_class_within_a_round():
+    pairs = class_pairs(10)
+    order = [pairs[k] for k in disjoint_order(pairs)]
+    shared = [bool(set(a) & set(b)) for a, b in pairwise(order)]
+    assert sum(shared) <= 10  # only where one of eleven rounds ends
+    for (a, b), met in zip(pairwise(order), shared, strict=True):
+        assert not (met and sum(a) % 11 == sum(b) % 11)

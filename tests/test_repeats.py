@@ -1,0 +1,211 @@
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from fastsvm import SVC, row_cache
+from fastsvm.estimators import svc
+from fastsvm.estimators._repeats import Repeats
+from fastsvm.evaluators import multiplies_bytes
+from fastsvm.row_cache import RowCache
+from fastsvm.sources import as_source
+
+needs_bytes = pytest.mark.skipif(not multiplies_bytes(64), reason="the processor does not multiply bytes")
+
+
+def draw(seed, n=200, d=5):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, d), np.uint8)
+    return X, rng.integers(-1, 3, n), rng.uniform(0.1, 3, n)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_repeats_are_those_of_unique(seed):
+    X, labels, upper = draw(seed)
+    found = Repeats.find(as_source(X), labels, upper)
+    _, first, group = np.unique(np.column_stack([labels, X]), axis=0, return_index=True, return_inverse=True)
+    wanted = np.where(labels >= 0, first[group.ravel()], np.arange(len(X)))
+    np.testing.assert_array_equal(found.first, wanted)
+    np.testing.assert_array_equal(found.labels(labels), np.where(wanted == np.arange(len(X)), labels, -1))
+    bounds = np.zeros(len(X))
+    for row, bound in zip(wanted, upper, strict=True):
+        bounds[row] += bound
+    np.testing.assert_allclose(found.bounds(), bounds, rtol=1e-14)
+
+
+def test_few_repeats_are_left_alone():
+    X = np.arange(256, dtype=np.uint8)[:, None]
+    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256)) is None
+    X[1:3] = 0
+    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256)) is None
+    X[3] = 0
+    assert Repeats.find(as_source(X), np.zeros(256, int), np.ones(256)) is not None
+
+
+@pytest.mark.parametrize("convert", [np.float32, np.int64, lambda X: X.astype(np.int8), sparse.csr_matrix])
+def test_rows_that_are_not_dense_bytes_are_left_alone(convert):
+    X, labels, upper = draw(0)
+    assert Repeats.find(as_source(X), labels, upper) is not None
+    assert Repeats.find(as_source(convert(X)), labels, upper) is None
+
+
+@given(seed=st.integers(0, 1000))
+def test_sums_are_spread_within_bounds_with_one_free_row_at_most(seed):
+    X, labels, upper = draw(seed)
+    found = Repeats.find(as_source(X), labels, upper)
+    rng, bounds = np.random.default_rng(seed + 1), found.bounds()
+    heads = np.flatnonzero(found.first == np.arange(len(X)))
+    sums = np.zeros(len(X))
+    sums[heads] = bounds[heads] * rng.choice([0.0, 1.0, 0.5, 0.2, 0.9], len(heads)) * rng.choice([1, 0.77], len(heads))
+    alpha = found.spread(sums)
+    assert (alpha >= 0).all()
+    assert (alpha <= upper).all()
+    np.testing.assert_allclose(np.bincount(found.first, alpha, len(X)), sums, rtol=1e-12, atol=1e-12)
+    for head in heads:
+        mine = found.first == head
+        assert np.count_nonzero((alpha[mine] > 0) & (alpha[mine] < upper[mine])) <= 1
+        if sums[head] == bounds[head]:
+            np.testing.assert_array_equal(alpha[mine], upper[mine])
+        if sums[head] == 0:
+            assert not alpha[mine].any()
+
+
+def test_a_sum_of_some_bounds_leaves_no_row_free():
+    X, _, _ = draw(0, n=200)
+    labels, upper = np.zeros(200, int), np.full(200, 0.1)
+    found = Repeats.find(as_source(X), labels, upper)
+    for head in np.unique(found.first):
+        members = np.count_nonzero(found.first == head)
+        for count in range(members + 1):
+            sums = np.zeros(200)
+            sums[head] = np.sum(np.full(count, 0.1))
+            alpha = found.spread(sums)[found.first == head]
+            assert np.count_nonzero((alpha > 0) & (alpha < 0.1)) <= 1
+            np.testing.assert_allclose(alpha.sum(), sums[head], rtol=1e-12, atol=1e-12)
+
+
+def categories(n_classes, n=240):
+    """Return rows of 64 bytes of which many are equal, also across classes, and weights."""
+    rng = np.random.default_rng(n_classes)
+    kinds = rng.integers(0, 2, (50, 64), np.uint8)
+    y = rng.integers(0, n_classes, n)
+    kind = np.where(rng.random(n) < 0.7, y * (50 // n_classes) + rng.integers(0, 15, n), rng.integers(0, 50, n)) % 50
+    return kinds[kind], y, rng.uniform(0.3, 2, n)
+
+
+def kernel(X, gamma):
+    wide = X.astype(np.float64)
+    return np.exp(-gamma * ((wide[:, None] - wide[None]) ** 2).sum(axis=2))
+
+
+@needs_bytes
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 0.5}])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_fit_is_that_of_all_rows(n_classes, weighted, class_weight, monkeypatch):
+    X, y, weight = categories(n_classes)
+    if weighted:
+        weight[:9] = 0  # left out
+    weight = weight if weighted else None
+    parameters = {"gamma": 0.05, "C": 3.0, "tol": 1e-5, "class_weight": class_weight}
+    parameters["decision_function_shape"] = "ovo"
+    found, whole = [], Repeats.find
+
+    def spy(*given):
+        found.append(whole(*given))
+        return found[-1]
+
+    monkeypatch.setattr(svc.Repeats, "find", spy)
+    one = SVC(**parameters).fit(X, y, weight)
+    assert found[0] is not None
+    monkeypatch.setattr(svc.Repeats, "find", lambda *given: None)
+    other = SVC(**parameters).fit(X, y, weight)
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), rtol=0, atol=1e-4)
+    upper = 3.0 * (np.ones(len(y)) if weight is None else weight) * one.class_weight_[y]
+    labels = y if weight is None else np.where(weight > 0, y, -1)
+    objective, violation, gap = naive.certificate(one, kernel(X, 0.05), labels, upper)
+    assert violation <= 1e-5
+    assert one.objective_ == pytest.approx(objective, rel=1e-9)
+    assert one.duality_gap_ == pytest.approx(gap, abs=1e-9 * objective)
+    for _, _, bound, alpha, _ in naive.pair_problems(one, labels, upper):
+        assert (alpha >= 0).all()
+        assert (alpha <= bound).all()
+
+
+@needs_bytes
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_warm_start_continues(n_classes):
+    X, y, weight = categories(n_classes)
+    model = SVC(gamma=0.05, C=3.0, tol=1e-5, warm_start=True).fit(X, y, weight)
+    cold, objective = model.n_iter_.sum(), model.objective_
+    model.fit(X, y, weight)
+    assert model.n_iter_.sum() < cold / 10
+    assert model.objective_ == pytest.approx(objective, rel=1e-6)
+
+
+class FakeGram:
+    """Row i holds 100 i + column."""
+
+    resident, worth_filling = True, 2.0
+    dtype = np.dtype(np.float32)
+
+    def __len__(self):
+        return 40
+
+    def rows_beside(self, indices, out, slots, slot_of):
+        out[slots] = 100 * indices[:, None] + np.arange(40)
+
+
+def fetch(cache, rows):
+    slots = cache.fetch(rows)
+    np.testing.assert_array_equal(cache.store[slots], 100 * rows[:, None] + np.arange(40))
+    return slots
+
+
+def frugal_cache(monkeypatch, first=5, n_slots=40):
+    monkeypatch.setattr(row_cache, "_FRUGAL_BYTES", first * 40 * 4)
+    return RowCache(FakeGram(), np.empty(n_slots * 40 * 4, np.uint8), frugal=True)
+
+
+def test_a_frugal_cache_uses_few_slots_at_first(monkeypatch):
+    cache = frugal_cache(monkeypatch)
+    for row in range(40):  # none of them again
+        assert fetch(cache, np.array([row])).max() < 5
+    assert cache.cached(np.arange(40)).sum() == 5
+
+
+def test_a_frugal_cache_grows_when_rows_are_computed_again(monkeypatch):
+    cache, held = frugal_cache(monkeypatch), []
+    for turn in range(60):
+        order = np.random.default_rng(turn).permutation(40)
+        for k in range(0, 40, 8):
+            fetch(cache, order[k : k + 8])
+        held.append(int(cache.cached(np.arange(40)).sum()))
+    assert held == sorted(held)
+    assert held[0] < 20
+    assert held[-1] > 30
+
+
+def test_a_frugal_cache_grows_when_rows_are_computed_again_one_by_one(monkeypatch):
+    cache = frugal_cache(monkeypatch)
+    for row in [*range(40)] * 60:
+        fetch(cache, np.array([row]))
+    assert cache.cached(np.arange(40)).sum() > 5
+
+
+@given(
+    n_slots=st.integers(1, 40),
+    first=st.integers(1, 12),
+    order=st.lists(st.lists(st.integers(0, 39), unique=True, max_size=20), max_size=30),
+)
+def test_a_frugal_cache_gives_the_right_rows(n_slots, first, order):
+    with pytest.MonkeyPatch.context() as patch:
+        cache = frugal_cache(patch, first, n_slots)
+        for rows in order:
+            fetch(cache, np.array(rows[:n_slots], np.int64))
+        held = np.flatnonzero(cache.cached(np.arange(40)))
+        assert len(held) <= n_slots
+        fetch(cache, held)
