@@ -13,7 +13,7 @@ from fastsvm import SVC
 from fastsvm._threads import Pool
 from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators import _one_vs_one, svc
-from fastsvm.evaluators import ByteEvaluator, multiplies_bytes
+from fastsvm.evaluators import ByteEvaluator, VectorEvaluator, multiplies_bytes
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.sources import as_source
@@ -52,7 +52,9 @@ class CountedTile(ClassTile):
 
 
 def make_tile(k, pool, keep=True):
-    evaluator = ByteEvaluator(KERNELS["rbf"](gamma=GAMMA), np.float64)
+    kernel = KERNELS["rbf"](gamma=GAMMA)
+    exact = multiplies_bytes(70)
+    evaluator = ByteEvaluator(kernel, np.float64) if exact else VectorEvaluator(kernel, np.float64, None, False)
     return CountedTile(evaluator, as_source(rows_of(k)), pool, keep)
 
 
