@@ -100,3 +100,13 @@ def certificate(model, K, labels, upper):
         violation = max(violation, kkt_violation(block, y, bound, alpha))
         gap += duality_gap(block, y, bound, alpha, intercept)
     return objective, violation, gap
+
+
+def problem(seed, n, gamma=0.5, C=1.0, d=3, noise=0.5):
+    """Return the kernel matrix, labels and bounds of a noisy problem of two classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + noise * rng.normal(size=n) > 0.7, 1.0, -1.0)
+    y[:2] = 1, -1
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    return K, y, np.full(n, C)

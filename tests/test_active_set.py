@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import problem
 
 from fastsvm._threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator
@@ -39,15 +40,6 @@ def solve(K, y, upper, capacity, tol=1e-8, size=16, n_slots=None, alpha=None, li
         state, reason, n_steps = drive(solver, solver.init(alpha), limits, watch)
     assert active is None or len(active.rows)  # it was made use of
     return solver.finish(state), reason, n_steps
-
-
-def problem(seed, n, gamma=0.5, C=1.0, d=3, noise=0.5):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 + noise * rng.normal(size=n) > 0.7, 1.0, -1.0)
-    y[:2] = 1, -1
-    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    return K, y, np.full(n, C)
 
 
 def check(solution, reason, K, y, upper, tol=1e-8, wanted=None):

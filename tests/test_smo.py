@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import problem
 from scipy.optimize import minimize
 
 from fastsvm._threads import Pool
@@ -12,7 +13,7 @@ from fastsvm.kernels import RBF
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers import newton, smo
 from fastsvm.solvers.drive import Limits, Report, StopReason, drive
-from fastsvm.solvers.newton import moved, newton_direction, newton_step
+from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.smo import SMO, Problem, feasible
 from fastsvm.sources import MemorySource
 
@@ -28,15 +29,6 @@ def solve(K, y, upper, tol=1e-8, size=1024, n_slots=None, alpha=None, limits=NO_
         solver = SMO(Problem(y, upper), RowCache(gram, arena), tol, size, pool)
         state, reason, n_steps = drive(solver, solver.init(alpha), limits, lambda state, report: False)
     return solver.finish(state), reason, n_steps
-
-
-def problem(seed, n, gamma=0.5, C=1.0, d=3, noise=0.5):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 + noise * rng.normal(size=n) > 0.7, 1.0, -1.0)
-    y[:2] = 1, -1
-    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    return K, y, np.full(n, C)
 
 
 def check(solution, reason, K, y, upper, tol=1e-8, wanted=None):
@@ -274,6 +266,11 @@ def test_rows_at_a_bound_stay_there_when_the_sums_differ_by_rounding():
 
 
 # --- Newton steps ----------------------------------------------------------------------------------------
+
+
+def newton_direction(block, gradient):
+    bound = np.full(len(gradient), np.inf)
+    return newton_step(block, gradient, -bound, bound)
 
 
 def test_a_newton_step_makes_the_gradient_equal():

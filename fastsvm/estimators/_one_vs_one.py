@@ -1,6 +1,5 @@
 """The two-class problems of a fit, one after the other or side by side, on rows that they share."""
 
-import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
@@ -141,12 +140,12 @@ class OneVsOneFit:
 
         def lane() -> None:
             arena = np.empty(arena_bytes, np.uint8)
-            while waiting and not watch.stopped:
-                number = -1
-                with contextlib.suppress(IndexError):  # another lane may have taken the last one
+            while not watch.stopped:
+                try:
                     number = waiting.popleft()
-                if number >= 0:
-                    self._solve(number, arena, limits, watch, attributes)
+                except IndexError:  # nothing is left, or another lane took it
+                    return
+                self._solve(number, arena, limits, watch, attributes)
                 if time.perf_counter() >= limits.deadline:
                     return
 

@@ -20,7 +20,7 @@ Cost
 import numpy as np
 from scipy import linalg
 
-__all__ = ["moved", "newton_direction", "newton_step"]
+__all__ = ["moved", "newton_step"]
 
 _RIDGE = {4: 1e-8, 8: 1e-12}  # of the trace, above the rounding of values of so many bytes
 _ROUNDS = 30
@@ -60,20 +60,6 @@ class Inverse:
         return self.times(unit)
 
 
-def newton_direction(block: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
-    """Return Δ for the free rows without regard to bounds, or None if the system cannot be solved.
-
-    Parameters
-    ----------
-    block : ndarray of shape (m, m)
-        Kernel values among the free rows.
-    gradient : ndarray of float64, shape (m,)
-        F on the free rows.
-    """
-    bound = np.full(len(gradient), np.inf)
-    return newton_step(block, gradient, -bound, bound)
-
-
 def newton_step(block: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
     """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
 
@@ -88,17 +74,18 @@ def newton_step(block: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: 
     """
     try:
         inverse = Inverse(block)
-        first = _free_step(inverse, gradient)
+        solved = inverse.times(np.column_stack([gradient, np.ones(len(gradient))])).T
+        first = _free_step(*solved)
         if first is None:
             return None
-        step = _held_step(inverse, gradient, low, high)
+        step = _held_step(inverse, *solved, low, high)
     except linalg.LinAlgError:
         return None
     return _as_far_as_bounds(first, low, high) if step is None else step
 
 
-def _free_step(inverse: Inverse, gradient: np.ndarray) -> np.ndarray | None:
-    of_gradient, of_ones = inverse.times(np.column_stack([gradient, np.ones(len(gradient))])).T
+def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray) -> np.ndarray | None:
+    """Return the solution without bounds, from the inverse times the gradient and times ones."""
     total = of_ones.sum()
     if not (np.isfinite(of_gradient).all() and np.isfinite(of_ones).all() and total > 0):
         return None
@@ -106,10 +93,11 @@ def _free_step(inverse: Inverse, gradient: np.ndarray) -> np.ndarray | None:
     return direction - direction.mean()
 
 
-def _held_step(inverse: Inverse, gradient: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+def _held_step(
+    inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray | None:
     """Return the solution within the bounds, or None if it is not found soon or holds too many rows."""
-    m = len(gradient)
-    of_gradient, of_ones = inverse.times(np.column_stack([gradient, np.ones(m)])).T
+    m = len(of_ones)
     bound = np.zeros(m)  # -1 or 1 for rows held at the lower or the upper bound
     known, columns = np.empty(0, np.int64), np.empty((m, 0))
     for k in range(_ROUNDS):
