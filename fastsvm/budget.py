@@ -6,6 +6,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
+from fastsvm.evaluators import DEAR
 from fastsvm.gram import operand_rows
 
 __all__ = ["Plan", "available", "parse_memory", "plan"]
@@ -20,6 +21,7 @@ _WHOLE = 3072  # so few rows are one working set, and solved in the order of LIB
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
 _TILES = 4  # threads' tiles; not their true number, on which results must not depend
+_TOUCH_COST = 2.6  # nanoseconds for memory of a value to be touched for the first time
 _BLOCKS_READ = 4  # one being read, one waiting, two in use
 
 
@@ -133,10 +135,8 @@ class Need(NamedTuple):
         Rows of a block of the source.
     sparse : bool
         Whether blocks stay sparse when they are multiplied.
-    cheap : bool
-        Whether values cost less to compute again than memory costs to be touched for the first time.
-    dear : bool
-        Whether values cost so much to compute that many should be computed at once.
+    value_cost : float
+        Nanoseconds to compute a kernel value.
     tile_bytes : int
         Bytes of the kernel within all classes, if there are more than two and they may share it, else 0.
     lanes : int
@@ -152,8 +152,7 @@ class Need(NamedTuple):
     copied_bytes: int
     block_rows: int
     sparse: bool = False
-    cheap: bool = False
-    dear: bool = False
+    value_cost: float = 5.0
     tile_bytes: int = 0
     lanes: int = 1
 
@@ -187,7 +186,7 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
     least, most = _cache_floor(need, found), need.n_rows**2 * need.value_bytes
     if cache_limit is not None:
         most = min(most, max(cache_limit, least))
-    found = found._replace(cache_bytes=min(found.cache_bytes, most), frugal=need.cheap)
+    found = found._replace(cache_bytes=min(found.cache_bytes, most), frugal=need.value_cost <= _TOUCH_COST)
     return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
 
 
@@ -213,7 +212,8 @@ def _divide(budget: int, need: Need) -> Plan:
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
     held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
-    size = need.n_rows if need.n_rows <= _WHOLE else _WORKING_SET * 4 // need.value_bytes * (1 + need.dear)
+    size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= DEAR else 1)
+    size = need.n_rows if need.n_rows <= _WHOLE else size
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     active = _active_rows(budget, need)
     newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))

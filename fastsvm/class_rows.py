@@ -9,14 +9,14 @@ import threading
 import numpy as np
 
 from fastsvm._jit import jit
-from fastsvm._threads import Pool, spans
-from fastsvm.evaluators import Evaluator
-from fastsvm.gram import Gram, transpose
+from fastsvm._threads import Pool
+from fastsvm.evaluators import Evaluator, Rows
+from fastsvm.gram import Gram
 from fastsvm.sources import Source
 
 __all__ = ["ClassTile", "PairGram"]
 
-_SPAN = 512
+_MOST_SINGLY = 0.4  # of a class's rows; if more are needed, all are soon, and at once they cost less
 
 
 class ClassTile:
@@ -55,26 +55,19 @@ class ClassTile:
             self.gram.rows(indices, out, slots, start)
             return
         with self._lock:
-            missing = indices[self._slot_of[indices] < 0]
-            if len(missing):
-                free = np.arange(self._n_filled, self._n_filled + len(missing))
-                self.gram.rows(missing, self._values, free)
-                self._slot_of[missing] = free
-                self._n_filled += len(missing)
+            self._compute(indices[self._slot_of[indices] < 0])
             _copy_rows(self._values, self._slot_of[indices], out, slots, start)
 
-    def fill(self, out: np.ndarray, start: int) -> None:
-        """Write all rows to those of `out` from `start` on, and to the columns from there on."""
+    def _compute(self, missing: np.ndarray) -> None:
+        """Compute the rows `missing`, or all that are."""
         n = len(self)
-        if self._values is None:
-            self.gram.rows(np.arange(n), out, np.arange(start, start + n), start)
-            return
-        with self._lock:
-            if self._n_filled < n:
-                self._slot_of[:], self._n_filled = -1, 0
-                self.gram.fill(self._values)
-                self._slot_of[:], self._n_filled = np.arange(n), n
-            _copy_rows(self._values, self._slot_of, out, np.arange(start, start + n), start)
+        if self._n_filled + len(missing) > _MOST_SINGLY * n:
+            missing = np.flatnonzero(self._slot_of < 0)
+        if len(missing):
+            free = np.arange(self._n_filled, self._n_filled + len(missing))
+            self.gram.rows_beside(missing, Rows(self._values, free, 0), self._slot_of)
+            self._slot_of[missing] = free
+            self._n_filled += len(missing)
 
 
 class PairGram:
@@ -89,7 +82,7 @@ class PairGram:
     """
 
     resident = True
-    worth_filling = 0.45  # because what is within the classes is shared
+    worth_filling = 0.8  # because what is within the classes is shared
 
     def __init__(self, first: ClassTile, second: ClassTile, pool: Pool) -> None:
         evaluator = first.gram.evaluator
@@ -100,6 +93,11 @@ class PairGram:
         self.dtype = evaluator.dtype
 
     @property
+    def dear(self) -> bool:
+        """Whether few values should be computed in vain."""
+        return self._across[0].dear
+
+    @property
     def passes(self) -> int:
         """Passes over the rows of both classes."""
         return max(gram.passes for gram in self._across)
@@ -108,24 +106,22 @@ class PairGram:
         """Return the number of rows and columns."""
         return sum(map(len, self._tiles))
 
-    def rows_beside(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, slot_of: np.ndarray) -> None:
-        """Write the matrix's rows `indices` to the rows `slots` of `out`."""
-        cut = len(self._tiles[0])
-        in_second = indices >= cut
+    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, where others are already.
+
+        Parameters
+        ----------
+        slot_of : ndarray of int64, shape (n,)
+            The row of the store in which each of the matrix's rows is, or -1.
+        """
+        cut, known = len(self._tiles[0]), slot_of.copy()
+        parts, in_second = np.split(known, [cut]), indices >= cut
         for k, mine in enumerate((~in_second, in_second)):
             if mine.any():
-                places = indices[mine] - k * cut
-                self._tiles[k].rows(places, out, slots[mine], k * cut)
-                self._across[k].rows(places, out, slots[mine], (1 - k) * cut)
-
-    def fill(self, out: np.ndarray) -> None:
-        """Write the whole matrix, computing what is between the classes once."""
-        cut, n = len(self._tiles[0]), len(self)
-        for k in (0, 1):
-            self._tiles[k].fill(out, k * cut)
-        self._across[0].rows(np.arange(cut), out, np.arange(cut), cut)
-        pieces = [(out, (0, cut), (cut + a, cut + b), out) for a, b in spans(n - cut, _SPAN)]
-        self._pool.run(transpose, pieces)
+                places, slots, column = indices[mine] - k * cut, out.slots[mine], k * cut
+                self._tiles[k].rows(places, out.store, slots, column)
+                self._across[k].rows_beside(places, Rows(out.store, slots, cut - column), parts[1 - k], column)
+                parts[k][places] = slots  # to the second, those of the first are known
 
 
 @jit

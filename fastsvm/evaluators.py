@@ -15,6 +15,7 @@ from fastsvm.kernels import Kernel, in_precision, kernel_value, map_diagonal, ma
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = [
+    "DEAR",
     "ByteEvaluator",
     "CallableEvaluator",
     "Evaluator",
@@ -23,10 +24,13 @@ __all__ = [
     "multiplies_bytes",
 ]
 
+DEAR = 20.0
+"""Nanoseconds of a kernel value from which on few should be computed in vain, and many at once."""
 
 _BYTE_COLUMNS = 128  # of a tile: its products and the rows stay in the cache beside the operand
+_CACHED_BYTES = 192 << 10  # of an operand at a time
 _FLOAT_COLUMNS = 512
-_DEAR_FEATURES = 1024
+_COST_OF_FLOAT_BYTE, _COST_OF_BYTE, _COST_OF_SPARSE, _COST_OF_UNKNOWN = 1 / 400, 1 / 200, 4.0, 4.0  # nanoseconds
 _LEAST_BYTES, _MOST_BYTES = 64, 16_000  # features of which one load, and in int32 twice the sum of products, fit
 
 
@@ -52,13 +56,22 @@ class Rows(NamedTuple):
 
 
 class Evaluator(Protocol):
-    """Kernel values between a prepared operand and a block."""
+    """Kernel values between a prepared operand and a block.
+
+    Attributes
+    ----------
+    dtype, terms_dtype : numpy.dtype
+        Of values, and of terms.
+    feature_bytes : int
+        Bytes of a feature of an operand.
+    parallel : bool
+        Whether tiles may be computed by several threads.
+    """
 
     dtype: np.dtype
     terms_dtype: np.dtype
     feature_bytes: int
     parallel: bool
-    dear: bool
 
     def prepare(self, block: Block) -> Any:
         """Return the operand of the rows of a block."""
@@ -71,6 +84,9 @@ class Evaluator(Protocol):
 
     def diagonal(self, block: Block, first: int) -> np.ndarray:
         """Return k(x, x) for the rows of a block that begins with row `first` of its source."""
+
+    def cost(self, n_features: int) -> float:
+        """Return the nanoseconds of a value, roughly."""
 
 
 class VectorEvaluator:
@@ -88,15 +104,11 @@ class VectorEvaluator:
         are sparse.
     sparse : bool
         Whether blocks will be sparse, so that operands keep a copy by features.
-    n_features : int, default=0
-        Of the rows; if they are many, a value costs more to compute than to fetch from memory.
     """
 
     parallel = True
 
-    def __init__(
-        self, kernel: Kernel, dtype: np.dtype | type, centre: np.ndarray | None, sparse: bool, n_features: int = 0
-    ) -> None:
+    def __init__(self, kernel: Kernel, dtype: np.dtype | type, centre: np.ndarray | None, sparse: bool) -> None:
         self.dtype = self.terms_dtype = np.dtype(dtype)
         self.feature_bytes = self.dtype.itemsize
         self.kernel = in_precision(kernel, self.dtype)
@@ -104,7 +116,7 @@ class VectorEvaluator:
         self.centre = centre.astype(self.dtype) if use_centre else None
         self.by_feature = sparse and kernel.pairing == "dot"
         self.manhattan = kernel.pairing == "manhattan"
-        self.dear = not sparse and n_features >= _DEAR_FEATURES
+        self.sparse = sparse
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
@@ -155,6 +167,10 @@ class VectorEvaluator:
         map_diagonal(self.kernel, np.zeros_like(out) if self.manhattan else sq_norms, sq_norms, out)
         return out
 
+    def cost(self, n_features: int) -> float:
+        """Return the nanoseconds of a value, roughly."""
+        return _COST_OF_SPARSE if self.sparse else n_features * self.dtype.itemsize * _COST_OF_FLOAT_BYTE
+
 
 def multiplies_bytes(n_features: int) -> bool:
     """Return whether the processor can multiply rows of so many bytes, exactly."""
@@ -191,7 +207,6 @@ class ByteEvaluator:
     """
 
     parallel = True
-    dear = False
     terms_dtype = np.dtype(np.int32)
     feature_bytes = 1
 
@@ -238,6 +253,10 @@ class ByteEvaluator:
         map_diagonal(self.kernel, sq_norms, sq_norms, out)
         return out
 
+    def cost(self, n_features: int) -> float:
+        """Return the nanoseconds of a value, roughly."""
+        return n_features * _COST_OF_BYTE
+
 
 class CallableEvaluator:
     """A user's function of two blocks of rows, which returns the matrix of their kernel values.
@@ -249,7 +268,7 @@ class CallableEvaluator:
         an array of shape (a, b).
     """
 
-    parallel = dear = False
+    parallel = False
     dtype = terms_dtype = np.dtype(np.float64)
     feature_bytes = 8
 
@@ -283,6 +302,10 @@ class CallableEvaluator:
         squares = (block.slice(a, b) for a, b in spans(block.shape[0], 64))
         return np.concatenate([np.diagonal(self._values(square, square)) for square in squares])
 
+    def cost(self, n_features: int) -> float:
+        """Return what makes no difference: the function is not known."""
+        return _COST_OF_UNKNOWN
+
 
 class PrecomputedEvaluator:
     """Rows that are kernel values themselves, as for `kernel="precomputed"`.
@@ -293,7 +316,7 @@ class PrecomputedEvaluator:
         Numbers of the training rows in question, among all the columns.
     """
 
-    parallel = dear = False
+    parallel = False
     dtype = np.dtype(np.float64)
     feature_bytes = 8
 
@@ -304,6 +327,10 @@ class PrecomputedEvaluator:
         """Return the entries on the diagonal of the matrix."""
         rows = np.arange(block.shape[0])
         return block.dense(self.dtype)[rows, self.columns[first + rows]]
+
+    def cost(self, n_features: int) -> float:
+        """Return zero: values are there."""
+        return 0.0
 
 
 @jit
@@ -369,14 +396,17 @@ def _byte_values(kernel, operand, rows, terms, out, slots, start):
     `terms` are those of the operand, of the rows, and half a squared unit.
     """
     of_operand, of_rows, unit = terms
-    n = rows.shape[0]
+    n, d = rows.shape
     width = min(n, _BYTE_COLUMNS)
-    products = np.empty((operand.shape[0], width), np.int32)
+    height = max(_CACHED_BYTES // d // 4 * 4, 4)
+    products = np.empty((min(height, operand.shape[0]), width), np.int32)
     for first in range(0, of_rows.size, width):
         t = min(first, n - width)  # the last tile may repeat a few rows
-        _byte_products(operand, rows[t : t + width], products)
         count = min(width, of_rows.size - t)
-        _map_bytes(kernel, products, (of_operand, of_rows[t : t + count], unit), out, slots, start + t)
+        for s in range(0, of_operand.size, height):
+            part = of_operand[s : s + height]
+            _byte_products(operand[s : s + height], rows[t : t + width], products)
+            _map_bytes(kernel, products, (part, of_rows[t : t + count], unit), out, slots[s : s + height], start + t)
 
 
 @jit

@@ -6,37 +6,26 @@ import numpy as np
 
 from fastsvm._jit import jit
 from fastsvm._threads import Pool, spans
-from fastsvm.evaluators import Evaluator, PrecomputedEvaluator, Rows
+from fastsvm.evaluators import DEAR, Evaluator, PrecomputedEvaluator, Rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["Gram", "expand", "operand_rows", "transpose"]
+__all__ = ["Gram", "expand", "operand_rows"]
 
 _LEAST_COLUMNS, _MOST_COLUMNS = 256, 4096  # of a piece of work
-_PIECE_PRODUCTS = 6_000_000  # multiplications of a piece, some tenths of a millisecond
+_PIECE_PRODUCTS = 24_000_000  # multiplications of a piece, some tenths of a millisecond
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
-_FILLED_ROWS = 512
 _COPIED_ROWS = 512
 _REST = 1024  # columns gathered for one product
 _MANY_ROWS = 160  # from which on gathering columns is little beside multiplying them
-_WORTH_FILLING = 0.95  # share of the rows needed from which on it is cheaper to compute all at once
+_COPY_COST = 3.0  # nanoseconds to copy a value of many rows; of few it is about `DEAR`
+_WORTH_FILLING = 0.9  # share of the rows needed from which on it is cheaper to compute all at once
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
 
 
 def operand_rows(n_features: int, feature_bytes: int) -> int:
     """Return how many rows are made ready at once: of many features few, for they are dense."""
     return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
-
-
-@jit
-def transpose(source, rows, columns, out):
-    """Write the rectangle of `source` between two bounds of rows and two of columns, transposed, to `out`."""
-    for left in range(rows[0], rows[1], 16):  # so that few rows are read at a time
-        right = min(left + 16, rows[1])
-        for t in range(columns[0], columns[1]):
-            target = out[t]
-            for s in range(left, right):
-                target[s] = source[s, t]
 
 
 @jit
@@ -106,38 +95,49 @@ class Gram:
             evaluator = PrecomputedEvaluator(evaluator.columns[indices])
         return Gram(evaluator, source, self.pool)
 
-    def rows_beside(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, slot_of: np.ndarray) -> None:
-        """Write the matrix's rows `indices` to the rows `slots` of `out`, where others are already.
+    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int = 0) -> None:
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, from column `out.start` on.
 
-        Their values in the columns of those others are copied from them, if computing them again is dearer.
+        The store has rows of the transposed matrix too. If computing values again is dearer, those in the columns
+        of such rows are copied from them.
 
         Parameters
         ----------
         slot_of : ndarray of int64, shape (n,)
-            The row of `out` in which each of the matrix's rows is, or -1.
+            The row of the store in which each row of the transposed matrix is, or -1.
+        column : int, default=0
+            Where in them the matrix's first row is.
         """
         known = np.flatnonzero(slot_of >= 0)
-        if not (self.evaluator.dear and self.resident and len(indices) >= _MANY_ROWS and 16 * len(known) >= len(self)):
-            self.rows(indices, out, slots)
+        if not self._worth_copying(len(indices), len(known)):
+            self.rows(indices, out.store, out.slots, out.start)
             return
         self.passes += 1
         order = np.argsort(indices)
-        new = indices[order], slots[order]
-        pieces = [(out, new, (known[a:b], slot_of[known[a:b]])) for a, b in spans(len(known), _COPIED_ROWS)]
+        new = indices[order] + column, out.slots[order]
+        copied = known + out.start, slot_of[known]
+        pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), _COPIED_ROWS)]
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
         if self._terms is None:
             self._terms = np.concatenate([self.evaluator.terms(block) for _, block in self.source.blocks()])
         most = operand_rows(self.source.shape[1], self.evaluator.feature_bytes)
         for a, b in spans(len(indices), most):
-            operand = self.evaluator.prepare(self.left.rows(indices[a:b]))
-            self.pool.run(self._scattered, [(operand, rest[c:d], out, slots[a:b]) for c, d in spans(len(rest), _REST)])
+            operand, part = self.evaluator.prepare(self.left.rows(indices[a:b])), out._replace(slots=out.slots[a:b])
+            self.pool.run(self._scattered, [(operand, rest[c:d], part) for c, d in spans(len(rest), _REST)])
 
-    def _scattered(self, operand: Any, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
-        tile = np.empty((len(slots), len(columns)), self.dtype)
+    def _worth_copying(self, n_new: int, n_known: int) -> bool:
+        """Return whether many values are known, and copying them takes less time than computing them."""
+        if not (self.evaluator.parallel and self.resident and 16 * n_known >= len(self)):
+            return False
+        cost = self.evaluator.cost(self.source.shape[1])
+        return cost >= (_COPY_COST if 8 * n_new >= len(self) else DEAR) and n_new >= _MANY_ROWS
+
+    def _scattered(self, operand: Any, columns: np.ndarray, out: Rows) -> None:
+        tile = np.empty((len(out.slots), len(columns)), self.dtype)
         block = self.source.rows(columns)
-        self.evaluator.tile(operand, block, self._terms[columns], Rows(tile, np.arange(len(slots)), 0))
-        _scatter(tile, out, slots, columns)
+        self.evaluator.tile(operand, block, self._terms[columns], Rows(tile, np.arange(len(out.slots)), 0))
+        _scatter(tile, out.store, out.slots, columns + out.start)
 
     def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, start: int = 0) -> None:
         """Write the matrix's rows `indices` to the rows `slots` of `out`, from column `start` on."""
@@ -148,27 +148,20 @@ class Gram:
         most = operand_rows(self.source.shape[1], self.evaluator.feature_bytes)
         for a, b in spans(len(indices), most):
             operand = self.evaluator.prepare(self.left.rows(indices[a:b]))
-            self._sweep(operand, Rows(out, slots[a:b], start), 0)
+            self._sweep(operand, Rows(out, slots[a:b], start))
+
+    @property
+    def dear(self) -> bool:
+        """Whether few values should be computed in vain."""
+        return self.evaluator.cost(self.source.shape[1]) >= DEAR
 
     @property
     def resident(self) -> bool:
         """Whether all rows are in memory."""
         return self.source.resident
 
-    def fill(self, out: np.ndarray) -> None:
-        """Write the whole matrix of a source with itself, which is symmetric, computing half of it."""
-        n = len(self)
-        if isinstance(self.evaluator, PrecomputedEvaluator):
-            self.rows(np.arange(n), out, np.arange(n))
-            return
-        step = min(_FILLED_ROWS, operand_rows(self.source.shape[1], self.evaluator.feature_bytes))
-        for a, b in spans(n, step):
-            operand = self.evaluator.prepare(self.source.rows(np.arange(a, b)))
-            self._sweep(operand, Rows(out, np.arange(a, b), 0), a)
-            self.pool.run(transpose, [(out, (a, b), (c, d), out) for c, d in spans(n, step) if c > a])
-
-    def _sweep(self, operand: Any, out: Rows, first: int) -> None:
-        """Write the operand's rows from column `first` on; in the first one, from 0 on, find the terms of all."""
+    def _sweep(self, operand: Any, out: Rows) -> None:
+        """Write the operand's rows, and the first time find the terms of all columns."""
         self.passes += 1
         terms = self._terms
 
@@ -181,9 +174,7 @@ class Gram:
         columns = _columns(operand.size) if self.evaluator.parallel else _LEAST_COLUMNS
         found = np.empty(len(self), self.evaluator.terms_dtype) if terms is None else terms
         for start, block in self.source.blocks():
-            skipped = min(max(first - start, 0), block.shape[0])
-            bounds = [(skipped + a, skipped + b) for a, b in spans(block.shape[0] - skipped, columns)]
-            pieces = [(block.slice(a, b), start + a) for a, b in bounds]
+            pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
             if not self.evaluator.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
                 for piece in pieces:
                     tile(*piece)

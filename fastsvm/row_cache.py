@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm.evaluators import Rows
 from fastsvm.gram import Gram
 
 __all__ = ["CacheCounts", "RowCache"]
@@ -74,6 +75,11 @@ class RowCache:
         """Hits, misses and rows computed so far."""
         return CacheCounts(self._hits, self._misses, self._misses)
 
+    @property
+    def dear(self) -> bool:
+        """Whether rows cost so much to compute that none should be in vain."""
+        return self._gram.dear
+
     def cached(self, rows: np.ndarray) -> np.ndarray:
         """Return which of `rows` are in a slot now."""
         return self._slot_of[rows] >= 0
@@ -85,14 +91,8 @@ class RowCache:
         return self._gram.worth_filling if fits else 2.0
 
     def fill(self) -> None:
-        """Compute all rows at once, each value once; only if `worth_filling` is at most 1."""
-        n = len(self._slot_of)
-        missing = int((self._slot_of < 0).sum())
-        self._slot_of[:] = -1
-        self._gram.fill(self.store)
-        self._slot_of[:] = self._row_in[:] = np.arange(n)
-        self._n_filled = n
-        self._misses += missing
+        """Compute all rows that are missing; only if `worth_filling` is at most 1."""
+        self.fetch(np.flatnonzero(self._slot_of < 0))
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of `rows`, which are distinct, computing those that are missing in one go.
@@ -116,7 +116,7 @@ class RowCache:
             self._known[missing] = True
             free = self._free(len(missing))
             try:
-                self._gram.rows_beside(missing, self.store, free, self._slot_of)
+                self._gram.rows_beside(missing, Rows(self.store, free, 0), self._slot_of)
             except BaseException:  # the slots hold neither the old rows nor the new
                 self._used_at[free] = 0
                 raise

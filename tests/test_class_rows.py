@@ -13,7 +13,7 @@ from fastsvm import SVC
 from fastsvm._threads import Pool
 from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators import _one_vs_one, svc
-from fastsvm.evaluators import ByteEvaluator, VectorEvaluator, multiplies_bytes
+from fastsvm.evaluators import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.sources import as_source
@@ -38,17 +38,18 @@ class CountedTile(ClassTile):
 
     def __init__(self, *given, **named):
         super().__init__(*given, **named)
-        self.computed, rows, fill = [], self.gram.rows, self.gram.fill
+        self.computed = []
+        for name in ("rows", "rows_beside"):
+            self._spy(name, getattr(self.gram, name))
 
+    def _spy(self, name, compute):
         def spy(indices, *rest):
             self.computed += indices.tolist()
-            rows(indices, *rest)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(self, "computed", [])  # one of them may call the other
+                compute(indices, *rest)
 
-        def spy_fill(out):
-            self.computed += range(len(self))
-            fill(out)
-
-        self.gram.rows, self.gram.fill = spy, spy_fill
+        setattr(self.gram, name, spy)
 
 
 def make_tile(k, pool, keep=True):
@@ -70,15 +71,16 @@ def ask(gram, wanted, seed, size=7):
     order, slots = rng.permutation(n), rng.permutation(n + 3)[:n]
     out, slot_of = np.full((n + 3, n), np.nan), np.full(n, -1)
     for a in range(0, n, size):
-        gram.rows_beside(order[a : a + size], out, slots[a : a + size], slot_of)
+        gram.rows_beside(order[a : a + size], Rows(out, slots[a : a + size], 0), slot_of)
         slot_of[order[a : a + size]] = slots[a : a + size]
     np.testing.assert_allclose(out[slots], wanted[order], rtol=1e-12)
     assert np.isnan(np.delete(out, slots, axis=0)).all()
 
 
 def check_fill(gram, wanted):
-    out = np.full((len(gram), len(gram)), np.nan)
-    gram.fill(out)
+    n = len(gram)
+    out = np.full((n, n), np.nan)
+    gram.rows_beside(np.arange(n), Rows(out, np.arange(n), 0), np.full(n, -1))
     np.testing.assert_allclose(out, wanted, rtol=1e-12)
 
 
@@ -119,16 +121,16 @@ def test_a_tile_that_is_not_kept_computes_rows_again(pool):
 
 def test_a_tile_whose_computation_fails_gives_right_rows_later(pool):
     tiles = [make_tile(k, pool) for k in (0, 1)]
-    gram, rows = PairGram(*tiles, pool), tiles[0].gram.rows
+    gram, rows = PairGram(*tiles, pool), tiles[0].gram.rows_beside
 
-    def fail(indices, out, slots):
-        out[slots] = -1
+    def fail(indices, out, slot_of):
+        out.store[out.slots] = -1
         raise KeyboardInterrupt
 
-    tiles[0].gram.rows = fail
+    tiles[0].gram.rows_beside = fail
     with pytest.raises(KeyboardInterrupt):
         ask(gram, kernel(rows_of(0), rows_of(1)), 0)
-    tiles[0].gram.rows = rows
+    tiles[0].gram.rows_beside = rows
     ask(gram, kernel(rows_of(0), rows_of(1)), 0)
 
 

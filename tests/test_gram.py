@@ -4,7 +4,7 @@ from scipy import sparse
 
 from fastsvm import gram as gram_module
 from fastsvm._threads import Pool
-from fastsvm.evaluators import ByteEvaluator, VectorEvaluator, multiplies_bytes
+from fastsvm.evaluators import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
 from fastsvm.gram import Gram
 from fastsvm.kernels import KERNELS
 from fastsvm.sources import as_source, survey
@@ -43,43 +43,49 @@ def all_rows(gram):
     return out
 
 
-def filled(gram):
-    out = np.full((len(gram), len(gram)), np.nan, gram.dtype)
-    gram.fill(out)
-    return out
-
-
-@pytest.mark.parametrize("n", [1, 3, 16, 17, 50, 95])
 @pytest.mark.parametrize("name", ["rbf", "linear"])
-def test_filling_with_bytes_gives_the_same_bits_as_rows(name, n, monkeypatch):
-    monkeypatch.setattr(gram_module, "_FILLED_ROWS", 16)
-    X = np.random.default_rng(n).integers(0, 256, (n, 70), np.uint8)
+@pytest.mark.parametrize("n_known", [8, 40, 93])
+def test_rows_beside_known_ones_have_the_bits_of_rows_of_bytes(name, n_known, monkeypatch):
+    copy_always(monkeypatch)
+    rng = np.random.default_rng(n_known)
+    X, order = rng.integers(0, 256, (95, 70), np.uint8), rng.permutation(95)
+    known, new = order[:n_known], order[n_known:]
     with Pool.open() as pool:
-        found = filled(byte_gram(X, pool, name))
-        np.testing.assert_array_equal(found, all_rows(byte_gram(X, pool, name)))
+        wanted = all_rows(byte_gram(X, pool, name))
+        out, slot_of = np.full((95, 95), np.nan, np.float32), np.full(95, -1)
+        out[:n_known], slot_of[known] = wanted[known], np.arange(n_known)
+        gram = byte_gram(X, pool, name)
+        monkeypatch.setattr(gram, "rows", None)  # all columns of known rows are copied
+        gram.rows_beside(new, Rows(out, np.arange(n_known, 95), 0), slot_of)
+    np.testing.assert_array_equal(out, wanted[order])
     wide = X.astype(np.float64)
-    wanted = wide @ wide.T if name == "linear" else np.exp(-1e-5 * squared_distances(X, X))
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    exact = wide @ wide.T if name == "linear" else np.exp(-1e-5 * squared_distances(X, X))
+    np.testing.assert_allclose(out, exact[order], rtol=1e-6, atol=1e-6)
 
 
-def test_filling_with_bytes_in_steps_of_the_true_size():
-    X = np.random.default_rng(1).integers(0, 256, (1100, 64), np.uint8)
-    with Pool.open() as pool:
-        np.testing.assert_array_equal(filled(byte_gram(X, pool)), all_rows(byte_gram(X, pool)))
+def test_rows_of_another_source_beside_their_columns():
+    """The rows of X and of Z are stacked in the store, and so are the columns; those of X are known."""
+    X, Z = float_rows(41), float_rows(33)
+    both = np.concatenate([X, Z])
+    wanted = np.exp(-GAMMA * squared_distances(both, both))
+    out, slot_of = np.full((80, 74), np.nan), np.full(41, -1)
+    out[5:35] = wanted[:30]
+    out[7, 41:] = 1e6  # of row 2 of X, to see that it is copied
+    slot_of[:30] = np.arange(5, 35)
+    indices, slots = np.array([30, 2, 17, 32, 9]), np.array([60, 40, 41, 79, 50])
+    with Pool.open() as pool, pytest.MonkeyPatch.context() as patch:
+        copy_always(patch)
+        float_gram(X, pool, left=Z).rows_beside(indices, Rows(out, slots, 0), slot_of, column=41)
+    assert (out[slots, 2] == 1e6).all()
+    rest = np.delete(np.arange(41), 2)
+    np.testing.assert_allclose(out[slots[:, None], rest], wanted[41 + indices[:, None], rest], rtol=0, atol=1e-12)
+    assert np.isnan(out[slots, 41:]).all()
 
 
-@pytest.mark.parametrize("n", [1, 16, 33, 90])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_filling_with_floats_gives_the_kernel(layout, dtype, n, monkeypatch):
-    monkeypatch.setattr(gram_module, "_FILLED_ROWS", 16)
-    X = float_rows(n)
-    with Pool.open() as pool:
-        found = filled(float_gram(X, pool, layout, dtype))
-        np.testing.assert_allclose(found, all_rows(float_gram(X, pool, layout, dtype)), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found, np.exp(-GAMMA * squared_distances(X, X)), rtol=0, atol=1e-6)
-    apart = np.subtract.outer(np.arange(n) // 16, np.arange(n) // 16) != 0  # squares on the diagonal are computed whole
-    np.testing.assert_array_equal(found[apart], found.T[apart])
+def copy_always(monkeypatch):
+    monkeypatch.setattr(gram_module, "_MANY_ROWS", 1)
+    monkeypatch.setattr(gram_module, "_COPY_COST", 0)
+    monkeypatch.setattr(gram_module, "DEAR", 0)
 
 
 def beside(n, n_known, n_new, seed, layout="dense", poison=None):
@@ -99,8 +105,7 @@ def beside(n, n_known, n_new, seed, layout="dense", poison=None):
     kept = out.copy()
     with Pool.open() as pool:
         gram = float_gram(X, pool, layout)
-        gram.evaluator.dear = True
-        gram.rows_beside(new, out, slots, slot_of)
+        gram.rows_beside(new, Rows(out, slots, 0), slot_of)
     others = np.setdiff1d(np.arange(n + 5), slots)
     np.testing.assert_array_equal(out[others], kept[others])
     return out[slots], wanted, new, known
@@ -109,7 +114,7 @@ def beside(n, n_known, n_new, seed, layout="dense", poison=None):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("n_known", "n_new"), [(10, 30), (1, 16), (40, 20), (59, 1), (20, 40), (0, 9)])
 def test_rows_beside_known_ones_are_those_of_the_kernel(n_known, n_new, layout, monkeypatch):
-    monkeypatch.setattr(gram_module, "_MANY_ROWS", 1)
+    copy_always(monkeypatch)
     monkeypatch.setattr(gram_module, "_COPIED_ROWS", 7)
     monkeypatch.setattr(gram_module, "_REST", 11)
     for seed in range(5):
@@ -118,16 +123,19 @@ def test_rows_beside_known_ones_are_those_of_the_kernel(n_known, n_new, layout, 
 
 
 def test_columns_of_known_rows_are_copied(monkeypatch):
-    monkeypatch.setattr(gram_module, "_MANY_ROWS", 4)
+    copy_always(monkeypatch)
     found, wanted, new, known = beside(60, 20, 25, 0, poison=3)
     assert (found[:, known[3]] == 1e6).all()
     rest = np.delete(np.arange(60), known[3])
     np.testing.assert_allclose(found[:, rest], wanted[new][:, rest], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("many", "n_known"), [(1000, 20), (4, 3)])
-def test_few_rows_and_few_known_ones_are_computed_whole(many, n_known, monkeypatch):
-    monkeypatch.setattr(gram_module, "_MANY_ROWS", many)
+@pytest.mark.parametrize(
+    ("name", "value", "n_known"), [("_MANY_ROWS", 1000, 20), ("_MANY_ROWS", 4, 3), ("_COPY_COST", 1e6, 20)]
+)
+def test_few_rows_few_known_ones_and_cheap_ones_are_computed_whole(name, value, n_known, monkeypatch):
+    copy_always(monkeypatch)
+    monkeypatch.setattr(gram_module, name, value)
     found, wanted, new, _ = beside(60, n_known, 25, 0, poison=1)
     np.testing.assert_allclose(found, wanted[new], rtol=0, atol=1e-12)
 

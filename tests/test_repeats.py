@@ -5,11 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm import SVC, row_cache
+from fastsvm import SVC
 from fastsvm.estimators import svc
 from fastsvm.estimators._repeats import Repeats
 from fastsvm.evaluators import multiplies_bytes
-from fastsvm.row_cache import RowCache
 from fastsvm.sources import as_source
 
 needs_bytes = pytest.mark.skipif(not multiplies_bytes(64), reason="the processor does not multiply bytes")
@@ -144,68 +143,3 @@ def test_a_warm_start_continues(n_classes):
     model.fit(X, y, weight)
     assert model.n_iter_.sum() < cold / 10
     assert model.objective_ == pytest.approx(objective, rel=1e-6)
-
-
-class FakeGram:
-    """Row i holds 100 i + column."""
-
-    resident, worth_filling = True, 2.0
-    dtype = np.dtype(np.float32)
-
-    def __len__(self):
-        return 40
-
-    def rows_beside(self, indices, out, slots, slot_of):
-        out[slots] = 100 * indices[:, None] + np.arange(40)
-
-
-def fetch(cache, rows):
-    slots = cache.fetch(rows)
-    np.testing.assert_array_equal(cache.store[slots], 100 * rows[:, None] + np.arange(40))
-    return slots
-
-
-def frugal_cache(monkeypatch, first=5, n_slots=40):
-    monkeypatch.setattr(row_cache, "_FRUGAL_BYTES", first * 40 * 4)
-    return RowCache(FakeGram(), np.empty(n_slots * 40 * 4, np.uint8), frugal=True)
-
-
-def test_a_frugal_cache_uses_few_slots_at_first(monkeypatch):
-    cache = frugal_cache(monkeypatch)
-    for row in range(40):  # none of them again
-        assert fetch(cache, np.array([row])).max() < 5
-    assert cache.cached(np.arange(40)).sum() == 5
-
-
-def test_a_frugal_cache_grows_when_rows_are_computed_again(monkeypatch):
-    cache, held = frugal_cache(monkeypatch), []
-    for turn in range(60):
-        order = np.random.default_rng(turn).permutation(40)
-        for k in range(0, 40, 8):
-            fetch(cache, order[k : k + 8])
-        held.append(int(cache.cached(np.arange(40)).sum()))
-    assert held == sorted(held)
-    assert held[0] < 20
-    assert held[-1] > 30
-
-
-def test_a_frugal_cache_grows_when_rows_are_computed_again_one_by_one(monkeypatch):
-    cache = frugal_cache(monkeypatch)
-    for row in [*range(40)] * 60:
-        fetch(cache, np.array([row]))
-    assert cache.cached(np.arange(40)).sum() > 5
-
-
-@given(
-    n_slots=st.integers(1, 40),
-    first=st.integers(1, 12),
-    order=st.lists(st.lists(st.integers(0, 39), unique=True, max_size=20), max_size=30),
-)
-def test_a_frugal_cache_gives_the_right_rows(n_slots, first, order):
-    with pytest.MonkeyPatch.context() as patch:
-        cache = frugal_cache(patch, first, n_slots)
-        for rows in order:
-            fetch(cache, np.array(rows[:n_slots], np.int64))
-        held = np.flatnonzero(cache.cached(np.arange(40)))
-        assert len(held) <= n_slots
-        fetch(cache, held)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastsvm import row_cache
 from fastsvm.row_cache import RowCache
 
 N = 12
@@ -13,31 +14,30 @@ N = 12
 class FakeGram:
     """Row i holds 100 i + column; asked for row `bad`, it fails half way."""
 
-    resident, worth_filling = True, 0.5
+    resident, worth_filling, dear = True, 0.5, False
     dtype = np.dtype(np.float32)
 
-    def __init__(self):
+    def __init__(self, n=N):
+        self.n = n
         self.bad = None
         self.computed = []
 
     def __len__(self):
-        return N
+        return self.n
 
-    def fill(self, out):
-        out[:] = [wanted(row) for row in range(N)]
-
-    def rows_beside(self, indices, out, slots, slot_of):
+    def rows_beside(self, indices, out, slot_of):
         assert (slot_of[indices] < 0).all()
-        for row, slot in zip(indices, slots, strict=True):
-            out[slot] = -1
+        assert out.start == 0
+        for row, slot in zip(indices, out.slots, strict=True):
+            out.store[slot] = -1
             if row == self.bad:
                 raise KeyboardInterrupt
             self.computed.append(int(row))
-            out[slot] = wanted(row)
+            out.store[slot] = wanted(row, self.n)
 
 
-def wanted(row):
-    return 100 * row + np.arange(N)
+def wanted(row, n=N):
+    return 100 * row + np.arange(n)
 
 
 def make(n_slots, gram=None):
@@ -177,3 +177,58 @@ def test_all_rows_are_not_worth_it_where_they_do_not_fit_or_are_read_from_a_file
     stored = FakeGram()
     stored.resident = False
     assert make(N, stored).worth_filling > 1
+
+
+MANY = 40
+
+
+def frugal_cache(monkeypatch, first=5, n_slots=MANY):
+    monkeypatch.setattr(row_cache, "_FRUGAL_BYTES", first * MANY * 4)
+    return RowCache(FakeGram(MANY), np.empty(n_slots * MANY * 4, np.uint8), frugal=True)
+
+
+def fetch(cache, rows):
+    slots = cache.fetch(rows)
+    np.testing.assert_array_equal(cache.store[slots], 100 * rows[:, None] + np.arange(MANY))
+    return slots
+
+
+def test_a_frugal_cache_uses_few_slots_at_first(monkeypatch):
+    cache = frugal_cache(monkeypatch)
+    for row in range(MANY):  # none of them again
+        assert fetch(cache, np.array([row])).max() < 5
+    assert cache.cached(np.arange(MANY)).sum() == 5
+
+
+def test_a_frugal_cache_grows_when_rows_are_computed_again(monkeypatch):
+    cache, held = frugal_cache(monkeypatch), []
+    for turn in range(60):
+        order = np.random.default_rng(turn).permutation(MANY)
+        for k in range(0, MANY, 8):
+            fetch(cache, order[k : k + 8])
+        held.append(int(cache.cached(np.arange(MANY)).sum()))
+    assert held == sorted(held)
+    assert held[0] < 20
+    assert held[-1] > 30
+
+
+def test_a_frugal_cache_grows_when_rows_are_computed_again_one_by_one(monkeypatch):
+    cache = frugal_cache(monkeypatch)
+    for row in [*range(MANY)] * 60:
+        fetch(cache, np.array([row]))
+    assert cache.cached(np.arange(MANY)).sum() > 5
+
+
+@given(
+    n_slots=st.integers(1, MANY),
+    first=st.integers(1, 12),
+    order=st.lists(st.lists(st.integers(0, MANY - 1), unique=True, max_size=20), max_size=30),
+)
+def test_a_frugal_cache_gives_the_right_rows(n_slots, first, order):
+    with pytest.MonkeyPatch.context() as patch:
+        cache = frugal_cache(patch, first, n_slots)
+        for rows in order:
+            fetch(cache, np.array(rows[:n_slots], np.int64))
+        held = np.flatnonzero(cache.cached(np.arange(MANY)))
+        assert len(held) <= n_slots
+        fetch(cache, held)

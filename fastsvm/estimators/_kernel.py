@@ -22,7 +22,6 @@ __all__ = [
     "Predictor",
     "TrainingRows",
     "choose_precision",
-    "is_cheap",
     "make_kernel",
     "resolve_gamma",
     "training_evaluator",
@@ -42,7 +41,6 @@ _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
 _MANY_VALUES = 1 << 20  # of support vectors, likewise
 _NEAR_CENTRE = 0.5  # of the squared norm: closer to the middle, centring would save less than a bit
-_CHEAP_FEATURES = 512
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
 
 
@@ -144,12 +142,7 @@ def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) 
     if image is not None:
         return ByteEvaluator(kernel, dtype, image.scale)
     off_centre = found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm
-    return VectorEvaluator(kernel, dtype, found.centre if off_centre else None, source.sparse, source.shape[1])
-
-
-def is_cheap(evaluator: Evaluator, n_features: int) -> bool:
-    """Return whether kernel values cost less to compute again than memory costs to be touched for the first time."""
-    return isinstance(evaluator, ByteEvaluator) and n_features <= _CHEAP_FEATURES
+    return VectorEvaluator(kernel, dtype, found.centre if off_centre else None, source.sparse)
 
 
 def _precision(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:

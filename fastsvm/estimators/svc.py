@@ -15,7 +15,7 @@ from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._input import check_rows, check_training_set, labels_of
-from fastsvm.estimators._kernel import Predictor, is_cheap, resolve_gamma, training_evaluator, training_rows
+from fastsvm.estimators._kernel import Predictor, resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._parameters import (
     Rule,
@@ -313,8 +313,7 @@ shape (n_samples, n_features)
             copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
             block_rows=min(source.block_rows, len(source)),
             sparse=source.sparse and self.kernel != "laplacian",
-            cheap=is_cheap(evaluator, source.shape[1]),
-            dear=evaluator.dear,
+            value_cost=evaluator.cost(source.shape[1]),
             tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * evaluator.dtype.itemsize if share else 0,
             lanes=pool.n_threads if isinstance(evaluator, ByteEvaluator) and not observed else 1,
         )

@@ -37,6 +37,8 @@ class ActiveSet:
         The row in each place.
     """
 
+    dear = False
+
     def __init__(self, capacity: int, dtype: np.dtype, pool: Pool) -> None:
         self.capacity = capacity
         self.store = np.empty((capacity, capacity), dtype)

@@ -53,6 +53,7 @@ _INNER_SIZE = 1024  # rows of a working set within it
 _INNER_ITERATIONS = 100
 _LEAST_SET = 256  # rows of a working set when nothing is known
 _RATIO = 0.02  # of the gap, to which a working set is solved
+_PATIENCE = 0.6  # of the gap that rows in the cache must have to be solved before dear ones are computed
 _MOST_POLISHED = 300
 _NEWTON_SPEED = 100_000  # multiplications of a factorisation in the time of a pair step
 _STEPS_BEFORE_NEWTON = 20_000
@@ -185,19 +186,33 @@ class SMO:
         low, high = self._bounds(state)
         if high <= low:
             return state, 0
-        y, upper = self.problem
-        if self.size == len(y):
-            chosen, target = np.arange(self.size), 0.5 * tol
-        else:
-            # As many rows as support: with more, and little known, rows would be computed that are of no use.
-            size = min(self.size, max(_LEAST_SET, np.count_nonzero(state.alpha)))
-            chosen, target = np.empty(size, np.int64), max(_RATIO * (high - low), 0.5 * tol)
-            retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
-            count = select(y, upper, state.alpha, state.gradient, retained, low, high, chosen)
-            chosen = chosen[:count]
+        whole = self.size == len(state.alpha)
+        chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, low, high, tol)
         n_steps = self._solve(state, chosen, target, most_steps)
         self.verified = False
         return state._replace(working_set=chosen), n_steps
+
+    def _choose(self, state: State, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
+        """Return a working set and the gap to which it is to be solved.
+
+        While those whose rows are in the cache violate much, no dear rows are computed for others: many will do so
+        no longer when those are settled, and the rest are computed together.
+        """
+        # As many rows as support: with more, and little known, rows would be computed that are of no use.
+        size = min(self.size, max(_LEAST_SET, np.count_nonzero(state.alpha)))
+        retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
+        values = *self.problem, state.alpha, state.gradient
+        chosen = np.empty(size, np.int64)
+        if self.rows.dear:
+            known = np.flatnonzero(self.rows.cached(np.arange(len(state.alpha))))
+            among = [each[known] for each in values]
+            least, most = bounds(*among) if len(known) > size else (high, low)
+            if most - least > _PATIENCE * (high - low):
+                places = np.searchsorted(known, retained[self.rows.cached(retained)])
+                count = select(*among, places, least, most, chosen)
+                return known[chosen[:count]], max(_RATIO * (most - least), 0.5 * tol)
+        count = select(*values, retained, low, high, chosen)
+        return chosen[:count], max(_RATIO * (high - low), 0.5 * tol)
 
     def _consider_all_rows(self, state: State, low: float, high: float) -> None:
         """Once a quarter of the rows was computed, compute all others if so many will be needed that it is cheaper.
