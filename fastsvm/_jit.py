@@ -128,6 +128,11 @@ def jit(function: Callable) -> Callable:
         return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FASTMATH)(function)
 
 
+def inlined(function: Callable) -> Callable:
+    """Compile `function` as part of its callers, for inner loops that are too short for a call."""
+    return function if JIT_DISABLED else numba.njit(inline="always")(function)
+
+
 # --- one name, one body a type ---------------------------------------------------------------------------
 
 

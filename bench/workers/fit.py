@@ -1,7 +1,8 @@
 """How long does a fit, or a prediction, take? `python -m bench.workers.fit`, called by `bench.processes`.
 
-The clock runs while `fit` or `predict` does and at no other time: not while data are read and converted, and
-not while the first fits of a process compile, start threads and load libraries.
+The clock runs while `fit` or `predict` does and at no other time: not while data are read and converted, not
+while the first fits of a process compile, start threads and load libraries, and not while a virtual machine's host
+finds the memory that a fit may take.
 """
 
 import warnings
@@ -16,10 +17,11 @@ import numpy as np
 from bench.competitors import COMPETITORS, Parameters, Resources
 from bench.data import Data, load
 from bench.workers import UNTIMED_S, Task, Watch, serve
-from bench.workers.memory import Memory
+from bench.workers.memory import Memory, touch
 from bench.workers.results import answer_of, claims_of, megabytes, write
 
 _FEW, _MORE = 300, 4200  # rows of the warm-up fits
+_VALUE_BYTES = 8  # of a kernel value at most
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class _Ready:
     data: Data
     watch: Watch
     warm_up_s: float
+    memory_mb: int
 
 
 def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
@@ -39,12 +42,14 @@ def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
     data = data._replace(X=competitor.prepare(data.X), X_test=competitor.prepare(data.X_test))
     resources = Resources(task.threads, task.memory_mb)
     build = partial(competitor.build, Parameters(**task.parameters), resources)
-    ready = _Ready(build, data, watch, watch("warm-up", lambda: _warm_up(build, data), UNTIMED_S))
+    ready = _Ready(build, data, watch, watch("warm-up", lambda: _warm_up(build, data), UNTIMED_S), task.memory_mb)
     return partial(_fit, ready) if task.stage == "fit" else _fitted(ready)
 
 
 def _fit(ready: _Ready, out: Path) -> None:
-    model, data, memory = ready.build(), ready.data, Memory()
+    model, data = ready.build(), ready.data
+    touch(min(ready.memory_mb, _VALUE_BYTES * len(data.y) ** 2 / 1e6))
+    memory = Memory()
     seconds, told = _measured(ready.watch, "fit", lambda: model.fit(data.X, data.y))
     record = {"seconds": seconds, **memory.json(), "rows_mb": megabytes(data.X), **told, **claims_of(model)}
     write(out, {**record, "parts": {"warm-up": ready.warm_up_s}}, answer_of(model))

@@ -109,10 +109,17 @@ def _gather_places(store, slots, rows, order, square, places, first):
 @jit
 def _mirror_places(square, places, is_new, start, stop):
     """Complete the columns `places` of rows `start` to `stop` that are not new themselves."""
-    for left in range(0, places.size, 16):  # so that few rows are read at a time
-        part = places[left : left + 16]
-        for s in range(start, stop):
-            if not is_new[s]:
-                target = square[s]
-                for p in part:
-                    target[p] = square[p, s]
+    values = np.empty((16, 16), square.dtype)  # because the lines of a column would drive each other out of the cache
+    for top in range(start, stop, 16):
+        height = min(16, stop - top)
+        for left in range(0, places.size, 16):
+            part = places[left : left + 16]
+            for t in range(part.size):
+                source, target = square[part[t], top : top + height], values[t]
+                for s in range(height):
+                    target[s] = source[s]
+            for s in range(height):
+                if not is_new[top + s]:
+                    target = square[top + s]
+                    for t in range(part.size):
+                        target[part[t]] = values[t, s]

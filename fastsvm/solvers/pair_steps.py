@@ -6,19 +6,21 @@ by second-order information.
 
 import numpy as np
 
-from fastsvm._jit import jit, maximum, minimum
+from fastsvm._jit import inlined, jit, maximum, minimum
 from fastsvm.solvers.working_set import freedom
 
 __all__ = ["solve_block"]
 
 _FAR = 1e30  # added to keep a row out of a minimum or maximum
+_PART = 128
 
 
 @jit
 def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
     """Solve the block's own problem in `alpha` by pair steps and return their number.
 
-    Membership of U and L is an array of 0 or 1e30 that is added, not a branch, so both passes vectorise.
+    Membership of U and L is an array of 0 or 1e30 that is added, not a branch, so both passes vectorise. They go part
+    by part: only the part with the extremum is searched for its place.
     """
     q = K.shape[0]
     real = K.dtype.type
@@ -26,6 +28,7 @@ def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
     g = np.empty(q, K.dtype)
     up, low = np.empty(q, K.dtype), np.empty(q, K.dtype)
     diagonal, score = np.empty(q, K.dtype), np.empty(q, K.dtype)
+    extrema = np.empty(-(-q // _PART), K.dtype)
     for k in range(q):
         g[k] = gradient[k]
         diagonal[k] = K[k, k]
@@ -37,29 +40,29 @@ def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
     for step in range(most_steps):
         Ki, Kj = K[i], K[j]
         least, greatest = far, -far
-        for k in range(q):
-            value = g[k] + move * (Ki[k] - Kj[k])
-            g[k] = value
-            least = minimum(least, value + up[k])
-            greatest = maximum(greatest, value - low[k])
+        for part in range(extrema.size):
+            a, b = part * _PART, min((part + 1) * _PART, q)
+            lowest, highest = _moved(g[a:b], move, Ki[a:b], Kj[a:b], up[a:b], low[a:b])
+            extrema[part] = lowest
+            least, greatest = minimum(least, lowest), maximum(greatest, highest)
         if greatest - least <= tol:
             return step
-        i = q - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
-        while i > 0 and g[i] + up[i] != least:
+        a, b = _part_of(extrema, least, q)
+        i = b - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
+        while i > a and g[i] + up[i] != least:
             i -= 1
         Ki, own = K[i], K[i, i]
         best = real(0)
-        for k in range(q):
-            fall = maximum(g[k] - low[k] - least, real(0))
-            curvature = maximum(own + diagonal[k] - Ki[k] - Ki[k], tiny)
-            value = fall * fall / curvature
-            score[k] = value
-            best = maximum(best, value)
-        j = q - 1
-        while j > 0 and score[j] != best:
-            j -= 1
+        for part in range(extrema.size):
+            a, b = part * _PART, min((part + 1) * _PART, q)
+            extrema[part] = _scored(g[a:b], low[a:b], least, own, diagonal[a:b], Ki[a:b], score[a:b])
+            best = maximum(best, extrema[part])
         if best <= real(0):
             return step
+        a, b = _part_of(extrema, best, q)
+        j = b - 1
+        while j > a and score[j] != best:
+            j -= 1
         curvature = maximum(own + diagonal[j] - Ki[j] - Ki[j], tiny)
         rise = upper[i] - alpha[i] if y[i] > 0 else alpha[i]
         fall = alpha[j] if y[j] > 0 else upper[j] - alpha[j]
@@ -74,6 +77,40 @@ def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
             low[k] = real(0) if falls else far
         move = real(length)
     return most_steps
+
+
+@inlined
+def _moved(g, move, Ki, Kj, up, low):
+    """Add the last step to the gradient and return the least of it in U and the greatest in L."""
+    least, greatest = g.dtype.type(_FAR), g.dtype.type(-_FAR)
+    for k in range(g.size):
+        value = g[k] + move * (Ki[k] - Kj[k])
+        g[k] = value
+        least = minimum(least, value + up[k])
+        greatest = maximum(greatest, value - low[k])
+    return least, greatest
+
+
+@inlined
+def _scored(g, low, least, own, diagonal, Ki, score):
+    """Write the gain of each pair of row i with a row of L, and return the greatest."""
+    zero, tiny = g.dtype.type(0), g.dtype.type(1e-12)
+    best = zero
+    for k in range(g.size):
+        fall = maximum(g[k] - low[k] - least, zero)
+        curvature = maximum(own + diagonal[k] - Ki[k] - Ki[k], tiny)
+        score[k] = fall * fall / curvature
+        best = maximum(best, score[k])
+    return best
+
+
+@inlined
+def _part_of(extrema, extremum, q):
+    """Return the bounds of the last part that has the extremum."""
+    part = extrema.size - 1
+    while part > 0 and extrema[part] != extremum:
+        part -= 1
+    return part * _PART, min((part + 1) * _PART, q)
 
 
 @jit

@@ -35,7 +35,7 @@ import numpy as np
 from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.blocks import add_rows, gather, mirror, retain
+from fastsvm.solvers.blocks import add_rows, complete, gather
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.pair_steps import solve_block
@@ -318,11 +318,11 @@ class SMO:
         same = chosen[: len(old)] == old
         count = len(old) if same.all() else int(np.argmin(same))
         block = self._spare if self._spare.shape[0] == q else np.empty((q, q), store.dtype)
-        retain(self._block, len(self._in_block) // 2, count, block)
+        first = len(self._in_block) // 2
         self._in_block = np.empty(0, np.int64)  # until it is whole again
         order = np.argsort(chosen)
         self.pool.run(gather, [(store, slots, chosen, order, block, a, b) for a, b in _parts(count, q)])
-        self.pool.run(mirror, [(block, a, b, count) for a, b in _parts(0, q)])
+        self.pool.run(complete, [(self._block, first, block, count, a, b) for a, b in _parts(0, count)])
         self._block, self._spare, self._in_block = block, self._block, chosen
         return block
 
@@ -356,7 +356,6 @@ class SMO:
         block = np.empty((len(free), len(free)), self.rows.store.dtype)
         order = np.argsort(free)
         self.pool.run(gather, [(self.rows.store, slots, free, order, block, a, b) for a, b in _parts(0, len(free))])
-        self.pool.run(mirror, [(block, a, b, 0) for a, b in _parts(0, len(free))])
         old, bound, sign = state.alpha[free], upper[free], y[free]
         low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
         change = newton_step(block, state.gradient[free], low, high)
