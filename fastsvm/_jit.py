@@ -274,84 +274,88 @@ def _has_byte_products() -> bool:
 HAS_BYTE_PRODUCTS = _has_byte_products()
 """Whether `byte_tile` can be compiled; the environment's FASTSVM_BYTE_PRODUCTS=0 says no."""
 
+_INT = ir.IntType(32)
 _BYTES = ir.VectorType(ir.IntType(8), 64)
-_SUMS = ir.VectorType(ir.IntType(32), 16)
-_TILE = 4
+_SUMS = ir.VectorType(_INT, 16)
+_TILE_ROWS = 8
 
 
-def _lanes(*pattern: int) -> ir.Constant:
-    """Return a shuffle that picks `pattern` from each 128-bit lane of two vectors; 4 and more are of the second."""
-    picked = [place % 4 + 4 * lane + 16 * (place // 4) for lane in range(4) for place in pattern]
-    return ir.Constant(ir.VectorType(ir.IntType(32), 16), picked)
+def _in_lanes(*pattern: int) -> list[int]:
+    """Return the places that `pattern` picks from each 128-bit lane of two vectors; 4 and more are of the second."""
+    return [place % 4 + 4 * lane + 16 * (place // 4) for lane in range(4) for place in pattern]
 
 
-def _part(start: int, count: int) -> ir.Constant:
-    return ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(start, start + count)))
+def _transposed(builder: Any, columns: list[Any]) -> Iterator[Any]:
+    """Yield the sixteen rows of eight columns."""
 
+    def pick(a: Any, b: Any, places: list[int]) -> Any:
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, len(places)), places))
 
-def _four_sums(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Return the sums of the elements of four vectors as one vector of four."""
-    halves = []
-    for x, z in ((a, b), (c, d)):
-        low, high = (builder.shuffle_vector(x, z, _lanes(k, k + 4, k + 1, k + 5)) for k in (0, 2))
-        halves.append(builder.add(low, high))
-    low, high = (builder.shuffle_vector(*halves, _lanes(k, k + 1, k + 4, k + 5)) for k in (0, 2))
-    total = builder.add(low, high)
-    for count in (8, 4):
-        low, high = (builder.shuffle_vector(total, total, _part(start, count)) for start in (0, count))
-        total = builder.add(low, high)
-    return total
+    fours = []  # of the first four columns, then of the last: rows k, 4 + k, 8 + k, 12 + k for k = 0 to 3
+    for a, b, c, d in (columns[:4], columns[4:]):
+        twos = [(pick(x, z, _in_lanes(0, 4, 1, 5)), pick(x, z, _in_lanes(2, 6, 3, 7))) for x, z in ((a, b), (c, d))]
+        for half in (0, 1):
+            pair = twos[0][half], twos[1][half]
+            fours += [pick(*pair, _in_lanes(0, 1, 4, 5)), pick(*pair, _in_lanes(2, 3, 6, 7))]
+    for row in range(16):
+        lane, k = divmod(row, 4)
+        first = list(range(4 * lane, 4 * lane + 4))
+        yield pick(fours[k], fours[4 + k], first + [16 + place for place in first])
 
 
 @intrinsic
-def byte_tile(typing_context, operand, operand_stride, rows, row_stride, n_features, out, out_stride):
-    """Write the 4 x 4 products of four rows of int8 with four of uint8 to int32, at the given addresses.
+def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_stride):
+    """Write the 16 x 8 products of sixteen rows of int8 with eight of uint8 to int32, at the given addresses.
 
-    `n_features` is at least 64. Operand rows are padded to whole 64s; where the last 64 features of a row
-    overlap those before, the operand's padded copy has zeros, so nothing is read beyond a row.
+    `n_features` is at least 4. The operand has four features of all sixteen rows beside each other, then the next
+    four; where the last four features of a row overlap those before, it has zeros, so nothing is read beyond a row.
+    A vector of sums holds the products of one row of uint8, of which four features at a time are broadcast.
     """
-    signature = types.void(operand, operand_stride, rows, row_stride, n_features, out, out_stride)
+    signature = types.void(operand, rows, row_stride, n_features, out, out_stride)
 
     def codegen(context, builder, signature, arguments):
         word = arguments[0].type
-        operand, operand_stride, rows, row_stride, n_features, out, out_stride = arguments
+        operand, rows, row_stride, n_features, out, out_stride = arguments
         multiply_add = builder.module.declare_intrinsic(
             "llvm.x86.avx512.vpdpbusd.512", (), ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES])
         )
 
-        def address(base: Any, stride: Any, k: int, offset: Any, kind: Any) -> Any:
-            place = builder.add(builder.add(base, builder.mul(stride, word(k))), offset)
-            return builder.inttoptr(place, kind.as_pointer())
+        def place(base: Any, stride: Any, k: int) -> Any:
+            return builder.add(base, builder.mul(stride, word(k)))
 
-        def load(base: Any, stride: Any, k: int, offset: Any) -> Any:
-            value = builder.load(address(base, stride, k, offset, _BYTES))
+        def load(address: Any, kind: Any) -> Any:
+            value = builder.load(builder.inttoptr(address, kind.as_pointer()))
             value.align = 1
             return value
 
+        def broadcast(value: Any) -> Any:
+            one = builder.insert_element(ir.Constant(_SUMS, ir.Undefined), value, _INT(0))
+            all_ = builder.shuffle_vector(one, ir.Constant(_SUMS, ir.Undefined), ir.Constant(_SUMS, [0] * 16))
+            return builder.bitcast(all_, _BYTES)
+
+        starts = [place(rows, row_stride, k) for k in range(_TILE_ROWS)]
+        last = builder.sub(n_features, word(4))
         before, body = builder.block, builder.append_basic_block("features")
         after = builder.append_basic_block("sums")
-        last = builder.sub(n_features, word(64))
         builder.branch(body)
         builder.position_at_end(body)
         start = builder.phi(word)
         start.add_incoming(word(0), before)
-        sums = [builder.phi(_SUMS) for _ in range(_TILE**2)]
+        sums = [builder.phi(_SUMS) for _ in starts]
         overlapped = builder.select(builder.icmp_signed("<", start, last), start, last)
-        x = [load(operand, operand_stride, k, start) for k in range(_TILE)]
-        z = [load(rows, row_stride, k, overlapped) for k in range(_TILE)]
-        added = [
-            builder.call(multiply_add, [sums[k], z[k % _TILE], x[k // _TILE]]) for k in range(_TILE**2)
-        ]
-        following = builder.add(start, word(64))
+        x = load(place(operand, start, 16), _BYTES)
+        z = [broadcast(load(builder.add(row, overlapped), _INT)) for row in starts]
+        added = [builder.call(multiply_add, [total, four, x]) for total, four in zip(sums, z, strict=True)]
+        following = builder.add(start, word(4))
         start.add_incoming(following, body)
         for total, value in zip(sums, added, strict=True):
             total.add_incoming(ir.Constant(_SUMS, [0] * 16), before)
             total.add_incoming(value, body)
         builder.cbranch(builder.icmp_signed("<", following, n_features), body, after)
         builder.position_at_end(after)
-        for k in range(_TILE):
-            four = _four_sums(builder, *added[_TILE * k : _TILE * (k + 1)])
-            builder.store(four, address(out, out_stride, k, word(0), four.type)).align = 4
+        for k, eight in enumerate(_transposed(builder, added)):
+            target = builder.inttoptr(place(out, out_stride, k), eight.type.as_pointer())
+            builder.store(eight, target).align = 4
         return context.get_dummy_value()
 
     return signature, codegen

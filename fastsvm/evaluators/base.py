@@ -1,0 +1,54 @@
+"""What an evaluator is, and where it writes."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fastsvm.sources import Block
+
+__all__ = ["DEAR", "Evaluator", "Rows"]
+
+DEAR = 20.0
+"""Nanoseconds of a kernel value from which on few should be computed in vain, and many at once."""
+
+
+class Rows(NamedTuple):
+    """Where a tile is written: columns `start`... of the rows `slots` of `store`."""
+
+    store: np.ndarray
+    slots: np.ndarray
+    start: int
+
+
+class Evaluator(Protocol):
+    """Kernel values between a prepared operand and a block.
+
+    Attributes
+    ----------
+    dtype, terms_dtype : numpy.dtype
+        Of values, and of terms.
+    feature_bytes : int
+        Bytes of a feature of an operand.
+    parallel : bool
+        Whether tiles may be computed by several threads.
+    """
+
+    dtype: np.dtype
+    terms_dtype: np.dtype
+    feature_bytes: int
+    parallel: bool
+
+    def prepare(self, block: Block) -> Any:
+        """Return the operand of the rows of a block."""
+
+    def terms(self, block: Block) -> np.ndarray:
+        """Return what a tile needs to know of each row beside its products; it may be kept."""
+
+    def tile(self, operand: Any, block: Block, terms: np.ndarray, out: Rows) -> None:
+        """Write k(operand, block)."""
+
+    def diagonal(self, block: Block, first: int) -> np.ndarray:
+        """Return k(x, x) for the rows of a block that begins with row `first` of its source."""
+
+    def cost(self, n_features: int) -> float:
+        """Return the nanoseconds of a value, roughly."""

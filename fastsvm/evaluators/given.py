@@ -1,0 +1,88 @@
+"""Kernels that the user gives: a function, or the values themselves."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fastsvm._threads import spans
+from fastsvm.evaluators.base import Rows
+from fastsvm.sources import Block
+
+__all__ = ["CallableEvaluator", "PrecomputedEvaluator"]
+
+_COST_OF_UNKNOWN = 4.0  # nanoseconds
+
+
+class CallableEvaluator:
+    """A user's function of two blocks of rows, which returns the matrix of their kernel values.
+
+    Parameters
+    ----------
+    function : callable
+        `function(X, Z)` with arrays (CSR matrices for sparse rows) of shapes (a, d) and (b, d) returns
+        an array of shape (a, b).
+    """
+
+    parallel = False
+    dtype = terms_dtype = np.dtype(np.float64)
+    feature_bytes = 8
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+
+    def prepare(self, block: Block) -> Block:
+        """Return the block itself."""
+        return block
+
+    def terms(self, block: Block) -> np.ndarray:
+        """Return zeros: the function sees the rows themselves."""
+        return np.zeros(block.shape[0])
+
+    def tile(self, operand: Block, block: Block, terms: np.ndarray, out: Rows) -> None:
+        """Write the function's values."""
+        out.store[out.slots, out.start : out.start + block.shape[0]] = self._values(operand, block)
+
+    def _values(self, operand: Block, block: Block) -> np.ndarray:
+        values = self.function(operand.user_array(), block.user_array())
+        values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+        wanted = (operand.shape[0], block.shape[0])
+        if values.shape != wanted:
+            raise ValueError(f"The kernel function must return shape {wanted} for such blocks, not {values.shape}.")
+        if not np.isfinite(values).all():
+            raise ValueError("The kernel function returned values that are NaN or infinite.")
+        return values
+
+    def diagonal(self, block: Block, first: int) -> np.ndarray:
+        """Return k(x, x), computed in small squares."""
+        squares = (block.slice(a, b) for a, b in spans(block.shape[0], 64))
+        return np.concatenate([np.diagonal(self._values(square, square)) for square in squares])
+
+    def cost(self, n_features: int) -> float:
+        """Return what makes no difference: the function is not known."""
+        return _COST_OF_UNKNOWN
+
+
+class PrecomputedEvaluator:
+    """Rows that are kernel values themselves, as for `kernel="precomputed"`.
+
+    Parameters
+    ----------
+    columns : ndarray of int64
+        Numbers of the training rows in question, among all the columns.
+    """
+
+    parallel = False
+    dtype = np.dtype(np.float64)
+    feature_bytes = 8
+
+    def __init__(self, columns: np.ndarray) -> None:
+        self.columns = columns
+
+    def diagonal(self, block: Block, first: int) -> np.ndarray:
+        """Return the entries on the diagonal of the matrix."""
+        rows = np.arange(block.shape[0])
+        return block.dense(self.dtype)[rows, self.columns[first + rows]]
+
+    def cost(self, n_features: int) -> float:
+        """Return zero: values are there."""
+        return 0.0
