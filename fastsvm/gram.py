@@ -17,6 +17,8 @@ _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _COPIED_ROWS = 512
 _REST = 1024  # columns gathered for one product
+_BESIDE = 1024  # rows from which on they are computed in parts, of which each knows those before
+_DENSE = 8  # columns of which one is wanted, from which on copying reads most of what it passes
 _MANY_ROWS = 160  # from which on gathering columns is little beside multiplying them
 _COPY_COST = 3.0  # nanoseconds to copy a value of many rows; of few it is about `DEAR`
 _WORTH_FILLING = 0.9  # share of the rows needed from which on it is cheaper to compute all at once
@@ -108,6 +110,15 @@ class Gram:
         column : int, default=0
             Where in them the matrix's first row is.
         """
+        most = max(_BESIDE, -(-len(self) // _DENSE)) if self.resident else len(indices)
+        n_parts = max(1, len(indices) // max(1, most))
+        slot_of = slot_of.copy() if n_parts > 1 else slot_of
+        for part, slots in zip(np.array_split(indices, n_parts), np.array_split(out.slots, n_parts), strict=True):
+            self._beside(part, out._replace(slots=slots), slot_of, column)
+            if n_parts > 1 and self.left is self.source:
+                slot_of[part] = slots  # to the parts that follow
+
+    def _beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int) -> None:
         known = np.flatnonzero(slot_of >= 0)
         if not self._worth_copying(len(indices), len(known)):
             self.rows(indices, out.store, out.slots, out.start)
@@ -131,7 +142,7 @@ class Gram:
         if not (self.evaluator.parallel and self.resident and 16 * n_known >= len(self)):
             return False
         cost = self.evaluator.cost(self.source.shape[1])
-        return cost >= (_COPY_COST if 8 * n_new >= len(self) else DEAR) and n_new >= _MANY_ROWS
+        return cost >= (_COPY_COST if _DENSE * n_new >= len(self) else DEAR) and n_new >= _MANY_ROWS
 
     def _scattered(self, operand: Any, columns: np.ndarray, out: Rows) -> None:
         tile = np.empty((len(out.slots), len(columns)), self.dtype)

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from fastsvm import SVC, evaluators
 from fastsvm._jit import HAS_BYTE_PRODUCTS
 from fastsvm._threads import Pool
-from fastsvm.estimators import _kernel
+from fastsvm.estimators import _kernel, _prediction
 from fastsvm.sources import ByteImage, as_source, byte_image, find_byte_image, memory, survey
 
 needs_bytes = pytest.mark.skipif(not HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
@@ -266,8 +266,9 @@ def scales(monkeypatch):
             super().tile(*given)
 
     monkeypatch.setattr(_kernel, "_MUCH", 0)
-    monkeypatch.setattr(_kernel, "_MANY_VALUES", 0)
-    monkeypatch.setattr(_kernel, "ByteEvaluator", Spy)
+    monkeypatch.setattr(_prediction, "_MANY_VALUES", 0)
+    for module in (_kernel, _prediction):
+        monkeypatch.setattr(module, "ByteEvaluator", Spy)
     return found
 
 

@@ -63,6 +63,34 @@ def test_rows_beside_known_ones_have_the_bits_of_rows_of_bytes(name, n_known, mo
     np.testing.assert_allclose(out, exact[order], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n_known", [0, 9, 50])
+def test_many_rows_are_computed_in_parts_that_know_those_before(n_known, layout, monkeypatch):
+    copy_always(monkeypatch)
+    monkeypatch.setattr(gram_module, "_BESIDE", 8)
+    sizes, beside = [], Gram._beside
+
+    def spy(gram, part, *given):
+        sizes.append(len(part))
+        beside(gram, part, *given)
+
+    monkeypatch.setattr(Gram, "_beside", spy)
+    X, order = float_rows(80), np.random.default_rng(n_known).permutation(80)
+    wanted = np.exp(-GAMMA * squared_distances(X, X))
+    out, slot_of = np.full((80, 80), np.nan), np.full(80, -1)
+    out[:n_known], slot_of[order[:n_known]] = wanted[order[:n_known]], np.arange(n_known)
+    kept = slot_of.copy()
+    with Pool.open() as pool:
+        float_gram(X, pool, layout).rows_beside(order[n_known:], Rows(out, np.arange(n_known, 80), 0), slot_of)
+    np.testing.assert_allclose(out, wanted[order], rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(slot_of, kept)
+    assert sum(sizes) == 80 - n_known
+    assert len(sizes) > 2
+    part = np.repeat(np.arange(len(sizes) + 1), [n_known, *sizes])
+    found, apart = out[:, order], part[:, None] != part
+    np.testing.assert_array_equal(found[apart], found.T[apart])  # to the bit, for it was copied
+
+
 def test_rows_of_another_source_beside_their_columns():
     """The rows of X and of Z are stacked in the store, and so are the columns; those of X are known."""
     X, Z = float_rows(41), float_rows(33)

@@ -1,4 +1,4 @@
-"""From an estimator's kernel parameters to an evaluator of kernel values, for training and prediction."""
+"""From an estimator's kernel parameters to an evaluator of kernel values, for training."""
 
 from typing import Any, NamedTuple
 
@@ -13,19 +13,19 @@ from fastsvm.evaluators import (
     VectorEvaluator,
     multiplies_bytes,
 )
-from fastsvm.gram import expand
 from fastsvm.kernels import KERNELS, Kernel
-from fastsvm.sources import Block, ByteImage, CSRBlock, MemorySource, Source, Survey, find_byte_image, survey
+from fastsvm.sources import ByteImage, MemorySource, Source, Survey, find_byte_image, survey
 
 __all__ = [
     "Coefficients",
-    "Predictor",
     "TrainingRows",
+    "bytes_for",
     "choose_precision",
     "make_kernel",
     "resolve_gamma",
     "training_evaluator",
     "training_rows",
+    "value_type",
 ]
 
 
@@ -39,7 +39,6 @@ class Coefficients(NamedTuple):
 _FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
-_MANY_VALUES = 1 << 20  # of support vectors, likewise
 _NEAR_CENTRE = 0.5  # of the squared norm: closer to the middle, centring would save less than a bit
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
 
@@ -97,7 +96,7 @@ def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spa
     ValueError
         If a value is NaN or infinite.
     """
-    found = _bytes_for(estimator, source, pool) if _worth_a_copy(source, spare) else None
+    found = bytes_for(estimator, source, pool) if _worth_a_copy(source, spare) else None
     if found is None:
         return TrainingRows(source, None, survey(source, weight))
     image, rows = found
@@ -113,7 +112,7 @@ def _worth_a_copy(source: Source, spare: int) -> bool:
     return n * d <= spare and n * n * d >= _MUCH and density >= _SPARSEST
 
 
-def _bytes_for(estimator: Any, source: Source, pool: Pool) -> tuple[ByteImage, Source] | None:
+def bytes_for(estimator: Any, source: Source, pool: Pool) -> tuple[ByteImage, Source] | None:
     """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those."""
     kind = KERNELS.get(estimator.kernel) if isinstance(estimator.kernel, str) else None
     if kind is None or kind.pairing != "dot" or not multiplies_bytes(source.shape[1]):
@@ -138,69 +137,12 @@ def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) 
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
     sq_norm = found.usual_sq_norm if centred else found.sq_norm  # values of far rows are small, and so are their errors
-    dtype = _precision(estimator, kernel, 0.0 if image is not None and centred else sq_norm, expected, n)
+    dtype = value_type(estimator, kernel, 0.0 if image is not None and centred else sq_norm, expected, n)
     if image is not None:
         return ByteEvaluator(kernel, dtype, image.scale)
     off_centre = found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm
     return VectorEvaluator(kernel, dtype, found.centre if off_centre else None, source.sparse)
 
 
-def _precision(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
+def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
     return np.float64 if n <= _SMALL else choose_precision(kernel, sq_norm, coef, estimator.tol)
-
-
-class Predictor:
-    """The decision functions of a fitted estimator, one a column of `coef`.
-
-    Parameters
-    ----------
-    estimator : SVC
-        Fitted.
-    coef : ndarray of float64, shape (n_support, n_outputs)
-        Coefficients of its support vectors.
-    pool : Pool
-        Threads.
-    """
-
-    def __init__(self, estimator: Any, coef: np.ndarray, pool: Pool) -> None:
-        self.estimator, self.coef, self.pool = estimator, coef, pool
-        self.support = MemorySource.of(estimator.support_vectors_)
-        self._as_bytes = self._bytes_of_support()
-        size = np.abs(coef)
-        norms = (size.sum(axis=0), np.linalg.norm(coef, axis=0)) if coef.size else (np.zeros(1), np.zeros(1))
-        self._norms = Coefficients(*(float(norm.max()) for norm in norms))
-
-    def _bytes_of_support(self) -> tuple[ByteImage, Source] | None:
-        """Return the map and the bytes of the support vectors; small ones are multiplied as they are."""
-        n, d = self.support.shape
-        if n == 0 or (n * d < _MANY_VALUES and self.support.dtype != np.uint8):
-            return None
-        return _bytes_for(self.estimator, self.support, self.pool)
-
-    def scores(self, block: Block) -> np.ndarray:
-        """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, shape (n_rows, n_outputs)."""
-        if self._as_bytes is not None:
-            image, support = self._as_bytes
-            converted = image.convert(block, self.pool)
-            if converted is not None:
-                return expand(self._byte_evaluator(image), support.block, self.coef, converted, self.pool)
-        return expand(self._evaluator(block), self.support.block, self.coef, block, self.pool)
-
-    def _byte_evaluator(self, image: ByteImage) -> Evaluator:
-        kernel = make_kernel(self.estimator, self.estimator._gamma)
-        sq_norm = 0.0 if kernel.translation_invariant else self.estimator._sq_norm
-        dtype = _precision(self.estimator, kernel, sq_norm, self._norms, len(self.support))
-        return ByteEvaluator(kernel, dtype, image.scale)
-
-    def _evaluator(self, block: Block) -> Evaluator:
-        estimator, sparse = self.estimator, self.support.sparse or isinstance(block, CSRBlock)
-        if callable(estimator.kernel):
-            return CallableEvaluator(estimator.kernel)
-        if estimator.kernel == "precomputed":
-            return PrecomputedEvaluator(np.asarray(estimator.support_, dtype=np.int64))
-        kernel = make_kernel(estimator, estimator._gamma)
-        if len(self.support) == 0:
-            return VectorEvaluator(kernel, np.float64, None, sparse)
-        sq_norm = estimator._centred_sq_norm if kernel.translation_invariant and not sparse else estimator._sq_norm
-        dtype = _precision(estimator, kernel, sq_norm, self._norms, len(self.support))
-        return VectorEvaluator(kernel, dtype, estimator._centre, sparse)

@@ -15,7 +15,7 @@ from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._input import check_rows, check_training_set, labels_of
-from fastsvm.estimators._kernel import Predictor, resolve_gamma, training_evaluator, training_rows
+from fastsvm.estimators._kernel import resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._parameters import (
     Rule,
@@ -26,6 +26,7 @@ from fastsvm.estimators._parameters import (
     one_of,
     optional,
 )  # fmt: skip
+from fastsvm.estimators._prediction import Predictor
 from fastsvm.estimators._repeats import Repeats
 from fastsvm.estimators._watch import Watch
 from fastsvm.evaluators import ByteEvaluator

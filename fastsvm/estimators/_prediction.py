@@ -1,0 +1,72 @@
+"""The decision functions of a fitted estimator: expansions in kernel values with its support vectors."""
+
+from typing import Any
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.estimators._kernel import Coefficients, bytes_for, make_kernel, value_type
+from fastsvm.evaluators import ByteEvaluator, CallableEvaluator, Evaluator, PrecomputedEvaluator, VectorEvaluator
+from fastsvm.gram import expand
+from fastsvm.sources import Block, ByteImage, CSRBlock, MemorySource, Source
+
+__all__ = ["Predictor"]
+
+_MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
+
+
+class Predictor:
+    """The decision functions of a fitted estimator, one a column of `coef`.
+
+    Parameters
+    ----------
+    estimator : SVC
+        Fitted.
+    coef : ndarray of float64, shape (n_support, n_outputs)
+        Coefficients of its support vectors.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, estimator: Any, coef: np.ndarray, pool: Pool) -> None:
+        self.estimator, self.coef, self.pool = estimator, coef, pool
+        self.support = MemorySource.of(estimator.support_vectors_)
+        self._as_bytes = self._bytes_of_support()
+        size = np.abs(coef)
+        norms = (size.sum(axis=0), np.linalg.norm(coef, axis=0)) if coef.size else (np.zeros(1), np.zeros(1))
+        self._norms = Coefficients(*(float(norm.max()) for norm in norms))
+
+    def _bytes_of_support(self) -> tuple[ByteImage, Source] | None:
+        """Return the map and the bytes of the support vectors; small ones are multiplied as they are."""
+        n, d = self.support.shape
+        if n == 0 or (n * d < _MANY_VALUES and self.support.dtype != np.uint8):
+            return None
+        return bytes_for(self.estimator, self.support, self.pool)
+
+    def scores(self, block: Block) -> np.ndarray:
+        """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, shape (n_rows, n_outputs)."""
+        if self._as_bytes is not None:
+            image, support = self._as_bytes
+            converted = image.convert(block, self.pool)
+            if converted is not None:
+                return expand(self._byte_evaluator(image), support.block, self.coef, converted, self.pool)
+        return expand(self._evaluator(block), self.support.block, self.coef, block, self.pool)
+
+    def _byte_evaluator(self, image: ByteImage) -> Evaluator:
+        kernel = make_kernel(self.estimator, self.estimator._gamma)
+        sq_norm = 0.0 if kernel.translation_invariant else self.estimator._sq_norm
+        dtype = value_type(self.estimator, kernel, sq_norm, self._norms, len(self.support))
+        return ByteEvaluator(kernel, dtype, image.scale)
+
+    def _evaluator(self, block: Block) -> Evaluator:
+        estimator, sparse = self.estimator, self.support.sparse or isinstance(block, CSRBlock)
+        if callable(estimator.kernel):
+            return CallableEvaluator(estimator.kernel)
+        if estimator.kernel == "precomputed":
+            return PrecomputedEvaluator(np.asarray(estimator.support_, dtype=np.int64))
+        kernel = make_kernel(estimator, estimator._gamma)
+        if len(self.support) == 0:
+            return VectorEvaluator(kernel, np.float64, None, sparse)
+        sq_norm = estimator._centred_sq_norm if kernel.translation_invariant and not sparse else estimator._sq_norm
+        dtype = value_type(estimator, kernel, sq_norm, self._norms, len(self.support))
+        return VectorEvaluator(kernel, dtype, estimator._centre, sparse)
