@@ -145,7 +145,7 @@ def _close(suite: str, report: Report) -> None:
     picture, machine = report.path.with_suffix(".png"), report.content["machine"]
     where = f"{machine['cpu']}, {report.options.threads} threads"
     try:
-        draw(SUITES[suite], where, report.finished, picture)
+        draw(SUITES[suite], where, report.finished, report.options.timeout, picture)
     except ImportError:
         print("No picture was drawn: matplotlib cannot be imported.")
     else:

@@ -18,12 +18,12 @@ _COLOURS = ("#1b6ca8", "#e07a1f", "#6a8f3c", "#8e5ba6", "#b23a48", "#5f6b73")
 _LEAST_MB = 1.0  # less is not told apart on a logarithmic axis
 
 
-def draw(suite: Suite, machine: str, finished: list[Finished], path: Path) -> None:
-    """Draw the results to a file; ImportError if matplotlib is missing."""
+def draw(suite: Suite, machine: str, finished: list[Finished], timeout: float, path: Path) -> None:
+    """Draw the results to a file; ImportError if matplotlib is missing. `timeout` is in seconds."""
     names = list(dict.fromkeys(result.competitor for one in finished for result in one.results))
     colours = dict(zip(names, _COLOURS * len(names), strict=False))
     series = list(dict.fromkeys(one.case.series for one in finished if one.case.series))
-    figure = _curves(finished, series, colours) if series else _bars_and_points(finished, suite.clock, colours)
+    figure = _curves(finished, series, colours) if series else _bars_and_points(finished, suite.clock, timeout, colours)
     figure.suptitle(f"{suite.question}\n{machine}")
     figure.savefig(path, dpi=150)
 
@@ -31,15 +31,17 @@ def draw(suite: Suite, machine: str, finished: list[Finished], path: Path) -> No
 # --- ratios and seconds -------------------------------------------------------------------------------------
 
 
-def _bars_and_points(finished: list[Finished], clock: str, colours: dict[str, str]) -> Any:
+def _bars_and_points(finished: list[Finished], clock: str, timeout: float, colours: dict[str, str]) -> Any:
     from matplotlib.figure import Figure
 
     names = list(colours)
     seconds = {name: np.array([_seconds(name, one.results) for one in finished]) for name in names}
     figure = Figure(figsize=(11, 2.1 + 0.16 * len(finished) * (len(names) + 1)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    ours = seconds.get(OURS, np.full((len(finished), 3), np.nan))[:, 1:2]
-    _bars(left, {name: values / ours for name, values in seconds.items() if name != OURS}, colours)
+    ours = seconds.get(OURS, np.full((len(finished), 3), np.nan))[:, 1]
+    others = [name for name in names if name != OURS]
+    limits = {name: np.array([_limit(name, one.results, timeout) for one in finished]) / ours for name in others}
+    _bars(left, {name: seconds[name][:, 1] / ours for name in others}, limits, colours)
     left.axvline(1, color=colours.get(OURS, "grey"), linewidth=2)
     left.set_xlabel(f"time relative to {OURS} (line at 1)")
     _points(right, seconds, colours)
@@ -68,15 +70,27 @@ def _places(names: list[str], name: str, n_cases: int) -> np.ndarray:
     return np.arange(n_cases) + (names.index(name) - (len(names) - 1) / 2) * 0.84 / len(names)
 
 
-def _bars(axes: Any, ratios: dict[str, np.ndarray], colours: dict[str, str]) -> None:
-    """Draw ratios from 1 on a logarithmic axis, on which half and twice the time are equally long."""
+def _limit(name: str, results: list[Result], timeout: float) -> float:
+    """Return the seconds after which a competitor was ended, NaN if it was not."""
+    ended = any(one.competitor == name and one.status == "timeout" for one in results)
+    return timeout if ended else np.nan
+
+
+def _bars(axes: Any, ratios: dict[str, np.ndarray], limits: dict[str, np.ndarray], colours: dict[str, str]) -> None:
+    """Draw ratios from 1 on a logarithmic axis, on which half and twice the time are equally long.
+
+    Of those that were ended the bars are open.
+    """
     names = list(colours)
-    for name, values in ratios.items():
-        places = _places(names, name, len(values))
-        bars = axes.barh(places, values[:, 1] - 1, left=1, height=0.75 / len(names), color=colours[name])
-        labels = ["" if value != value else f"{value:.0f}" if value >= 10 else f"{value:.2g}" for value in values[:, 1]]
-        axes.bar_label(bars, labels, padding=3, fontsize=8)
-    found = np.concatenate([[1.0], *(values[:, 1] for values in ratios.values())])
+    for kind, found in (("", ratios), ("> ", limits)):
+        for name, values in found.items():
+            look = {"facecolor": "none", "hatch": "////"} if kind else {"facecolor": colours[name]}
+            places, height = _places(names, name, len(values)), 0.75 / len(names)
+            bars = axes.barh(places, values - 1, left=1, height=height, edgecolor=colours[name], **look)
+            texts = [f"{value:.0f}" if value >= 10 else f"{value:.2g}" for value in values]
+            labels = ["" if np.isnan(value) else kind + text for value, text in zip(values, texts, strict=True)]
+            axes.bar_label(bars, labels, padding=3, fontsize=8)
+    found = np.concatenate([[1.0], *ratios.values(), *limits.values()])
     axes.set_xscale("log")
     axes.set_xlim(min(0.5, np.nanmin(found) / 1.6), max(2, np.nanmax(found) * 1.6))
     _plain_ticks(axes.xaxis)

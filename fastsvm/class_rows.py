@@ -98,6 +98,22 @@ class PairGram:
         return self._across[0].dear
 
     @property
+    def cheap(self) -> bool:
+        """Whether values cost little to compute once more."""
+        return self._across[0].cheap
+
+    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows `indices`, shape (n,), by values in float64."""
+        cut = len(self._tiles[0])
+        sums = np.zeros(len(self))
+        parts = sums[:cut], sums[cut:]
+        for k, mine in enumerate((indices < cut, indices >= cut)):
+            places, weights = indices[mine] - k * cut, coef[mine]
+            parts[k][:] += self._tiles[k].gram.weighted_sum(places, weights)
+            parts[1 - k][:] += self._across[k].weighted_sum(places, weights)
+        return sums
+
+    @property
     def passes(self) -> int:
         """Passes over the rows of both classes."""
         return max(gram.passes for gram in self._across)

@@ -20,6 +20,7 @@ _REST = 1024  # columns gathered for one product
 _BESIDE = 1024  # rows from which on they are computed in parts, of which each knows those before
 _DENSE = 8  # columns of which one is wanted, from which on copying reads most of what it passes
 _MANY_ROWS = 160  # from which on gathering columns is little beside multiplying them
+_CHEAP = 5.0  # nanoseconds of a value
 _COPY_COST = 3.0  # nanoseconds to copy a value of many rows; of few it is about `DEAR`
 _WORTH_FILLING = 0.9  # share of the rows needed from which on it is cheaper to compute all at once
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
@@ -167,6 +168,11 @@ class Gram:
         return self.evaluator.cost(self.source.shape[1]) >= DEAR
 
     @property
+    def cheap(self) -> bool:
+        """Whether values cost little to compute once more."""
+        return self.resident and self.evaluator.parallel and self.evaluator.cost(self.source.shape[1]) <= _CHEAP
+
+    @property
     def resident(self) -> bool:
         """Whether all rows are in memory."""
         return self.source.resident
@@ -197,6 +203,14 @@ class Gram:
 
     def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
         out[start : start + block.shape[0]] = self.evaluator.terms(block)
+
+    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows `indices`, shape (n,), by values in float64."""
+        evaluator, sums = self.evaluator.widened(), []
+        support = self.left.rows(indices)
+        for _, block in self.source.blocks():
+            sums.append(expand(evaluator, support, coef[:, None], block, self.pool)[:, 0])
+        return np.concatenate(sums)
 
     def diagonal(self) -> np.ndarray:
         """Return the matrix's diagonal in float64."""

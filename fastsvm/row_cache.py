@@ -80,6 +80,15 @@ class RowCache:
         """Whether rows cost so much to compute that none should be in vain."""
         return self._gram.dear
 
+    @property
+    def cheap(self) -> bool:
+        """Whether computing all rows once more, in float64, costs little."""
+        return self._gram.cheap
+
+    def weighted_sum(self, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """Return Σ_s coef_s K_s over `rows`, by kernel values in float64 that are not kept."""
+        return self._gram.weighted_sum(rows, coef)
+
     def cached(self, rows: np.ndarray) -> np.ndarray:
         """Return which of `rows` are in a slot now."""
         return self._slot_of[rows] >= 0

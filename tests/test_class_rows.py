@@ -102,6 +102,16 @@ def test_a_pair_filled_at_once_is_the_kernel_of_the_stacked_classes(pair, keep, 
     check_fill(PairGram(*(make_tile(k, pool, keep) for k in pair), pool), kernel(*map(rows_of, pair)))
 
 
+@pytest.mark.parametrize("pair", [(0, 1), (1, 0), (2, 1)])
+def test_weighted_sums_of_a_pair(pair, pool):
+    K, rng = kernel(*map(rows_of, pair)), np.random.default_rng(0)
+    gram = PairGram(*(make_tile(k, pool) for k in pair), pool)
+    indices = rng.permutation(len(K))[: len(K) // 2]
+    coef = rng.normal(size=len(indices))
+    np.testing.assert_allclose(gram.weighted_sum(indices, coef), coef @ K[indices], rtol=0, atol=1e-12)
+    assert np.array_equal(gram.weighted_sum(indices[:0], coef[:0]), np.zeros(len(K)))
+
+
 def test_a_shared_tile_computes_each_row_once(pool):
     tiles = [make_tile(k, pool) for k in range(3)]
     for seed, pair in enumerate([(0, 1), (0, 2), (1, 2)]):

@@ -178,3 +178,22 @@ def test_rows_of_another_source_from_a_column_on(layout):
     wanted = np.full((6, 40), -7.0)
     wanted[slots, 9:32] = np.exp(-GAMMA * squared_distances(Z[indices], X))
     np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_weighted_sums_are_in_float64_whatever_the_rows_are(layout):
+    X, rng = float_rows(41), np.random.default_rng(0)
+    indices, coef = rng.permutation(41)[:17], rng.normal(size=17)
+    with Pool.open() as pool:
+        found = float_gram(X, pool, layout, np.float32).weighted_sum(indices, coef)
+    wanted = np.exp(-GAMMA * squared_distances(X, X[indices])) @ coef
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
+
+
+def test_weighted_sums_of_bytes_are_in_float64():
+    X, rng = np.random.default_rng(1).integers(0, 256, (41, 70), np.uint8), np.random.default_rng(0)
+    indices, coef = rng.permutation(41)[:17], rng.normal(size=17)
+    with Pool.open() as pool:
+        found = byte_gram(X, pool).weighted_sum(indices, coef)
+    wanted = np.exp(-1e-5 * squared_distances(X, X[indices])) @ coef
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)

@@ -278,6 +278,23 @@ def test_float32_kernel_values():
     assert naive.kkt_violation(K, y, upper, state.alpha) <= 1.01e-3
 
 
+@pytest.mark.parametrize("cheap", [True, False])
+def test_float32_values_that_are_few_meet_the_tolerance_for_large_bounds(cheap, monkeypatch):
+    """Rows of zeros and ones have few distances, whose rounding errors add up."""
+    rng, tol = np.random.default_rng(0), 2e-4
+    X = (rng.random((600, 12)) < 0.4).astype(np.float64)
+    y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=600) > 2.4, 1.0, -1.0)
+    upper = np.full(600, 300.0)
+    monkeypatch.setattr(Gram, "cheap", cheap)
+    with Pool.open() as pool:
+        gram = Gram(VectorEvaluator(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
+        solver = SMO(Problem(y, upper), RowCache(gram, np.empty(600 * 600 * 4, np.uint8)), tol, 64, pool)
+        state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
+    K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
+    assert reason is StopReason.CONVERGED
+    assert (naive.kkt_violation(K, y, upper, state.alpha) <= 1.05 * tol) == cheap
+
+
 @pytest.mark.parametrize("tol", [1e-9, 1e-8])
 @pytest.mark.parametrize("seed", [139, 148, 309, 310, 319, 340])
 def test_a_last_newton_step_does_not_leave_the_tolerance(seed, tol):

@@ -145,14 +145,18 @@ class OneVsOneFit:
                     number = waiting.popleft()
                 except IndexError:  # nothing is left, or another lane took it
                     return
-                self._solve(number, arena, limits, watch, attributes)
+                try:
+                    self._solve(number, arena, limits, watch, attributes)
+                except BaseException:
+                    watch.stopped = True  # the other lanes
+                    raise
                 if time.perf_counter() >= limits.deadline:
                     return
 
         try:
             self.gram.pool.run(lane, [()] * self._spent.lanes)
         except BaseException:
-            watch.stopped = True  # the other lanes
+            watch.stopped = True  # the lanes, if it was this thread that was interrupted
             raise
         if waiting and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME

@@ -52,3 +52,6 @@ class Evaluator(Protocol):
 
     def cost(self, n_features: int) -> float:
         """Return the nanoseconds of a value, roughly."""
+
+    def widened(self) -> "Evaluator":
+        """Return an evaluator of the same kernel in float64."""

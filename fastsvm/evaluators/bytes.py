@@ -61,6 +61,11 @@ class ByteEvaluator:
         self.scale = scale
         self.kernel = in_precision(kernel, self.dtype)
         self.distance = kernel.translation_invariant
+        self._given = kernel
+
+    def widened(self) -> "ByteEvaluator":
+        """Return an evaluator of the same kernel in float64."""
+        return ByteEvaluator(self._given, np.float64, self.scale)
 
     def prepare(self, block: Block) -> ByteOperand:
         """Return the rows shifted to int8 and padded; where fours overlap at the end of a row, with zeros."""

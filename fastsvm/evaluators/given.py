@@ -61,6 +61,10 @@ class CallableEvaluator:
         """Return what makes no difference: the function is not known."""
         return _COST_OF_UNKNOWN
 
+    def widened(self) -> "CallableEvaluator":
+        """Return itself: values are float64."""
+        return self
+
 
 class PrecomputedEvaluator:
     """Rows that are kernel values themselves, as for `kernel="precomputed"`.
@@ -86,3 +90,7 @@ class PrecomputedEvaluator:
     def cost(self, n_features: int) -> float:
         """Return zero: values are there."""
         return 0.0
+
+    def widened(self) -> "PrecomputedEvaluator":
+        """Return itself: values are float64."""
+        return self

@@ -57,6 +57,12 @@ class VectorEvaluator:
         self.by_feature = sparse and kernel.pairing == "dot"
         self.manhattan = kernel.pairing == "manhattan"
         self.sparse = sparse
+        self._given = kernel, centre
+
+    def widened(self) -> "VectorEvaluator":
+        """Return an evaluator of the same kernel in float64."""
+        kernel, centre = self._given
+        return VectorEvaluator(kernel, np.float64, centre, self.sparse)
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
