@@ -20,6 +20,9 @@ Cost
 import numpy as np
 from scipy import linalg
 
+from fastsvm._threads import Pool
+from fastsvm.solvers.inverse import Inverse
+
 __all__ = ["moved", "newton_step"]
 
 _RIDGE = {4: 1e-8, 8: 1e-12}  # of the trace, above the rounding of values of so many bytes
@@ -29,38 +32,9 @@ _MOST_HELD = 0.25  # of the rows; more, and the free set was far from the right 
 _AT_BOUND = 1e-14
 
 
-class Inverse:
-    """The inverse of a symmetric positive definite block, by its Cholesky factor.
-
-    Parameters
-    ----------
-    block : ndarray of shape (m, m)
-        Kernel values among the free rows; it is not changed.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If it is not positive definite.
-    """
-
-    def __init__(self, block: np.ndarray) -> None:
-        matrix = np.array(block, np.float64)
-        ridge = _RIDGE[block.dtype.itemsize] * max(float(np.trace(matrix)), 1e-300)
-        matrix[np.diag_indices_from(matrix)] += ridge
-        self._factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-
-    def times(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the inverse times a vector or the columns of a matrix."""
-        return linalg.cho_solve(self._factor, vectors, check_finite=False)
-
-    def columns(self, places: np.ndarray) -> np.ndarray:
-        """Return columns of the inverse."""
-        unit = np.zeros((len(self._factor[0]), len(places)))
-        unit[places, np.arange(len(places))] = 1
-        return self.times(unit)
-
-
-def newton_step(block: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+def newton_step(
+    block: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray, pool: Pool
+) -> np.ndarray | None:
     """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
 
     Parameters
@@ -71,9 +45,11 @@ def newton_step(block: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: 
         F on the free rows.
     low, high : ndarray of float64, shape (m,)
         Bounds of Δ.
+    pool : Pool
+        Threads.
     """
     try:
-        inverse = Inverse(block)
+        inverse = Inverse(_ridged(block), pool)
         solved = inverse.times(np.column_stack([gradient, np.ones(len(gradient))])).T
         first = _free_step(*solved)
         if first is None:
@@ -82,6 +58,13 @@ def newton_step(block: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: 
     except linalg.LinAlgError:
         return None
     return _as_far_as_bounds(first, low, high) if step is None else step
+
+
+def _ridged(block: np.ndarray) -> np.ndarray:
+    """Return the block in float64 with a little added to its diagonal."""
+    matrix = np.array(block, np.float64)
+    matrix[np.diag_indices_from(matrix)] += _RIDGE[block.dtype.itemsize] * max(float(np.trace(matrix)), 1e-300)
+    return matrix
 
 
 def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray) -> np.ndarray | None:
@@ -99,20 +82,22 @@ def _held_step(
     """Return the solution within the bounds, or None if it is not found soon or holds too many rows."""
     m = len(of_ones)
     bound = np.zeros(m)  # -1 or 1 for rows held at the lower or the upper bound
-    known, columns = np.empty(0, np.int64), np.empty((m, 0))
+    known, place, rows = np.empty(0, np.int64), np.full(m, -1), np.empty((0, m))  # rows of the inverse
     for k in range(_ROUNDS):
         held = np.flatnonzero(bound)
         if len(held) > _MOST_HELD * m:
             return None
-        fresh = np.setdiff1d(held, known)
-        known, columns = np.append(known, fresh), np.column_stack([columns, inverse.columns(fresh)])
-        order = np.argsort(known)
-        mine = columns[:, order[np.searchsorted(known, held, sorter=order)]]
+        fresh = held[place[held] < 0]
+        place[fresh] = len(known) + np.arange(len(fresh))
+        known, rows = np.append(known, fresh), np.concatenate([rows, inverse.rows(fresh)])
         target = np.where(bound[held] < 0, low[held], high[held])
-        system = np.block([[mine[held], of_ones[held, None]], [mine.sum(axis=0), of_ones.sum()]])
+        square = rows[np.ix_(place[held], held)]
+        system = np.block([[square, of_ones[held, None]], [of_ones[held], of_ones.sum()]])
         solved = np.linalg.solve(system, np.append(target + of_gradient[held], of_gradient.sum()))
         force, rho = solved[:-1], solved[-1]
-        step = rho * of_ones - of_gradient + mine @ force
+        of_known = np.zeros(len(known))
+        of_known[place[held]] = force
+        step = rho * of_ones - of_gradient + of_known @ rows
         step[held] = target
         below, above = (step < low) & (bound == 0), (step > high) & (bound == 0)
         unwilling = held[force * bound[held] > 0] if k < _RELEASING_ROUNDS else held[:0]

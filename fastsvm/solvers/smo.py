@@ -363,7 +363,7 @@ class SMO:
         self.pool.run(gather, [(self.rows.store, slots, free, order, block, a, b) for a, b in _parts(0, len(free))])
         old, bound, sign = state.alpha[free], upper[free], y[free]
         low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
-        change = newton_step(block, state.gradient[free], low, high)
+        change = newton_step(block, state.gradient[free], low, high, self.pool)
         if change is None:
             return False
         kept = state.alpha.copy(), state.gradient.copy(), self._objective(state)

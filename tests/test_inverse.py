@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from fastsvm._threads import Pool
+from fastsvm.solvers import inverse as inverse_module
+from fastsvm.solvers.inverse import Inverse
+
+
+def positive_definite(m, seed=0):
+    A = np.random.default_rng(seed).normal(size=(m, m + 5))
+    return A @ A.T / m + 0.1 * np.eye(m)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    monkeypatch.setattr(inverse_module, "_PANEL", 8)
+    monkeypatch.setattr(inverse_module, "_TILE", 16)
+    monkeypatch.setattr(inverse_module, "_SOLVED_COLUMNS", 3)
+
+
+@pytest.mark.parametrize("m", [1, 7, 8, 9, 24, 41, 100])
+def test_products_with_the_inverse(m, small_tiles):
+    matrix, rng = positive_definite(m), np.random.default_rng(1)
+    vectors, wanted = rng.normal(size=(m, 7)), np.linalg.inv(matrix)
+    with Pool.open() as pool:
+        inverse = Inverse(matrix.copy(), pool)
+        np.testing.assert_allclose(inverse.times(vectors), wanted @ vectors, rtol=0, atol=1e-10)
+        places = rng.permutation(m)[: (m + 1) // 2]
+        np.testing.assert_allclose(inverse.rows(places), wanted[places], rtol=0, atol=1e-10)
+        assert inverse.rows(places[:0]).shape == (0, m)
+
+
+def test_tiles_of_the_true_size():
+    matrix, vectors = positive_definite(1100), np.random.default_rng(1).normal(size=(1100, 40))
+    with Pool.open() as pool:
+        found = Inverse(matrix.copy(), pool).times(vectors)
+    np.testing.assert_allclose(matrix @ found, vectors, rtol=0, atol=1e-9)
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    matrix, vectors = positive_definite(900), np.random.default_rng(1).normal(size=(900, 70))
+    found = []
+    with Pool.open():
+        for n_threads in (1, 2):
+            found.append(Inverse(matrix.copy(), Pool(n_threads)).times(vectors))
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("at", [0, 11, 39])
+def test_a_matrix_that_is_not_positive_definite(at, small_tiles):
+    matrix = positive_definite(40)
+    matrix[at, at] = -1
+    with Pool.open() as pool, pytest.raises(np.linalg.LinAlgError):
+        Inverse(matrix, pool)
