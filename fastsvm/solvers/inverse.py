@@ -13,7 +13,7 @@ __all__ = ["Inverse"]
 
 _PANEL = 256
 _TILE = 512
-_SOLVED_COLUMNS = 32
+_SOLVED_COLUMNS = 128
 
 
 class Inverse:
@@ -34,20 +34,21 @@ class Inverse:
 
     def __init__(self, matrix: np.ndarray, pool: Pool) -> None:
         self._lower, self._pool = matrix, pool
-        m = len(matrix)
-        for start, stop in spans(m, _PANEL):
-            matrix[start:stop, start:stop] = linalg.cholesky(
-                matrix[start:stop, start:stop], lower=True, check_finite=False
-            )
-            rows = [(stop + a, stop + b) for a, b in spans(m - stop, _TILE)]
+        self._panels = list(spans(len(matrix), _PANEL))
+        self._triangles = []  # inverses of those on the diagonal: only products release the GIL
+        for start, stop in self._panels:
+            square = matrix[start:stop, start:stop]
+            square[:] = linalg.cholesky(square, lower=True, check_finite=False)
+            unit = np.eye(stop - start)
+            self._triangles.append(linalg.solve_triangular(square, unit, lower=True, check_finite=False))
+            rows = [(stop + a, stop + b) for a, b in spans(len(matrix) - stop, _TILE)]
             pool.run(self._solve_panel, [((start, stop), part) for part in rows])
-            pool.run(self._update, [((start, stop), part, (rows[0][0], part[1])) for part in rows])
+            pool.run(self._update, [((start, stop), part, (stop, part[1])) for part in rows])
 
     def _solve_panel(self, panel: tuple[int, int], rows: tuple[int, int]) -> None:
         """Multiply a panel's rows below the diagonal by the inverse of its transposed triangle."""
-        matrix, columns = self._lower, slice(*panel)
-        below = matrix[slice(*rows), columns]
-        below[:] = linalg.solve_triangular(matrix[columns, columns], below.T, lower=True, check_finite=False).T
+        below = self._lower[slice(*rows), slice(*panel)]
+        below[:] = below @ self._triangles[-1].T
 
     def _update(self, panel: tuple[int, int], rows: tuple[int, int], columns: tuple[int, int]) -> None:
         """Take the panel's products off some rows right of it, as far as the diagonal."""
@@ -56,14 +57,21 @@ class Inverse:
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """Return the inverse times the columns of a matrix of shape (m, k)."""
-        out = np.empty(vectors.shape)
-        factor = self._lower.T, False  # upper, and in the order of Fortran, so that LAPACK copies nothing
-
-        def solve(a: int, b: int) -> None:
-            out[:, a:b] = linalg.cho_solve(factor, vectors[:, a:b], check_finite=False)
-
-        self._pool.run(solve, spans(vectors.shape[1], _SOLVED_COLUMNS))
+        out = np.array(vectors, np.float64)
+        self._pool.run(self._solve, [(out[:, a:b],) for a, b in spans(out.shape[1], _SOLVED_COLUMNS)])
         return out
+
+    def _solve(self, vectors: np.ndarray) -> None:
+        """Replace some columns by the inverse times them."""
+        known = np.ascontiguousarray(vectors)
+        steps = list(zip(self._panels, self._triangles, strict=True))
+        for (start, stop), triangle in steps:
+            known[start:stop] = triangle @ known[start:stop]
+            known[stop:] -= self._lower[stop:, start:stop] @ known[start:stop]
+        for (start, stop), triangle in reversed(steps):
+            known[start:stop] -= self._lower[stop:, start:stop].T @ known[stop:]
+            known[start:stop] = triangle.T @ known[start:stop]
+        vectors[:] = known
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         """Return rows of the inverse, which is symmetric."""

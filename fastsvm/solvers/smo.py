@@ -55,10 +55,12 @@ _LEAST_SET = 256  # rows of a working set when nothing is known
 _RATIO = 0.02  # of the gap, to which a working set is solved
 _PATIENCE = 0.6  # of the gap that rows in the cache must have to be solved before dear ones are computed
 _MOST_POLISHED = 300
-_NEWTON_SPEED = 100_000  # multiplications of a factorisation in the time of a pair step
+_NEWTON_SPEED = 400_000  # multiplications of a factorisation in the time of a pair step
 _STEPS_BEFORE_NEWTON = 20_000
 _POLISH_ROUNDS = 20
 _UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
+_ROUNDING = 0.05  # of an error in each value, what comes to if there are few values: their errors do not cancel
+_NEAR = 3  # times the tolerance
 _EXACT = 1e-11
 _BALANCED = 1e-13
 
@@ -146,8 +148,12 @@ class SMO:
 
     @property
     def verified(self) -> bool:
-        """Whether the gradient is that of the multipliers, but for less than a tenth of the tolerance."""
-        return bool(self._drift * np.finfo(self.rows.store.dtype).eps <= _UNSEEN * self.tol)
+        """Whether the gradient is that of the multipliers, but for errors that are small beside the tolerance."""
+        return not self._shows(self._drift)
+
+    def _shows(self, total: float) -> bool:
+        """Return whether rounding errors of kernel values, times multipliers of that total, may be seen at `tol`."""
+        return total * _ROUNDING * np.finfo(self.rows.store.dtype).eps > _UNSEEN * self.tol
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, which is made feasible, or at zero."""
@@ -175,6 +181,9 @@ class SMO:
                 self._recompute(state)
                 return self.step(state, most_steps)
             return state, self._report(state, self._polish(state))
+        if high - low <= _NEAR * self.tol and not self.verified and self._may_be_exact(state):
+            self._recompute(state)  # so that the last steps are those of the true gradient
+            return self.step(state, most_steps)
         self._n_sets += 1
         self._consider_all_rows(state, low, high)
         slow = self.active is not None and self._n_sets > _SETS_BEFORE_ACTIVE
@@ -395,16 +404,16 @@ class SMO:
         low, high = self._bounds(state)
         return max(0.0, high - low)
 
-    def _recompute(self, state: State) -> None:
-        """Set the gradient from the multipliers alone, by values in float64 if float32 might show and they are cheap.
+    def _may_be_exact(self, state: State) -> bool:
+        """Return whether kernel values in float64 are of use for the gradient, and cheap."""
+        return self.rows.store.dtype == np.float32 and self.rows.cheap and self._shows(state.alpha.sum())
 
-        The errors of a kernel that takes few values, as on 0/1 features, do not cancel.
-        """
+    def _recompute(self, state: State) -> None:
+        """Set the gradient from the multipliers alone."""
         support = np.flatnonzero(state.alpha)
         coef = (state.alpha * self.problem.y)[support]
         state.gradient[:] = -self.problem.y
-        narrow = self.rows.store.dtype == np.float32
-        if narrow and self.rows.cheap and state.alpha.sum() * np.finfo(np.float32).eps > self.tol:
+        if self._may_be_exact(state):
             state.gradient[:] += self.rows.weighted_sum(support, coef)
         else:
             self._add_kernel(state.gradient, support, coef)
