@@ -55,12 +55,12 @@ _LEAST_SET = 256  # rows of a working set when nothing is known
 _RATIO = 0.02  # of the gap, to which a working set is solved
 _PATIENCE = 0.6  # of the gap that rows in the cache must have to be solved before dear ones are computed
 _MOST_POLISHED = 300
-_NEWTON_SPEED = 400_000  # multiplications of a factorisation in the time of a pair step
+_NEWTON_SPEED = 1_000_000  # multiplications of a factorisation in the time of a pair step
 _STEPS_BEFORE_NEWTON = 20_000
 _POLISH_ROUNDS = 20
 _UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
 _ROUNDING = 0.05  # of an error in each value, what comes to if there are few values: their errors do not cancel
-_NEAR = 3  # times the tolerance
+_NEAR = 10  # times the tolerance
 _EXACT = 1e-11
 _BALANCED = 1e-13
 
