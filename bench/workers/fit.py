@@ -81,14 +81,15 @@ def _measured(watch: Watch, stage: str, action: Callable[[], Any]) -> tuple[floa
 def _warm_up(build: Callable[[], Any], data: Data) -> None:
     """Fit and predict small parts.
 
-    A few hundred rows of all classes, then some thousand of two classes if there are more: implementations
-    may use other code, for instance another precision, as soon as a problem is not small.
+    A few hundred rows of all classes, then of two classes all, or some thousand: implementations may use other
+    code, for instance another precision, as soon as a problem is not small.
     """
     X, y = data.X, data.y
     classes, count = np.unique(y, return_counts=True)
     parts = [_part(y, classes, _FEW)]
-    if np.sort(count)[-2:].sum() > _MORE:
-        parts.append(_part(y, classes[np.argsort(-count, kind="stable")[:2]], _MORE))
+    most = int(np.sort(count)[-2:].sum())
+    if most > _FEW:
+        parts.append(_part(y, classes[np.argsort(-count, kind="stable")[:2]], min(_MORE, most)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for rows in parts:
