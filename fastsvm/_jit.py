@@ -24,6 +24,7 @@ from numba.core import types
 from numba.extending import intrinsic, overload
 
 __all__ = [
+    "BYTE_TILE",
     "HAS_BYTE_PRODUCTS",
     "JIT_DISABLED",
     "byte_tile",
@@ -277,7 +278,8 @@ HAS_BYTE_PRODUCTS = _has_byte_products()
 _INT = ir.IntType(32)
 _BYTES = ir.VectorType(ir.IntType(8), 64)
 _SUMS = ir.VectorType(_INT, 16)
-_TILE_ROWS = 8
+BYTE_TILE = 16, 8
+"""Rows of int8 and of uint8 of which `byte_tile` takes the products."""
 
 
 def _in_lanes(*pattern: int) -> list[int]:
@@ -333,7 +335,7 @@ def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_st
             all_ = builder.shuffle_vector(one, ir.Constant(_SUMS, ir.Undefined), ir.Constant(_SUMS, [0] * 16))
             return builder.bitcast(all_, _BYTES)
 
-        starts = [place(rows, row_stride, k) for k in range(_TILE_ROWS)]
+        starts = [place(rows, row_stride, k) for k in range(BYTE_TILE[1])]
         last = builder.sub(n_features, word(4))
         before, body = builder.block, builder.append_basic_block("features")
         after = builder.append_basic_block("sums")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import HAS_BYTE_PRODUCTS, byte_tile, jit
+from fastsvm._jit import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile, jit
 from fastsvm.evaluators.base import Rows
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_diagonal
 from fastsvm.sources import Block
@@ -13,7 +13,7 @@ __all__ = ["ByteEvaluator", "multiplies_bytes"]
 
 _COLUMNS = 128  # of a tile: its products and the rows stay in the cache beside the operand
 _CACHED_BYTES = 192 << 10  # of an operand at a time
-_ROWS, _WIDTH = 16, 8  # of the operand, and of the others, in the smallest tile
+_ROWS, _WIDTH = BYTE_TILE  # of the operand, and of the others
 _COST_OF_BYTE = 1 / 200  # nanoseconds
 _LEAST, _MOST = 4, 16_000  # features that are multiplied at once, and of which twice the sum of products fits int32
 

@@ -260,7 +260,6 @@ class SMO:
         state.alpha[rows] = local.alpha
         changed = delta != 0
         self._add_kernel(state.gradient, rows[changed], delta[changed])
-        self._drift += float(np.abs(delta).sum())
         return state, n_steps
 
     def _admit(self, state: State, low: float, high: float) -> np.ndarray:
@@ -320,7 +319,6 @@ class SMO:
         delta = (alpha - before) * y
         changed = delta != 0
         self._add(state.gradient, slots[changed], delta[changed])
-        self._drift += float(np.abs(delta).sum())
         return n_steps
 
     def _block_of(self, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -344,6 +342,7 @@ class SMO:
         """Add Σ_s delta_s K_s to the gradient, a piece of columns a thread."""
         pieces = [(self.rows.store, slots, delta, gradient, a, b) for a, b in spans(len(gradient), _UPDATE_COLUMNS)]
         self.pool.run(add_rows, pieces)
+        self._drift += float(np.abs(delta).sum())
 
     def _newton_if_slow(self, state: State, n_steps: int) -> int:
         """Try a Newton step after as many pair steps as cost the same, after one that gave little twice as many."""
@@ -377,9 +376,7 @@ class SMO:
             return False
         kept = state.alpha.copy(), state.gradient.copy(), self._objective(state)
         state.alpha[free] = moved(old, bound, change * sign)
-        delta = (state.alpha - kept[0])[free] * y[free]
-        self._add(state.gradient, slots, delta)
-        self._drift += float(np.abs(delta).sum())
+        self._add(state.gradient, slots, (state.alpha - kept[0])[free] * y[free])
         if self._objective(state) >= kept[2]:
             return True
         state.alpha[:], state.gradient[:] = kept[:2]
