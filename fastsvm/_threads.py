@@ -7,8 +7,9 @@ one thread alone, so results have the same bits for any number of threads.
 import functools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +22,7 @@ __all__ = ["Pool", "spans"]
 
 @functools.cache
 def _executor() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_count(), thread_name_prefix="fastsvm")
+    return ThreadPoolExecutor(max(1, thread_count() - 1), thread_name_prefix="fastsvm")
 
 
 @functools.cache
@@ -64,6 +65,53 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+class _Batch:
+    """Pieces of work, taken by helpers and by the thread that waits for them, which would have nothing else to do.
+
+    That thread is awake already: for short pieces, waking another in its place takes longer than the work.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self._n_helpers = n_threads - 1
+        self._waiting: deque[tuple[Callable[..., Any], tuple]] = deque()
+        self._helpers: list[Future] = []
+
+    def start(self, function: Callable[..., Any], pieces: list[tuple]) -> None:
+        """Let the helpers begin."""
+        self._waiting.extend((function, piece) for piece in pieces)
+        count = min(self._n_helpers, len(pieces))
+        self._helpers += [_executor().submit(self._drain, 0) for _ in range(count)]
+
+    def finish(self, most: int = 0) -> None:
+        """Help until at most `most` pieces wait; if none shall, wait for the helpers too. Raise their first error."""
+        self._drain(most)
+        for helper in self._helpers.copy():
+            if helper.done() or (most == 0 and not helper.cancel()):
+                self._helpers.remove(helper)
+                helper.result()
+        if most == 0:
+            self._helpers.clear()
+
+    def cancel(self) -> None:
+        """Drop pieces not yet begun and wait for the others, which are short."""
+        self._waiting.clear()
+        wait([helper for helper in self._helpers if not helper.cancel()])
+        self._helpers.clear()
+
+    def _drain(self, most: int) -> None:
+        """Take pieces until `most` wait; after an error none is left."""
+        while len(self._waiting) > most:
+            try:
+                function, piece = self._waiting.popleft()
+            except IndexError:  # another thread took it
+                return
+            try:
+                function(*piece)
+            except BaseException:
+                self._waiting.clear()
+                raise
+
+
 class Pool:
     """Threads that each call BLAS by themselves; the user's BLAS setting returns at the end.
 
@@ -72,7 +120,7 @@ class Pool:
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = thread_count() if n_threads is None else n_threads
-        self._pending: list[Future] = []
+        self._begun = _Batch(self.n_threads)
 
     @classmethod
     @contextmanager
@@ -88,12 +136,17 @@ class Pool:
     def run(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
         """Call `function(*piece)` for every piece and wait for all of them."""
         pieces = list(pieces)
-        if self.n_threads == 1 or len(pieces) == 1:
+        if self.n_threads == 1 or len(pieces) <= 1:
             for piece in pieces:
                 function(*piece)
             return
-        self.start(function, pieces)
-        self.finish()
+        batch = _Batch(min(self.n_threads, len(pieces)))
+        try:
+            batch.start(function, pieces)
+            batch.finish()
+        except BaseException:
+            batch.cancel()
+            raise
 
     def start(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
         """Begin to call `function(*piece)` for every piece; on one thread, do so."""
@@ -101,24 +154,15 @@ class Pool:
             for piece in pieces:
                 function(*piece)
             return
-        self._pending += [_executor().submit(function, *piece) for piece in pieces]
+        self._begun.start(function, list(pieces))
 
     def finish(self, most: int = 0) -> None:
-        """Wait until at most `most` pieces are under way; raise the first error of a piece."""
-        while len(self._pending) > most:
-            oldest = self._pending[: len(self._pending) - most]
-            wait(oldest, return_when=FIRST_EXCEPTION)
-            for future in oldest:
-                if future.done():
-                    self._pending.remove(future)
-                    future.result()
+        """Wait until at most `most` pieces are under way, but for a few; raise the first error of a piece."""
+        self._begun.finish(most)
 
     def cancel(self) -> None:
         """Drop pieces not yet begun and wait for the others, which are short."""
-        for future in self._pending:
-            future.cancel()
-        wait(self._pending)
-        self._pending.clear()
+        self._begun.cancel()
 
 
 def spans(n: int, length: int) -> Iterator[tuple[int, int]]:

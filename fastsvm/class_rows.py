@@ -82,6 +82,7 @@ class PairGram:
     """
 
     resident = True
+    cheap_among = False  # rows of both classes would have to be put in order
     worth_filling = 0.8  # because what is within the classes is shared
 
     def __init__(self, first: ClassTile, second: ClassTile, pool: Pool) -> None:

@@ -16,6 +16,7 @@ _PIECE_PRODUCTS = 24_000_000  # multiplications of a piece, some tenths of a mil
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _COPIED_ROWS = 512
+_AMONG_COLUMNS = 256
 _REST = 1024  # columns gathered for one product
 _BESIDE = 1024  # rows from which on they are computed in parts, of which each knows those before
 _DENSE = 8  # columns of which one is wanted, from which on copying reads most of what it passes
@@ -203,6 +204,23 @@ class Gram:
 
     def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
         out[start : start + block.shape[0]] = self.evaluator.terms(block)
+
+    @property
+    def cheap_among(self) -> bool:
+        """Whether the kernel among a few rows is cheaper computed than gathered, each value from another line."""
+        return self.cheap
+
+    def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
+        """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
+        block = self.source.rows(indices)
+        evaluator = self.evaluator if out.dtype == self.dtype else self.evaluator.widened()
+        operand, slots = evaluator.prepare(block.slice(first, len(indices))), np.arange(first, len(indices))
+
+        def tile(a: int, b: int) -> None:
+            part = block.slice(a, b)
+            evaluator.tile(operand, part, evaluator.terms(part), Rows(out, slots, a))
+
+        self.pool.run(tile, spans(len(indices), _AMONG_COLUMNS))
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, shape (n,), by values in float64."""

@@ -85,6 +85,15 @@ class RowCache:
         """Whether computing all rows once more, in float64, costs little."""
         return self._gram.cheap
 
+    @property
+    def cheap_among(self) -> bool:
+        """Whether the kernel among a few rows costs less to compute than to gather from theirs."""
+        return self._gram.cheap_among
+
+    def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
+        """Write the kernel between `rows[first:]` and all `rows`, computed and not kept, to `out[first:]`."""
+        self._gram.among(rows, first, out)
+
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, by kernel values in float64 that are not kept."""
         return self._gram.weighted_sum(rows, coef)

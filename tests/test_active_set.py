@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from naive import problem
 
 from fastsvm._threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator
+from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
+from fastsvm.kernels import RBF
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers import active_set, smo
 from fastsvm.solvers.active_set import ActiveSet
@@ -29,8 +30,9 @@ def cache(K, n_slots, pool):
 def solve(K, y, upper, capacity, tol=1e-8, size=16, n_slots=None, alpha=None, limits=NO_LIMITS, seen=None):
     """Return the solution, why it ended, and the number of pair steps; all of them on the whole if capacity is 0."""
     with Pool.open() as pool:
-        active = ActiveSet(capacity, K.dtype, pool) if capacity else None
-        solver = SMO(Problem(y, upper), cache(K, n_slots or len(y), pool), tol, size, pool, active)
+        rows = cache(K, n_slots or len(y), pool)
+        active = ActiveSet(capacity, rows, pool) if capacity else None
+        solver = SMO(Problem(y, upper), rows, tol, size, pool, active)
 
         def watch(state, report):
             if seen is not None:
@@ -77,7 +79,7 @@ def admissions(K, capacity, seed, count=15):
     """Admit random rows `count` times, and yield each time what there was, what was passed, and what there is."""
     rng = np.random.default_rng(seed)
     with Pool.open() as pool:
-        active = ActiveSet(capacity, K.dtype, pool)
+        active = ActiveSet(capacity, cache(K, 1, pool), pool)
         for _ in range(count):
             before = active.rows.copy()
             outside = np.setdiff1d(np.arange(len(K)), before)
@@ -121,7 +123,7 @@ def test_the_rows_of_largest_slack_leave_first_then_the_oldest(seed):
 def test_of_rows_that_can_move_the_oldest_leaves():
     K = kernel(8)
     with Pool.open() as pool:
-        active = ActiveSet(3, K.dtype, pool)
+        active = ActiveSet(3, cache(K, 1, pool), pool)
         for row, slack, wanted in [
             (5, [], [5]),
             (2, [-np.inf], [5, 2]),
@@ -137,7 +139,7 @@ def test_of_rows_that_can_move_the_oldest_leaves():
 
 def test_places_are_slots_and_all_are_at_hand():
     with Pool.open() as pool:
-        active = ActiveSet(4, np.dtype(float), pool)
+        active = ActiveSet(4, cache(kernel(4), 1, pool), pool)
     places = np.array([3, 0, 2])
     np.testing.assert_array_equal(active.fetch(places), places)
     assert active.cached(places).all()
@@ -307,10 +309,33 @@ def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
     assert len(set(counts)) > 5  # halves were moved, of several lengths
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("within", [False, True])
+def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeypatch):
+    monkeypatch.setattr(smo, "gather", None)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    with Pool.open() as pool:
+        gram = Gram(VectorEvaluator(RBF(0.3), dtype, None, False), MemorySource.of(X), pool)
+        assert gram.cheap_among
+        rows = RowCache(gram, np.empty(60 * 60 * 8, np.uint8))
+        wanted = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+        if within:
+            active = ActiveSet(41, rows, pool)
+            entering = rng.permutation(60)[:41]
+            active.admit(entering, rows.fetch(entering), rows.store, np.empty(0))
+            rows, wanted = active, wanted[np.ix_(entering, entering)]
+        n = len(wanted)
+        solver = SMO(Problem(np.ones(n), np.ones(n)), rows, 1e-3, 20, pool)
+        for chosen in working_sets(rng, n, 30):
+            block = solver._block_of(chosen, rows.fetch(chosen))
+            np.testing.assert_allclose(block, wanted[np.ix_(chosen, chosen)], rtol=0, atol=4 * np.finfo(dtype).eps)
+
+
 def test_the_block_among_all_rows_of_an_active_set():
     K = kernel(40)
     with Pool.open() as pool:
-        active = ActiveSet(12, K.dtype, pool)
+        active = ActiveSet(12, cache(K, 1, pool), pool)
         active.admit(np.arange(5, 17), np.arange(5, 17), K, np.empty(0))
         solver = SMO(Problem(np.ones(12), np.ones(12)), active, 1e-3, 12, pool)
         for places in (np.arange(12), np.arange(1, 12), np.arange(12)):

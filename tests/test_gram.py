@@ -197,3 +197,28 @@ def test_weighted_sums_of_bytes_are_in_float64():
         found = byte_gram(X, pool).weighted_sum(indices, coef)
     wanted = np.exp(-1e-5 * squared_distances(X, X[indices])) @ coef
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("first", [0, 1, 30, 52])
+def test_the_kernel_among_bytes_has_the_bits_of_rows(first, dtype, monkeypatch):
+    monkeypatch.setattr(gram_module, "_AMONG_COLUMNS", 9)  # several pieces, on threads
+    X, rng = np.random.default_rng(2).integers(0, 256, (95, 70), np.uint8), np.random.default_rng(first)
+    indices = rng.permutation(95)[:53]
+    with Pool.open() as pool:
+        wanted = all_rows(byte_gram(X, pool, dtype=dtype))[np.ix_(indices, indices)]
+        out = np.full((60, 53), np.nan, dtype)
+        byte_gram(X, pool).among(indices, first, out)  # in the type of `out`, whatever the rows' is
+    np.testing.assert_array_equal(out[first:53], wanted[first:])
+    assert np.isnan(out[:first]).all()
+    assert np.isnan(out[53:]).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_kernel_among_floats(layout):
+    X, indices = float_rows(41), np.random.default_rng(0).permutation(41)[:17]
+    out = np.full((17, 17), np.nan)
+    with Pool.open() as pool:
+        float_gram(X, pool, layout, np.float32).among(indices, 4, out)
+    wanted = np.exp(-GAMMA * squared_distances(X[indices], X[indices]))
+    np.testing.assert_allclose(out[4:], wanted[4:], rtol=0, atol=1e-13)

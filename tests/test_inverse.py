@@ -26,8 +26,12 @@ def test_products_with_the_inverse(m, small_tiles):
         inverse = Inverse(matrix.copy(), pool)
         np.testing.assert_allclose(inverse.times(vectors), wanted @ vectors, rtol=0, atol=1e-10)
         places = rng.permutation(m)[: (m + 1) // 2]
-        np.testing.assert_allclose(inverse.rows(places), wanted[places], rtol=0, atol=1e-10)
-        assert inverse.rows(places[:0]).shape == (0, m)
+        np.testing.assert_allclose(inverse.times(vectors[:, 0]), wanted @ vectors[:, 0], rtol=0, atol=1e-10)
+        halves, weights = inverse.halves(places), rng.normal(size=len(places))
+        np.testing.assert_allclose(halves @ halves.T, wanted[np.ix_(places, places)], rtol=0, atol=1e-10)
+        found = inverse.half_times(weights @ halves)
+        np.testing.assert_allclose(found, weights @ wanted[places], rtol=0, atol=1e-10)
+        assert inverse.halves(places[:0]).shape == (0, m)
 
 
 def test_tiles_of_the_true_size():
@@ -42,7 +46,8 @@ def test_the_same_bits_for_any_number_of_threads():
     found = []
     with Pool.open():
         for n_threads in (1, 2):
-            found.append(Inverse(matrix.copy(), Pool(n_threads)).times(vectors))
+            inverse = Inverse(matrix.copy(), Pool(n_threads))
+            found.append(np.vstack([inverse.times(vectors).T, inverse.halves(np.arange(5, 900, 3))]))
     np.testing.assert_array_equal(*found)
 
 

@@ -316,7 +316,7 @@ def test_rows_at_a_bound_stay_there_when_the_sums_differ_by_rounding():
 
 def newton_direction(block, gradient):
     bound = np.full(len(gradient), np.inf)
-    return newton_step(block, gradient, -bound, bound, Pool(1))
+    return newton_step(block.copy(), block.dtype, gradient, -bound, bound, Pool(1))
 
 
 def test_a_newton_step_makes_the_gradient_equal():
@@ -347,7 +347,7 @@ def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatc
     rng = np.random.default_rng(seed)
     K, _, _ = problem(seed, 12)
     gradient, low, high = rng.normal(size=12), -width * rng.random(12), width * rng.random(12)
-    step = newton_step(K, gradient, low, high, Pool(1))
+    step = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
     assert abs(step.sum()) <= 1e-9
     assert (step >= low - 1e-9).all()
     assert (step <= high + 1e-9).all()
@@ -360,7 +360,7 @@ def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatc
         options={"ftol": 1e-14, "maxiter": 1000},
     )
     monkeypatch.setattr(newton, "_MOST_HELD", 0.0)
-    short = newton_step(K, gradient, low, high, Pool(1))
+    short = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
     value, least, most = (x @ K @ x / 2 + gradient @ x for x in (step, wanted.x, short))
     if width >= 5:
         assert value == pytest.approx(least, rel=1e-9)
@@ -372,7 +372,7 @@ def test_a_newton_step_that_would_hold_many_rows_ends_at_the_first_bound():
     K, _, _ = problem(1, 12)
     gradient, bound = np.random.default_rng(1).normal(size=12), np.full(12, 0.01)
     direction = newton_direction(K, gradient)
-    step = newton_step(K, gradient, -bound, bound, Pool(1))
+    step = newton_step(K.copy(), K.dtype, gradient, -bound, bound, Pool(1))
     np.testing.assert_allclose(step, direction * 0.01 / np.abs(direction).max(), rtol=1e-9)
 
 

@@ -165,7 +165,7 @@ class OneVsOneFit:
         pair = self.pairs[number]
         gram = self._gram_of(pair)
         rows = RowCache(gram, arena, self._spent.frugal)
-        problem, active = Problem(pair.y, pair.upper), self._active(len(pair.rows))
+        problem, active = Problem(pair.y, pair.upper), self._active(rows, len(pair.rows))
         sizes = self._spent.working_set, self._pool, active, self._spent.newton_rows
         solver = SMO(problem, rows, self._tol, *sizes)
         self._current[number] = solver, solver.init(self._begin[number])
@@ -180,9 +180,9 @@ class OneVsOneFit:
         self._passes += gram.passes * len(pair.rows) / len(self.labels)
         watch.end()
 
-    def _active(self, n_rows: int) -> ActiveSet | None:
+    def _active(self, kernel: RowCache, n_rows: int) -> ActiveSet | None:
         capacity = self._spent.active_set
-        return ActiveSet(capacity, self.gram.dtype, self._pool) if 0 < capacity < n_rows else None
+        return ActiveSet(capacity, kernel, self._pool) if 0 < capacity < n_rows else None
 
     def _gram_of(self, pair: TwoClass) -> Gram | PairGram:
         """Return the kernel matrix of a problem."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastsvm._jit import jit
 from fastsvm._threads import Pool, spans
+from fastsvm.row_cache import RowCache
 
 __all__ = ["ActiveSet"]
 
@@ -24,8 +25,8 @@ class ActiveSet:
     ----------
     capacity : int
         Most rows.
-    dtype : numpy.dtype
-        Of kernel values.
+    kernel : RowCache
+        The whole problem's.
     pool : Pool
         Threads.
 
@@ -39,9 +40,9 @@ class ActiveSet:
 
     dear = False
 
-    def __init__(self, capacity: int, dtype: np.dtype, pool: Pool) -> None:
-        self.capacity = capacity
-        self.store = np.empty((capacity, capacity), dtype)
+    def __init__(self, capacity: int, kernel: RowCache, pool: Pool) -> None:
+        self.capacity, self._kernel = capacity, kernel
+        self.store = np.empty((capacity, capacity), kernel.store.dtype)
         self.rows = np.empty(0, np.int64)
         self._pool = pool
         self._entered = np.empty(0, np.int64)
@@ -55,6 +56,15 @@ class ActiveSet:
     def fetch(self, places: np.ndarray) -> np.ndarray:
         """Return the slots of the rows in `places`: the places themselves."""
         return places
+
+    @property
+    def cheap_among(self) -> bool:
+        """Whether the kernel among a few rows costs less to compute than to gather from theirs."""
+        return self._kernel.cheap_among
+
+    def among(self, places: np.ndarray, first: int, out: np.ndarray) -> None:
+        """Write the kernel between the rows in `places[first:]` and those in `places` to `out[first:]`."""
+        self._kernel.among(self.rows[places], first, out)
 
     def cached(self, places: np.ndarray) -> np.ndarray:
         """Return that all places are at hand."""

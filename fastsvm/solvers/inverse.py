@@ -1,7 +1,8 @@
 """The inverse of a symmetric positive definite matrix, by its Cholesky factor, tile by tile.
 
 Tiles and not LAPACK's own threads, because each tile is computed by one thread and so has the same bits for any number
-of them (the right-looking algorithm: Golub and Van Loan, Matrix Computations, section 4.2.9).
+of them. The algorithm is the left-looking one (Golub and Van Loan, Matrix Computations, section 4.2.6): each panel is
+written once, by products with all panels before it.
 """
 
 import numpy as np
@@ -11,8 +12,8 @@ from fastsvm._threads import Pool, spans
 
 __all__ = ["Inverse"]
 
-_PANEL = 256
-_TILE = 512
+_PANEL = 192
+_TILE = 256
 _SOLVED_COLUMNS = 128
 
 
@@ -36,45 +37,61 @@ class Inverse:
         self._lower, self._pool = matrix, pool
         self._panels = list(spans(len(matrix), _PANEL))
         self._triangles = []  # inverses of those on the diagonal: only products release the GIL
-        for start, stop in self._panels:
-            square = matrix[start:stop, start:stop]
-            square[:] = linalg.cholesky(square, lower=True, check_finite=False)
-            unit = np.eye(stop - start)
-            self._triangles.append(linalg.solve_triangular(square, unit, lower=True, check_finite=False))
-            rows = [(stop + a, stop + b) for a, b in spans(len(matrix) - stop, _TILE)]
-            pool.run(self._solve_panel, [((start, stop), part) for part in rows])
-            pool.run(self._update, [((start, stop), part, (stop, part[1])) for part in rows])
+        for panel in self._panels:
+            below = [(panel[1] + a, panel[1] + b) for a, b in spans(len(matrix) - panel[1], _TILE)]
+            pool.run(self._update, [(panel, rows) for rows in [panel, *below]])
+            pool.run(self._solve_panel, [(panel, rows) for rows in below])
+
+    def _update(self, panel: tuple[int, int], rows: tuple[int, int]) -> None:
+        """Take the products with the panels before off some rows of a panel; factorise those on the diagonal."""
+        own, before = slice(*panel), slice(0, panel[0])
+        tile = self._lower[slice(*rows), own]
+        tile -= self._lower[slice(*rows), before] @ self._lower[own, before].T
+        if rows == panel:
+            tile[:] = linalg.cholesky(tile, lower=True, check_finite=False)
+            self._triangles.append(linalg.solve_triangular(tile, np.eye(len(tile)), lower=True, check_finite=False))
 
     def _solve_panel(self, panel: tuple[int, int], rows: tuple[int, int]) -> None:
         """Multiply a panel's rows below the diagonal by the inverse of its transposed triangle."""
         below = self._lower[slice(*rows), slice(*panel)]
         below[:] = below @ self._triangles[-1].T
 
-    def _update(self, panel: tuple[int, int], rows: tuple[int, int], columns: tuple[int, int]) -> None:
-        """Take the panel's products off some rows right of it, as far as the diagonal."""
-        matrix, inner = self._lower, slice(*panel)
-        matrix[slice(*rows), slice(*columns)] -= matrix[slice(*rows), inner] @ matrix[slice(*columns), inner].T
-
     def times(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the inverse times the columns of a matrix of shape (m, k)."""
-        out = np.array(vectors, np.float64)
-        self._pool.run(self._solve, [(out[:, a:b],) for a, b in spans(out.shape[1], _SOLVED_COLUMNS)])
+        """Return the inverse times a vector, or times the columns of a matrix of shape (m, k)."""
+        found = np.array(vectors, np.float64)
+        self._forward(found)
+        return self.half_times(found)
+
+    def half_times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the transposed inverse of the factor times such vectors."""
+        found = np.array(vectors, np.float64)
+        for (start, stop), triangle in reversed(list(zip(self._panels, self._triangles, strict=True))):
+            found[start:stop] -= self._lower[stop:, start:stop].T @ found[stop:]
+            found[start:stop] = triangle.T @ found[start:stop]
+        return found
+
+    def halves(self, places: np.ndarray) -> np.ndarray:
+        """Return the columns `places` of the inverse of the factor, as rows.
+
+        Their products with each other are the values of the inverse in those places. Their sum with some weights,
+        passed to `half_times`, is the inverse times the vector that has these weights in those places.
+        """
+        units = np.zeros((len(self._lower), len(places)))
+        units[places, np.arange(len(places))] = 1
+        parts = list(spans(len(places), _SOLVED_COLUMNS))
+        out = np.empty(units.shape[::-1])
+
+        def solve(a: int, b: int) -> None:
+            part = np.ascontiguousarray(units[:, a:b])
+            self._forward(part, places[a:b].min())
+            out[a:b] = part.T
+
+        self._pool.run(solve, parts)
         return out
 
-    def _solve(self, vectors: np.ndarray) -> None:
-        """Replace some columns by the inverse times them."""
-        known = np.ascontiguousarray(vectors)
-        steps = list(zip(self._panels, self._triangles, strict=True))
-        for (start, stop), triangle in steps:
-            known[start:stop] = triangle @ known[start:stop]
-            known[stop:] -= self._lower[stop:, start:stop] @ known[start:stop]
-        for (start, stop), triangle in reversed(steps):
-            known[start:stop] -= self._lower[stop:, start:stop].T @ known[stop:]
-            known[start:stop] = triangle.T @ known[start:stop]
-        vectors[:] = known
-
-    def rows(self, places: np.ndarray) -> np.ndarray:
-        """Return rows of the inverse, which is symmetric."""
-        unit = np.zeros((len(self._lower), len(places)))
-        unit[places, np.arange(len(places))] = 1
-        return np.ascontiguousarray(self.times(unit).T)
+    def _forward(self, vectors: np.ndarray, first: int = 0) -> None:
+        """Replace vectors, the columns, by the factor's inverse times them; they are zero before element `first`."""
+        for (start, stop), triangle in zip(self._panels, self._triangles, strict=True):
+            if stop > first:
+                vectors[start:stop] = triangle @ vectors[start:stop]
+                vectors[stop:] -= self._lower[stop:, start:stop] @ vectors[start:stop]

@@ -14,7 +14,7 @@ Step
     repeated rows make it singular; a few rounds make up for it.
 
 Cost
-    m³/3 operations and m² values a step, 2 m² for every row held, one product with m kernel rows.
+    m³/3 operations and m² values a step, m² for every row held, one product with m kernel rows.
 """
 
 import numpy as np
@@ -33,14 +33,16 @@ _AT_BOUND = 1e-14
 
 
 def newton_step(
-    block: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray, pool: Pool
+    block: np.ndarray, dtype: np.dtype, gradient: np.ndarray, low: np.ndarray, high: np.ndarray, pool: Pool
 ) -> np.ndarray | None:
     """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
 
     Parameters
     ----------
-    block : ndarray of shape (m, m)
-        Kernel values among the free rows.
+    block : ndarray of float64, shape (m, m)
+        Kernel values among the free rows. It is overwritten.
+    dtype : numpy.dtype
+        In which they were computed.
     gradient : ndarray of float64, shape (m,)
         F on the free rows.
     low, high : ndarray of float64, shape (m,)
@@ -49,7 +51,8 @@ def newton_step(
         Threads.
     """
     try:
-        inverse = Inverse(_ridged(block), pool)
+        block[np.diag_indices_from(block)] += _RIDGE[dtype.itemsize] * max(float(np.trace(block)), 1e-300)
+        inverse = Inverse(block, pool)
         solved = inverse.times(np.column_stack([gradient, np.ones(len(gradient))])).T
         first = _free_step(*solved)
         if first is None:
@@ -58,13 +61,6 @@ def newton_step(
     except linalg.LinAlgError:
         return None
     return _as_far_as_bounds(first, low, high) if step is None else step
-
-
-def _ridged(block: np.ndarray) -> np.ndarray:
-    """Return the block in float64 with a little added to its diagonal."""
-    matrix = np.array(block, np.float64)
-    matrix[np.diag_indices_from(matrix)] += _RIDGE[block.dtype.itemsize] * max(float(np.trace(matrix)), 1e-300)
-    return matrix
 
 
 def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray) -> np.ndarray | None:
@@ -82,22 +78,28 @@ def _held_step(
     """Return the solution within the bounds, or None if it is not found soon or holds too many rows."""
     m = len(of_ones)
     bound = np.zeros(m)  # -1 or 1 for rows held at the lower or the upper bound
-    known, place, rows = np.empty(0, np.int64), np.full(m, -1), np.empty((0, m))  # rows of the inverse
+    place, halves = np.full(m, -1), np.empty((0, m))  # of the inverse, for all rows held so far
+    products = np.empty((0, 0))
     for k in range(_ROUNDS):
         held = np.flatnonzero(bound)
         if len(held) > _MOST_HELD * m:
             return None
         fresh = held[place[held] < 0]
-        place[fresh] = len(known) + np.arange(len(fresh))
-        known, rows = np.append(known, fresh), np.concatenate([rows, inverse.rows(fresh)])
+        if len(fresh):
+            place[fresh] = len(halves) + np.arange(len(fresh))
+            new = inverse.halves(fresh)
+            beside = halves @ new.T
+            halves, products = np.concatenate([halves, new]), np.block([[products, beside], [beside.T, new @ new.T]])
         target = np.where(bound[held] < 0, low[held], high[held])
-        square = rows[np.ix_(place[held], held)]
+        square = products[np.ix_(place[held], place[held])]
         system = np.block([[square, of_ones[held, None]], [of_ones[held], of_ones.sum()]])
         solved = np.linalg.solve(system, np.append(target + of_gradient[held], of_gradient.sum()))
         force, rho = solved[:-1], solved[-1]
-        of_known = np.zeros(len(known))
-        of_known[place[held]] = force
-        step = rho * of_ones - of_gradient + of_known @ rows
+        step = rho * of_ones - of_gradient
+        if len(held):
+            weights = np.zeros(len(halves))
+            weights[place[held]] = force  # which holds them
+            step += inverse.half_times(weights @ halves)
         step[held] = target
         below, above = (step < low) & (bound == 0), (step > high) & (bound == 0)
         unwilling = held[force * bound[held] > 0] if k < _RELEASING_ROUNDS else held[:0]

@@ -145,6 +145,7 @@ class SMO:
         self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_in_block`
         self._spare = self._block  # takes turns with it
         self._in_block = np.empty(0, np.int64)
+        self._square = np.empty(0)  # of the last Newton step
 
     @property
     def verified(self) -> bool:
@@ -332,11 +333,18 @@ class SMO:
         block = self._spare if self._spare.shape[0] == q else np.empty((q, q), store.dtype)
         first = len(self._in_block) // 2
         self._in_block = np.empty(0, np.int64)  # until it is whole again
-        order = np.argsort(chosen)
-        self.pool.run(gather, [(store, slots, chosen, order, block, a, b) for a, b in _parts(count, q)])
+        self._among(chosen, slots, count, block)
         self.pool.run(complete, [(self._block, first, block, count, a, b) for a, b in _parts(0, count)])
         self._block, self._spare, self._in_block = block, self._block, chosen
         return block
+
+    def _among(self, rows: np.ndarray, slots: np.ndarray, first: int, block: np.ndarray) -> None:
+        """Write the kernel between `rows[first:]` and all `rows` to `block[first:]`."""
+        if self.rows.cheap_among:
+            self.rows.among(rows, first, block)
+            return
+        store, order = self.rows.store, np.argsort(rows)
+        self.pool.run(gather, [(store, slots, rows, order, block, a, b) for a, b in _parts(first, len(rows))])
 
     def _add(self, gradient: np.ndarray, slots: np.ndarray, delta: np.ndarray) -> None:
         """Add Σ_s delta_s K_s to the gradient, a piece of columns a thread."""
@@ -365,13 +373,12 @@ class SMO:
         free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
         if not 2 <= len(free) <= min(most, self.rows.n_slots):
             return False
-        slots = self.rows.fetch(free)
-        block = np.empty((len(free), len(free)), self.rows.store.dtype)
-        order = np.argsort(free)
-        self.pool.run(gather, [(self.rows.store, slots, free, order, block, a, b) for a, b in _parts(0, len(free))])
+        slots, block = self.rows.fetch(free), self._square_of(len(free))
+        self._among(free, slots, 0, block)
         old, bound, sign = state.alpha[free], upper[free], y[free]
         low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
-        change = newton_step(block, state.gradient[free], low, high, self.pool)
+        dtype = block.dtype if self.rows.cheap_among else self.rows.store.dtype
+        change = newton_step(block, dtype, state.gradient[free], low, high, self.pool)
         if change is None:
             return False
         kept = state.alpha.copy(), state.gradient.copy(), self._objective(state)
@@ -381,6 +388,12 @@ class SMO:
             return True
         state.alpha[:], state.gradient[:] = kept[:2]
         return False
+
+    def _square_of(self, m: int) -> np.ndarray:
+        """Return memory for a matrix of order m that served before if it can: the first touch of new memory is dear."""
+        if len(self._square) < m * m:
+            self._square = np.empty(m * m)
+        return self._square[: m * m].reshape(m, m)
 
     def _polish(self, state: State) -> float:
         """Go on from within tolerance to rounding error, where that is cheap, and return the gap."""

@@ -1,0 +1,99 @@
+import threading
+import time
+
+import pytest
+
+from fastsvm import _threads
+from fastsvm._threads import Pool
+
+
+@pytest.fixture(params=[1, 2, 5])
+def pool(request, monkeypatch):
+    monkeypatch.setattr(_threads, "thread_count", lambda: 3)  # helpers may be fewer than a pool asks for
+    _threads._executor.cache_clear()
+    yield Pool(request.param)
+    _threads._executor().shutdown()
+    _threads._executor.cache_clear()
+
+
+def test_every_piece_is_done_once(pool):
+    done = []
+    pool.run(lambda k: done.append(k), [(k,) for k in range(200)])
+    assert sorted(done) == list(range(200))
+    pool.run(done.append, [])
+    assert len(done) == 200
+
+
+def test_the_thread_that_waits_works_too(pool):
+    threads = set()
+
+    def piece():
+        threads.add(threading.get_ident())
+        time.sleep(0.005)
+
+    pool.run(piece, [()] * 30)
+    assert threading.get_ident() in threads
+    assert len(threads) == min(pool.n_threads, 3)
+
+
+def test_pieces_may_have_pieces(pool):
+    done = []
+
+    def outer(k):
+        pool.run(lambda i: done.append((k, i)), [(i,) for i in range(4)])
+
+    pool.run(outer, [(k,) for k in range(6)])
+    assert sorted(done) == [(k, i) for k in range(6) for i in range(4)]
+
+
+@pytest.mark.parametrize("error", [ValueError, IndexError, KeyboardInterrupt])
+@pytest.mark.parametrize("begin", ["run", "start"])
+def test_an_error_leaves_the_others_undone(pool, begin, error):
+    done = []
+
+    def piece(k):
+        if k == 3:
+            raise error(f"piece {k}")
+        time.sleep(0.001)
+        done.append(k)
+
+    with pytest.raises(error, match="piece 3"):
+        if begin == "run":
+            pool.run(piece, [(k,) for k in range(300)])
+        else:
+            pool.start(piece, [(k,) for k in range(300)])
+            pool.finish()
+    pool.cancel()
+    assert len(done) < 30
+    count = len(done)
+    pool.run(piece, [(k,) for k in range(10, 14)])  # it can be used again
+    assert len(done) == count + 4
+
+
+def test_some_pieces_may_wait_while_more_are_begun(pool):
+    running, most, done = [], [], []
+
+    def piece(k):
+        running.append(k)
+        time.sleep(0.001)
+        done.append(k)
+
+    for block in range(10):
+        pool.start(piece, [(10 * block + k,) for k in range(10)])
+        pool.finish(most=15)
+        most.append(10 * (block + 1) - len(done))
+    assert max(most) <= 15 + 3  # and one in each thread
+    pool.finish()
+    assert sorted(done) == list(range(100))
+
+
+def test_what_is_cancelled_is_not_begun(pool):
+    done = []
+    if pool.n_threads == 1:  # pieces are done when they are begun
+        return
+    pool.start(lambda k: (time.sleep(0.005), done.append(k)), [(k,) for k in range(100)])
+    pool.cancel()
+    count = len(done)
+    assert count < 20
+    time.sleep(0.02)
+    assert len(done) == count
