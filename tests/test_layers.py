@@ -10,9 +10,9 @@ import fastsvm
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
     {"_jit"},
-    {"_threads", "kernels"},
+    {"_threads", "kernels", "losses"},
     {"sources"},
-    {"evaluators"},
+    {"evaluators", "scores"},
     {"gram"},
     {"class_rows"},
     {"row_cache"},

@@ -1,5 +1,6 @@
 """Estimators: validate, state the problem, solve, leave fitted attributes."""
 
+from fastsvm.estimators.sgd import SGDClassifier, SGDRegressor
 from fastsvm.estimators.svc import SVC
 
-__all__ = ["SVC"]
+__all__ = ["SVC", "SGDClassifier", "SGDRegressor"]

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.solvers.drive import StopReason
 
-__all__ = ["warn_unless_converged"]
+__all__ = ["warn_of_unfinished_descent", "warn_unless_converged"]
 
 _ADVICE = {
     StopReason.MAX_ITER: "raise max_iter, scale the features, or lower C",
@@ -27,4 +27,24 @@ def warn_unless_converged(model: Any) -> None:
         f"What to try: {_ADVICE[StopReason(model.stop_reason_)]}.",
         ConvergenceWarning,
         stacklevel=4,
+    )
+
+
+_ADVICE_ON_DESCENT = {
+    StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
+    StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
+    StopReason.CALLBACK: "a callback asked to stop",
+}
+
+
+def warn_of_unfinished_descent(model: Any) -> None:
+    """Warn of a model whose objective was still falling when its fit ended."""
+    if model.converged_:
+        return
+    warnings.warn(
+        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
+        f"objective, {model.objective_:.6g}, may still fall by more than tol={model.tol}. What to try: "
+        f"{_ADVICE_ON_DESCENT[StopReason(model.stop_reason_)]}.",
+        ConvergenceWarning,
+        stacklevel=5,
     )

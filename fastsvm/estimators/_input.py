@@ -82,13 +82,17 @@ def _plain(X: Any) -> Any:
     return X
 
 
-def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
-    """Return rows, labels and weights of equal length.
+def check_training_set(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, of_classes: bool = True, reset: bool = True
+) -> TrainingSet:
+    """Return rows, labels or, unless `of_classes`, real numbers, and weights of equal length.
+
+    With `reset`, the estimator's number and names of features are set, else X is checked against them.
 
     Raises
     ------
     ValueError
-        If y is missing, is not made of classes, does not have one entry a row, or weights are negative, not
+        If y is missing, is not of the right kind, does not have one entry a row, or weights are negative, not
         finite or all zero.
     """
     if isinstance(X, (str, PathLike)):
@@ -103,11 +107,14 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Tr
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
             + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
         )
-    source = check_rows(estimator, X, reset=True)
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False), warn=True)
+    source = check_rows(estimator, X, reset=reset)
+    kind = None if of_classes else np.float64
+    y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity; labels must name classes.")
-    check_classification_targets(y)
+        words = "labels must name classes" if of_classes else "targets must be finite numbers"
+        raise ValueError(f"Input y contains NaN or infinity; {words}.")
+    if of_classes:
+        check_classification_targets(y)
     if len(y) != len(source):
         raise ValueError(
             f"X and y have inconsistent numbers of samples: X has {len(source)} rows, y has {len(y)} entries."

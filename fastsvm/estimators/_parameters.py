@@ -15,11 +15,20 @@ class Rule(NamedTuple):
     words: str
 
 
-def number(*, integral: bool = False, least: float | None = None, above: float | None = None) -> Rule:
-    """Return the rule of a finite number, of at least `least` or above `above`."""
+def number(
+    *,
+    integral: bool = False,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> Rule:
+    """Return the rule of a finite number, of at least `least` or above `above`, at most `most` or below `below`."""
     kind = Integral if integral else Real
     words = ("an int" if integral else "a finite number") + (f" of at least {least}" if least is not None else "")
     words += f" above {above}" if above is not None else ""
+    words += f" and at most {most}" if most is not None else ""
+    words += f" and below {below}" if below is not None else ""
 
     def holds(value: Any) -> bool:
         return (
@@ -28,6 +37,8 @@ def number(*, integral: bool = False, least: float | None = None, above: float |
             and math.isfinite(value)
             and (least is None or value >= least)
             and (above is None or value > above)
+            and (most is None or value <= most)
+            and (below is None or value < below)
         )
 
     return Rule(holds, words)

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.solvers.drive import Report
+from fastsvm.solvers.sgd import SGD, State
 
-__all__ = ["Watch"]
+__all__ = ["EpochWatch", "Watch"]
 
 _REFRESH_SECONDS = 0.2
+
+
+def _told(context: Any, estimator: Any, name: str, attributes: Callable[[], dict]) -> bool:
+    """Tell scikit-learn's callbacks that an iteration is over, and return whether one asks to stop."""
+    task = context.subcontext(task_name=name)
+    task.call_on_fit_task_begin(estimator=estimator)
+    return bool(task.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=attributes))
 
 
 class Watch:
@@ -76,11 +85,7 @@ class Watch:
         with self._lock:
             self._record(problem, report, counts, bytes_read)
         if self._context is not None:
-            task = self._context.subcontext(task_name="outer iteration")
-            task.call_on_fit_task_begin(estimator=self._estimator)
-            self.stopped |= task.call_on_fit_task_end(
-                estimator=self._estimator, reconstruction_attributes=attributes
-            )
+            self.stopped |= _told(self._context, self._estimator, "outer iteration", attributes)
         return self.stopped
 
     def _record(self, problem: int, report: Report, counts: tuple, bytes_read: int) -> None:
@@ -96,4 +101,78 @@ class Watch:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
         records = sorted(self._records, key=lambda record: record[0])
         columns = zip(*records, strict=True) if records else [()] * len(self.COLUMNS)
+        return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
+
+
+class EpochWatch:
+    """Records every epoch of gradient descent, and the loss of every batch, and tells those who asked.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its callbacks are called, one subtask an epoch.
+    context : CallbackContext or None
+        Root context of scikit-learn's callbacks, None where there are none.
+    solver : SGD
+        What is watched.
+    curve : LossCurve
+        Where the losses of batches are added.
+    n_epochs : int
+        Epochs at most.
+    attributes : callable
+        `attributes(state)` gives the fitted attributes of a model that stops there.
+
+    Attributes
+    ----------
+    state : State or None
+        The last that was seen.
+    """
+
+    COLUMNS = ("epoch", "time", "steps", "objective", "rate", "validation_score", "bytes_read")
+
+    def __init__(
+        self,
+        estimator: Any,
+        context: Any,
+        solver: SGD,
+        curve: LossCurve,
+        n_epochs: int,
+        attributes: Callable[[State], dict],
+    ) -> None:
+        self._estimator, self._context, self._solver, self._attributes = estimator, context, solver, attributes
+        self._curve = curve
+        self._begin = time.perf_counter()
+        self._records: list[tuple] = []
+        self.state: State | None = None
+        self._bar = tqdm(
+            total=n_epochs, unit="epoch", desc=type(estimator).__name__, disable=None if estimator.verbose else True
+        )
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._bar.close()
+
+    def observe(self, state: State, report: Report) -> bool:
+        """Record a window, and an epoch if one ended; return whether a callback asks to stop."""
+        self.state = state
+        for losses in self._solver.losses:
+            self._curve.extend(losses)
+        self._solver.losses = []
+        if report.n_steps == 0:
+            return False
+        settings = self._solver.settings
+        rate = state.factor * float(settings.schedule.rates(max(0, state.n_steps - 1), 1)[0])
+        score = self._solver.score if self._solver.validate is not None else np.nan
+        read = self._solver.problem.source.reads.nbytes
+        elapsed = time.perf_counter() - self._begin
+        self._records.append((state.epoch, elapsed, state.n_steps, report.objective, rate, score, read))
+        self._bar.set_postfix(objective=f"{report.objective:.4g}", refresh=False)
+        self._bar.update(1)
+        if self._context is None:
+            return False
+        return _told(self._context, self._estimator, "epoch", lambda: self._attributes(state))
+
+    def history(self) -> dict[str, np.ndarray]:
+        """Return the columns of the record, one entry an epoch."""
+        columns = zip(*self._records, strict=True) if self._records else [()] * len(self.COLUMNS)
         return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}

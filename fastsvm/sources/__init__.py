@@ -10,6 +10,7 @@ from fastsvm.sources.base import Reads, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.byte_image import ByteImage, find_byte_image
 from fastsvm.sources.dataset import HDF5Data, open_hdf5, read_column
+from fastsvm.sources.epochs import Window, windows
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
 from fastsvm.sources.memory import MemorySource
 from fastsvm.sources.scaled import ScaledSource
@@ -29,6 +30,7 @@ __all__ = [
     "Source",
     "SubsetSource",
     "Survey",
+    "Window",
     "as_source",
     "check_finite",
     "find_byte_image",
@@ -36,6 +38,7 @@ __all__ = [
     "open_hdf5",
     "read_column",
     "survey",
+    "windows",
 ]
 
 

@@ -1,0 +1,248 @@
+"""From an estimator's parameters to a run of gradient descent, begun anew, gone on with, or one epoch at a time."""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import check_random_state
+
+from fastsvm._threads import Pool
+from fastsvm.budget import parse_memory
+from fastsvm.estimators._watch import EpochWatch
+from fastsvm.losses import LOSSES, Loss, loss_slope
+from fastsvm.scores import block_scores
+from fastsvm.solvers.drive import Limits, StopReason, drive
+from fastsvm.solvers.schedules import Schedule
+from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State
+from fastsvm.solvers.sgd_steps import Penalty
+from fastsvm.sources import CSRBlock, ScaledSource, Source
+
+__all__ = ["Descent", "Task", "deadline_of", "seed_of"]
+
+_BATCH = 32
+_FEW = 128  # so few rows are one batch
+_WINDOW_VALUES = 1 << 24  # of rows in memory between two looks at the clock
+_WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
+_SAMPLE = 4096  # rows whose lengths tell how long steps may be
+_GAIN = 0.3  # of the score of a row, by a step on it alone, in units of the margin
+_LONGEST = 10.0  # step on a batch, in the same unit
+
+
+class Task(NamedTuple):
+    """What is to be learnt.
+
+    Attributes
+    ----------
+    source : Source
+        Rows.
+    targets : ndarray of float64, shape (n,)
+        As `losses.add_losses` takes them.
+    weights : ndarray of float64, shape (n,)
+        Weights of the rows in the mean, times those of their classes.
+    total : float
+        Sum of the weights of the rows without those of their classes.
+    balance : ndarray of float64, shape (n_scores,)
+        As `losses.add_losses` takes it.
+    of_classes : bool
+        Whether targets are classes.
+    """
+
+    source: Source
+    targets: np.ndarray
+    weights: np.ndarray
+    total: float
+    balance: np.ndarray
+    of_classes: bool
+
+
+class Descent:
+    """A run of gradient descent for an estimator.
+
+    Parameters
+    ----------
+    estimator : SGDClassifier or SGDRegressor
+        Its parameters.
+    task : Task
+        What is to be learnt.
+    pool : Pool
+        Threads.
+    seed : int
+        Of the order of the rows, and of which are held out.
+    watched : bool
+        Whether progress is judged, and perhaps rows held out for it.
+    """
+
+    def __init__(self, estimator: Any, task: Task, pool: Pool, seed: int, watched: bool = True) -> None:
+        self.estimator, self.seed = estimator, seed
+        memory = parse_memory(estimator.memory)
+        source, shift, scale = _as_stored(task.source, memory)
+        weights = task.weights * (np.count_nonzero(task.weights) / task.total)
+        validate = None
+        if estimator.early_stopping and watched:
+            held = _held_out(task, source, estimator.validation_fraction, seed, memory)
+            validate = _validator(task, held)
+            weights[held] = 0
+        n_rows = int(np.count_nonzero(weights))
+        settings = _settings(estimator, task, source, n_rows, memory)
+        settings = settings._replace(seed=seed if estimator.shuffle else None)
+        if not watched:
+            settings = settings._replace(tol=None)
+        problem = Problem(source, shift, scale, task.targets, weights, task.balance)
+        self.solver = SGD(problem, settings, pool, validate)
+
+    def run(self, state: State, n_epochs: int, deadline: float, watch: EpochWatch) -> tuple[State, StopReason]:
+        """Return the state after the epoch `n_epochs` at most, and why it ended there.
+
+        After an interrupt, what was reached is `watch.state`.
+        """
+        limits = Limits(n_epochs - state.epoch, deadline)
+        try:
+            state, reason, _ = drive(self.solver, state, limits, watch.observe)
+        finally:
+            watch.close()
+        return state, reason
+
+
+def _as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndarray]:
+    """Return the rows as stored, in memory if they fit, and what is subtracted from and multiplied with them."""
+    shift = scale = np.empty(0)
+    if isinstance(source, ScaledSource) and not source.source.sparse:
+        shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
+        scale, source = source.scale.astype(np.float64), source.source
+    if source.resident or source.nbytes <= memory // 3:
+        source = source.in_memory()
+    return source, shift, scale
+
+
+def _settings(estimator: Any, task: Task, source: Source, n_rows: int, memory: int) -> Settings:
+    given = estimator.batch_size
+    everything = given is None or (given == "auto" and n_rows <= _FEW)
+    batch_size = n_rows if everything else min(_BATCH if given == "auto" else int(given), n_rows)
+    if source.resident:
+        window = max(1, _WINDOW_VALUES // max(1, source.shape[1]) // batch_size) * batch_size
+    else:
+        window = max(1, memory // _WINDOW_SHARE // max(1, source.nbytes // max(1, len(source))))
+    averaged = estimator.average if estimator.average is not True else 0
+    first = _first_rate(estimator, task, np.inf if everything else batch_size)
+    loss = loss_of(estimator)
+    exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
+    n_steps = np.inf if exact else max(1, -(-n_rows // batch_size))
+    return Settings(
+        loss=loss,
+        penalty=_penalty(estimator),
+        schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),
+        batch_size=batch_size,
+        average_from=np.inf if estimator.average is False else averaged / batch_size,
+        tol=estimator.tol,
+        patience=int(estimator.n_iter_no_change),
+        seed=None,
+        window_rows=window,
+    )
+
+
+def loss_of(estimator: Any) -> Loss:
+    """Return the loss that an estimator's parameters name."""
+    kind = LOSSES[estimator.loss]
+    margin = 0.0 if estimator.loss == "perceptron" else float(getattr(estimator, "margin", 1.0))
+    given = {"epsilon": float(estimator.epsilon), "margin": margin}
+    return kind(**{name: given[name] for name in kind._fields})
+
+
+def _penalty(estimator: Any) -> Penalty:
+    l1_share = {"l2": 0.0, "l1": 1.0, "elasticnet": float(estimator.l1_ratio), None: 0.0}[estimator.penalty]
+    alpha = 0.0 if estimator.penalty is None else float(estimator.alpha)
+    clip = np.inf if estimator.clip_norm is None else float(estimator.clip_norm)
+    offset = float(estimator.fit_intercept)
+    return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, offset)
+
+
+def _first_rate(estimator: Any, task: Task, batch_size: float) -> float:
+    if estimator.learning_rate == "auto":
+        return _suitable_rate(estimator, task, batch_size)
+    if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
+        typical = estimator.alpha**-0.25
+        slope = 1.0 if loss_of(estimator).of_classes else abs(float(loss_slope(loss_of(estimator), -typical, 1.0)))
+        return typical / max(1.0, slope)
+    return float(estimator.eta0)
+
+
+def _suitable_rate(estimator: Any, task: Task, batch_size: float) -> float:
+    """Return a first rate for rows of their mean squared length.
+
+    A step on one row changes its own score by the rate times its squared length. The step of a batch, which is a mean,
+    may be longer, until it goes too far in the direction that the rows have in common or, where the loss is curved,
+    is not stable.
+    """
+    used = np.flatnonzero(task.weights > 0)
+    if len(used) > _SAMPLE:
+        used = used[np.linspace(0, len(used) - 1, _SAMPLE).astype(int)] if task.source.resident else used[:_SAMPLE]
+    with np.errstate(all="ignore"):  # of what is not finite is told when the rows are visited
+        mean = float(np.average(_sq_norms(task.source.rows(used)), weights=task.weights[used]))
+    mean += estimator.fit_intercept
+    loss = loss_of(estimator)
+    stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
+    longest = 1 / loss.curvature if stable else _LONGEST
+    return min(longest, _GAIN * batch_size) / mean if 0 < mean < np.inf else 1.0
+
+
+def _sq_norms(block: Any) -> np.ndarray:
+    if isinstance(block, CSRBlock):
+        row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        return np.bincount(row, block.data.astype(np.float64) ** 2, block.shape[0])
+    values = block.dense(np.float32 if block.values.dtype == np.uint8 else block.values.dtype)
+    return np.einsum("ij,ij->i", values, values, dtype=np.float64)
+
+
+def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: int) -> np.ndarray:
+    """Return rows by which progress is judged: a share of each class, or of a file whole blocks that fit in memory."""
+    used, rng = task.weights > 0, np.random.default_rng((seed, 1))
+    if source.resident:
+        labels = task.targets if task.of_classes else np.zeros(len(used))
+        parts = []
+        for label in np.unique(labels[used]):
+            members = np.flatnonzero(used & (labels == label))
+            parts.append(rng.permutation(members)[: round(fraction * len(members))])
+        held = np.sort(np.concatenate(parts))
+    else:
+        spans = list(source.spans())
+        most = memory // _WINDOW_SHARE // max(1, source.nbytes // max(1, len(source)))
+        wanted, chosen = min(fraction * used.sum(), most), []
+        for k in rng.permutation(len(spans)):
+            if sum(map(len, chosen)) >= wanted:
+                break
+            start, stop = spans[k]
+            chosen.append(start + np.flatnonzero(used[start:stop]))
+        held = np.sort(np.concatenate(chosen))[: int(wanted)]
+    if len(held) == 0 or len(held) == used.sum():
+        raise ValueError(
+            f"early_stopping needs rows to hold out and rows to learn from: of {used.sum()} rows validation_fraction="
+            f"{fraction} is {len(held)}. Change validation_fraction, or set early_stopping=False."
+        )
+    return held
+
+
+def _validator(task: Task, held: np.ndarray) -> Callable[[Linear], float]:
+    """Return the function that scores weights on the rows held out: accuracy, or R² for real numbers."""
+    block, targets, weights = task.source.rows(held), task.targets[held], task.weights[held]
+
+    def validate(linear: Linear) -> float:
+        found = block_scores(block, *linear)
+        if not task.of_classes:
+            return r2_score(targets, found[:, 0], sample_weight=weights)
+        if found.shape[1] == 1:
+            return accuracy_score(targets > 0, found[:, 0] > 0, sample_weight=weights)
+        return accuracy_score(targets, found.argmax(axis=1), sample_weight=weights)
+
+    return validate
+
+
+def seed_of(estimator: Any) -> int:
+    """Return a seed drawn by the estimator's random_state."""
+    return int(check_random_state(estimator.random_state).randint(2**31 - 1))
+
+
+def deadline_of(estimator: Any) -> float:
+    """Return the moment at which the estimator's time is over."""
+    return time.perf_counter() + (estimator.max_time if estimator.max_time is not None else np.inf)

@@ -1,0 +1,37 @@
+"""The losses of all batches of a fit, as a curve of bounded length."""
+
+import numpy as np
+
+__all__ = ["LossCurve"]
+
+_MOST = 10_000  # points
+
+
+class LossCurve:
+    """Mean losses of batches; when there are many, each point is the mean of several in a row.
+
+    Attributes
+    ----------
+    per_point : int
+        Batches of a point.
+    """
+
+    def __init__(self) -> None:
+        self.per_point = 1
+        self._points = self._rest = np.empty(0)
+
+    def extend(self, losses: np.ndarray) -> None:
+        """Add the losses of batches."""
+        rest = np.concatenate([self._rest, losses])
+        whole = len(rest) // self.per_point * self.per_point
+        self._points = np.concatenate([self._points, rest[:whole].reshape(-1, self.per_point).mean(axis=1)])
+        self._rest = rest[whole:]
+        while len(self._points) > _MOST:
+            even = len(self._points) // 2 * 2
+            self._rest = np.concatenate([np.repeat(self._points[even:], self.per_point), self._rest])
+            self._points = self._points[:even].reshape(-1, 2).mean(axis=1)
+            self.per_point *= 2
+
+    def points(self) -> np.ndarray:
+        """Return the curve; the last point may be of fewer batches."""
+        return np.append(self._points, self._rest.mean()) if len(self._rest) else self._points.copy()

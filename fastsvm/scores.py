@@ -1,0 +1,40 @@
+"""Scores of linear functions of rows, over blocks of any source."""
+
+import numpy as np
+from scipy import sparse
+
+from fastsvm._threads import Pool, spans
+from fastsvm.sources import Block, CSRBlock, Source
+
+__all__ = ["block_scores", "product_type", "scores"]
+
+_ROWS = 2048  # of a piece of work
+
+
+def product_type(dtype: np.dtype) -> np.dtype:
+    """Return the type in which rows of `dtype` are multiplied: float32 if it holds them exactly, else float64."""
+    return np.dtype(np.float32 if np.can_cast(dtype, np.float32, "safe") else np.float64)
+
+
+def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores), in the type of products."""
+    if isinstance(block, CSRBlock):
+        dtype = product_type(block.data.dtype)
+        rows = sparse.csr_matrix((block.data.astype(dtype, copy=False), block.indices, block.indptr), block.shape)
+        return np.asarray(rows @ coef.T.astype(dtype)) + intercept.astype(dtype)
+    dtype = product_type(block.values.dtype)
+    found = block.dense(dtype) @ coef.T.astype(dtype)
+    found += intercept.astype(dtype)
+    return found
+
+
+def scores(source: Source, coef: np.ndarray, intercept: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return coef·x + intercept for all rows x, float64 of shape (n_rows, n_scores)."""
+    found = np.empty((len(source), len(intercept)))
+
+    def piece(block: Block, start: int, a: int, b: int) -> None:
+        found[start + a : start + b] = block_scores(block.slice(a, b), coef, intercept)
+
+    for start, block in source.blocks():
+        pool.run(piece, [(block, start, a, b) for a, b in spans(block.shape[0], _ROWS)])
+    return found

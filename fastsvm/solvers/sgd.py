@@ -1,0 +1,407 @@
+"""Mini-batch stochastic gradient descent, for linear models.
+
+Problem
+    minimise    (1/n) Σ_i ω_i loss(W x_i + b, y_i) + l2/2 ‖W‖² + l1 ‖W‖₁
+    over the weights W, one row a score, and offsets b, which are not penalised. Weights ω_i of rows have mean 1.
+
+Step
+    With the mean gradient G of the loss over a batch and the rate η_t of a schedule:
+        V ← momentum V + G,  W ← (1 - η_t l2) W - η_t V,  then W ← sign(W) max(0, |W| - η_t l1)
+    Rows come in random order, a window at a time (`sources.epochs`). One against the rest, all scores are learnt in one
+    product: two of the batch's rows with the weights, as small as they fit the processor's cache.
+
+Average
+    The answer is Σ t W_t / Σ t, in which early weights count for little (Lacoste-Julien, Schmidt and Bach 2012).
+
+End
+    The objective as it passes by, each batch's before its step, is watched from epoch to epoch. When it has not fallen
+    by `tol` for some epochs, the full objective of the answer decides: if that fell since it was last computed, on.
+
+Cost
+    4 n_scores multiplications a value of each row visited, and some 5 operations a weight each step; sparse rows of
+    many features cost 4 n_scores multiplications a value that they hold.
+
+Memory
+    4 arrays of the weights' shape, a window of rows, 24 n bytes.
+
+After
+    Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm._threads import Pool, spans
+from fastsvm.losses import Loss, add_losses
+from fastsvm.scores import block_scores, product_type
+from fastsvm.solvers.drive import Report
+from fastsvm.solvers.schedules import Schedule
+from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
+from fastsvm.solvers.sparse_steps import SparseModel, settle, sparse_steps
+from fastsvm.sources import Block, CSRBlock, Source, Window, check_finite, windows
+
+__all__ = ["SGD", "Diverged", "Linear", "Problem", "Settings", "State", "objective"]
+
+_BUFFERED_ROWS = 128
+_SCORES_AT_ONCE = 8  # one thread's share of many classes
+_SPARSE = 8  # times as many features as a row has values, from which on only the columns of a batch are touched
+_SLOWER = 5.0  # the adaptive rate is divided by, when progress ends
+_SLOWEST = 1e-6
+
+
+class Diverged(ValueError):
+    """Scores overflowed."""
+
+
+class Problem(NamedTuple):
+    """What is to be learnt.
+
+    Attributes
+    ----------
+    source : Source
+        Rows; one that is resident is a `MemorySource`.
+    shift, scale : ndarray of float64, shape (n_features,)
+        A value x is taken for (x - shift) scale; empty if for itself.
+    targets : ndarray of float64, shape (n,)
+        As `losses.add_losses` takes them.
+    weights : ndarray of float64, shape (n,)
+        Of mean 1 over the rows that are learnt from; 0 for the others.
+    balance : ndarray of float64, shape (n_scores,)
+        As `losses.add_losses` takes it.
+    """
+
+    source: Source
+    shift: np.ndarray
+    scale: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    balance: np.ndarray
+
+
+class Settings(NamedTuple):
+    """How it is learnt.
+
+    Attributes
+    ----------
+    loss : Loss
+        One of `losses.LOSSES`.
+    penalty : Penalty
+        Penalties, momentum, clipping.
+    schedule : Schedule
+        Learning rate.
+    batch_size : int
+        Rows of a batch.
+    average_from : float
+        Steps after which averaging begins; infinite for none.
+    tol : float or None
+        Least fall of the objective, None to run all epochs.
+    patience : int
+        Epochs without it.
+    seed : int or None
+        Of the order of rows, None for that of the source.
+    window_rows : int
+        Rows of a window.
+    """
+
+    loss: Loss
+    penalty: Penalty
+    schedule: Schedule
+    batch_size: int
+    average_from: float
+    tol: float | None
+    patience: int
+    seed: int | None
+    window_rows: int
+
+
+class State(NamedTuple):
+    """All that is remembered from window to window.
+
+    Attributes
+    ----------
+    model : Model or SparseModel
+        Weights; changed in place.
+    epoch, window : int
+        Where in the data: epochs completed, and windows of this one.
+    n_steps, seen, pending : int
+        Steps taken; rows of this epoch visited; rows of a batch that waits for more.
+    total : float
+        Sum of losses in this epoch.
+    lowest, answered : float
+        Least objective of an epoch, and least full objective of the answer.
+    stale : int
+        Epochs since the objective fell.
+    factor : float
+        Of the rate.
+    best : Linear or None
+        The weights of the best validation score, if there is one.
+    best_score : float
+        That score.
+    """
+
+    model: Model | SparseModel
+    epoch: int = 0
+    window: int = 0
+    n_steps: int = 0
+    seen: int = 0
+    pending: int = 0
+    total: float = 0.0
+    lowest: float = np.inf
+    answered: float = np.inf
+    stale: int = 0
+    factor: float = 1.0
+    best: Linear | None = None
+    best_score: float = -np.inf
+
+
+class SGD:
+    """Gradient descent on mini-batches.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be learnt.
+    settings : Settings
+        How.
+    pool : Pool
+        Threads.
+    validate : callable or None
+        Returns the score of a `Linear`, the higher the better. If given, it is what is watched.
+
+    Attributes
+    ----------
+    losses : list of ndarray of float64
+        Mean losses of the batches of the windows visited, for who watches to take.
+    score : float
+        The last validation score, NaN if there is none.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        pool: Pool,
+        validate: Callable[[Linear], float] | None = None,
+    ) -> None:
+        self.problem, self.settings, self.pool, self.validate = problem, settings, pool, validate
+        self.rows = np.flatnonzero(problem.weights > 0)
+        self.losses: list[np.ndarray] = []
+        self.score = np.nan
+        self.lazy = self._touches_columns()
+        self._windows: Iterator[Window] | None = None
+        self._buffers: dict[tuple[int, int], Buffers] = {}
+
+    def _touches_columns(self) -> bool:
+        """Return whether steps touch only the columns in which a batch has values."""
+        source, settings = self.problem.source, self.settings
+        plain = settings.penalty.momentum == 0 and settings.penalty.clip == np.inf and not self.problem.scale.size
+        if not (source.sparse and plain and settings.batch_size <= settings.window_rows):
+            return False
+        held = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
+        return source.shape[1] > _SPARSE * held
+
+    def init(self, begin: Linear | None = None) -> State:
+        """Return the state at some weights, or at zero."""
+        k, d = len(self.problem.balance), self.problem.source.shape[1]
+        zero = Linear(np.zeros((k, d)), np.zeros(k))
+        return State(self._model(begin or zero, zero, 0.0))
+
+    def continued(self, state: State) -> State:
+        """Return the state after an epoch on other rows, on which it is gone on."""
+        mean, total = state.model.averaged()
+        model = self._model(state.model.last(), mean, total)
+        if type(model) is type(state.model) and model[0].dtype == state.model[0].dtype:
+            model = state.model  # with its velocity
+        return State(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor)
+
+    def _model(self, last: Linear, mean: Linear, total: float) -> Model | SparseModel:
+        if self.lazy:
+            return SparseModel.of(last, mean, total)
+        dtype = product_type(self.problem.source.dtype)
+        return Model.of(last, mean, total, dtype, self.settings.penalty.momentum > 0)
+
+    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+        """Visit one window; at the end of an epoch, which is what counts as a step, decide whether to go on."""
+        if most_steps == 0:
+            return state, self._report(0.0)
+        if self._windows is None:
+            self._windows = self._epoch(state)
+        window = next(self._windows, None)
+        if window is not None:
+            state = self._visit(state, window)
+        if state.seen < len(self.rows):
+            return state, self._report(state.total / max(1, state.seen))
+        self._windows = None
+        running = state.total / len(self.rows) + self._penalty(state.model.last().coef)
+        state = state._replace(epoch=state.epoch + 1, window=0, seen=0, total=0.0)
+        return self._decide(state, running)
+
+    def _epoch(self, state: State) -> Iterator[Window]:
+        settings = self.settings
+        seed = None if settings.seed is None else (settings.seed, state.epoch)
+        return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window)
+
+    def _visit(self, state: State, window: Window) -> State:
+        """Take the steps of a window."""
+        settings, n = self.settings, len(window.rows)
+        n_batches, rest = divmod(state.pending + n, settings.batch_size)
+        if rest and (self.lazy or state.seen + n == len(self.rows)):
+            n_batches, rest = n_batches + 1, 0
+        before = state.n_steps + np.arange(n_batches)
+        course = Course(
+            settings.batch_size,
+            state.factor * settings.schedule.rates(state.n_steps, n_batches),
+            np.maximum(0.0, before + 1 - settings.average_from),
+            settings.penalty,
+        )
+        losses = self._take(state, window, course)
+        total = float(losses.sum())
+        if not np.isfinite(total):
+            self._explain(window)
+        sizes = np.full(len(losses), settings.batch_size, np.float64)
+        self.losses.append((losses / sizes)[:n_batches])
+        return state._replace(
+            window=state.window + 1, n_steps=state.n_steps + n_batches, seen=state.seen + n, pending=rest,
+            total=state.total + total,
+        )  # fmt: skip
+
+    def _take(self, state: State, window: Window, course: Course) -> np.ndarray:
+        """Take steps and return the batches' sums of losses."""
+        problem, loss = self.problem, self.settings.loss
+        block = _readable(window.block)
+        targets, weights = problem.targets[window.rows], problem.weights[window.rows]
+        losses = np.zeros(len(course.rates) + 1)
+        if self.lazy:
+            rows = Rows(window.places, targets, weights, problem.balance, *_map(problem, np.float64))
+            sparse_steps(loss, block, rows, state.model, course, losses)
+            return losses
+        dtype = state.model.coef.dtype
+
+        def some(start: int, stop: int) -> tuple[Model, np.ndarray]:
+            model, found = state.model.part(start, stop), np.empty(len(losses))
+            rows = Rows(window.places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
+            steps(loss, block, rows, model, course, self._memory(start, stop, dtype), state.pending, found)
+            losses[:] += found  # one thread at a time has the GIL
+            if start == 0:
+                totals.append(model.total[0])
+
+        totals: list[float] = []
+        self.pool.run(some, self._shares())
+        state.model.total[0] = totals[0]
+        return losses
+
+    def _shares(self) -> list[tuple[int, int]]:
+        """Return which scores are learnt by one thread at a time."""
+        k = len(self.problem.balance)
+        apart = not self.settings.loss.of_classes and self.settings.penalty.clip == np.inf
+        n_shares = -(-k // _SCORES_AT_ONCE) if apart else 1
+        bounds = np.linspace(0, k, n_shares + 1).astype(int).tolist()
+        return list(pairwise(bounds))
+
+    def _memory(self, start: int, stop: int, dtype: np.dtype) -> Buffers:
+        if (start, stop) not in self._buffers:
+            n_rows = min(self.settings.batch_size, _BUFFERED_ROWS)
+            self._buffers[start, stop] = Buffers.of(n_rows, self.problem.source.shape[1], stop - start, dtype)
+        return self._buffers[start, stop]
+
+    def _explain(self, window: Window) -> None:
+        """Raise the error that says why scores are not finite."""
+        for place, row in zip(window.places, window.rows, strict=True):
+            check_finite(window.block.slice(place, place + 1), row)
+        raise Diverged(
+            "The weights grew beyond all bounds: floating-point overflow. Scale the features, for example with "
+            "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
+        )
+
+    def _decide(self, state: State, running: float) -> tuple[State, Report]:
+        """Return whether an epoch was the last."""
+        settings, report = self.settings, self._report(running, n_steps=1)
+        if self.validate is not None:
+            answer = self.answer(state)
+            self.score = self.validate(answer)
+            watched = -self.score
+            if self.score > state.best_score:
+                state = state._replace(best=answer, best_score=self.score)
+        else:
+            watched = running
+        if settings.tol is None:
+            return state, report
+        stale = state.stale + 1 if watched > state.lowest - settings.tol else 0
+        state = state._replace(stale=stale, lowest=min(watched, state.lowest))
+        if stale < settings.patience:
+            return state, report
+        state = state._replace(stale=0)
+        if self.validate is None:
+            full = self.objective(self.answer(state))
+            if full < state.answered - settings.tol:
+                return state._replace(answered=full), report
+        if settings.schedule.name == "adaptive" and settings.schedule.first * state.factor > _SLOWEST:
+            return state._replace(factor=state.factor / _SLOWER), report
+        return state, report._replace(within=True, converged=True)
+
+    def _report(self, value: float, n_steps: int = 0) -> Report:
+        return Report(np.nan, value, n_steps, False, False, False)
+
+    def answer(self, state: State) -> Linear:
+        """Return the weights, averaged if they are to be."""
+        if self.lazy and self.settings.penalty.l1 > 0:
+            settle(state.model)
+        mean, total = state.model.averaged()
+        return mean if total > 0 else state.model.last()
+
+    def finish(self, state: State) -> Linear:
+        """Return the weights of the best validation score, if there is one, else the answer."""
+        return self.answer(state) if state.best is None else state.best
+
+    def objective(self, linear: Linear) -> float:
+        """Return the objective, by a pass over the rows."""
+        return objective(self.problem, self.settings.loss, linear, self.pool) + self._penalty(linear.coef)
+
+    def _penalty(self, coef: np.ndarray) -> float:
+        penalty = self.settings.penalty
+        return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
+
+
+def _map(problem: Problem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    return problem.shift.astype(dtype), problem.scale.astype(dtype)
+
+
+def _readable(block: Block) -> Block:
+    """Return the block in one of the types for which there is machine code."""
+    if isinstance(block, CSRBlock):
+        return CSRBlock(
+            block.data.astype(product_type(block.data.dtype), copy=False),
+            block.indices.astype(np.int32 if block.n_features < 2**31 else np.int64, copy=False),
+            block.indptr.astype(np.int64, copy=False),
+            block.n_features,
+        )
+    if block.values.dtype == np.uint8:
+        return block
+    return block._replace(values=block.values.astype(product_type(block.values.dtype), copy=False))
+
+
+def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float:
+    """Return the mean loss of the rows that are learnt from, by a pass over them."""
+    coef, intercept = linear
+    if problem.scale.size:
+        coef = coef * problem.scale
+        intercept = intercept - coef @ problem.shift
+    sums: list[tuple[int, float]] = []
+
+    def piece(block: Block, start: int, a: int, b: int) -> None:
+        found = block_scores(block.slice(a, b), coef, intercept)
+        part = slice(start + a, start + b)
+        sums.append((start + a, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
+
+    for start, block in problem.source.blocks():
+        pool.run(piece, [(block, start, a, b) for a, b in spans(block.shape[0], 2048)])
+    return sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights)
+
+
+@jit
+def _loss_of(loss, scores, targets, weights, balance):
+    return add_losses(loss, scores, targets, weights, balance, np.empty_like(scores))

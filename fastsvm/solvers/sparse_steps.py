@@ -1,0 +1,176 @@
+"""Steps of mini-batch gradient descent that touch only the columns in which a batch has values.
+
+Weights are w = s v, so that the L2 penalty shrinks them all by one multiplication. The L1 penalty of a column is taken
+when it is met, all that has come up since it was met last (Tsuruoka, Tsujii and Ananiadou 2009, figure 2). The average
+Σ ω_t s_t v_t is S v - u with S = Σ ω_t s_t, where u sums up what v lacked while S grew (Bottou's averaged SGD; Xu 2011,
+section 4).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm.losses import Loss, add_losses
+from fastsvm.solvers.sgd_steps import Course, Linear, Rows
+from fastsvm.sources import CSRBlock
+
+__all__ = ["SparseModel", "settle", "sparse_steps"]
+
+_SMALLEST = 1e-9
+_SCALE, _SUM, _TOTAL, _DUE = range(4)
+
+
+class SparseModel(NamedTuple):
+    """Weights s v and their average.
+
+    Attributes
+    ----------
+    vectors, lack, paid : ndarray of float64, shape (n_features, n_scores)
+        v; u; and the L1 penalty that each weight has taken.
+    intercept, intercept_sum : ndarray of float64, shape (n_scores,)
+        Offset, and the weighted sum of those averaged.
+    scalars : ndarray of float64, shape (4,)
+        s, S, Σ ω_t, and the L1 penalty that has come up so far.
+    """
+
+    vectors: np.ndarray
+    lack: np.ndarray
+    paid: np.ndarray
+    intercept: np.ndarray
+    intercept_sum: np.ndarray
+    scalars: np.ndarray
+
+    @classmethod
+    def of(cls, last: Linear, mean: Linear, total: float) -> "SparseModel":
+        """Return a model that begins at given weights, with the mean of earlier ones."""
+        columns = last.coef.T.astype(np.float64), -total * mean.coef.T, np.zeros_like(last.coef.T)
+        arrays = (np.ascontiguousarray(array) for array in columns)
+        return cls(*arrays, last.intercept.astype(np.float64), total * mean.intercept, np.array([1.0, 0.0, total, 0.0]))
+
+    def last(self) -> Linear:
+        """Return the weights of the last step."""
+        return Linear(np.ascontiguousarray((self.scalars[_SCALE] * self.vectors).T), self.intercept.copy())
+
+    def averaged(self) -> tuple[Linear, float]:
+        """Return the mean weights and the sum of the weights in it."""
+        total = float(self.scalars[_TOTAL])
+        coef = (self.scalars[_SUM] * self.vectors - self.lack).T / max(total, 1e-300)
+        return Linear(np.ascontiguousarray(coef), self.intercept_sum / max(total, 1e-300)), total
+
+
+@jit
+def sparse_steps(
+    loss: Loss, block: CSRBlock, rows: Rows, model: SparseModel, course: Course, losses: np.ndarray
+) -> None:
+    """Take a step on each batch of rows in order, the last one on what is left.
+
+    Parameters
+    ----------
+    losses : ndarray of float64, shape (n_steps,)
+        Sum of losses of each batch; it is written. NaN if a score is not finite.
+    """
+    k = model.intercept.size
+    scores, slopes = np.empty((course.batch_size, k)), np.empty((course.batch_size, k))
+    for s in range(course.rates.size):
+        start = s * course.batch_size
+        n = min(course.batch_size, rows.places.size - start)
+        places = rows.places[start : start + n]
+        if not _score(block, places, model, scores):
+            losses[s] = np.nan
+            return
+        targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
+        losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
+        _step(block, places, slopes, model, course, s)
+
+
+@jit
+def _score(block, places, model, scores):
+    """Write the scores of some rows and return whether they are finite."""
+    data, indices, indptr = block.data, block.indices, block.indptr  # no views in the loops: their counting takes long
+    V, scale, k = model.vectors, model.scalars[_SCALE], scores.shape[1]
+    finite = True
+    for i in range(places.size):
+        start, stop = indptr[places[i]], indptr[places[i] + 1]
+        if k == 1:  # summed in a register
+            total = 0.0
+            for p in range(start, stop):
+                total += data[p] * V[indices[p], 0]
+            scores[i, 0] = total
+        else:
+            for c in range(k):
+                scores[i, c] = 0.0
+            for p in range(start, stop):
+                for c in range(k):
+                    scores[i, c] += data[p] * V[indices[p], c]
+        for c in range(k):
+            scores[i, c] = scale * scores[i, c] + model.intercept[c]
+            finite &= abs(scores[i, c]) < np.inf
+    return finite
+
+
+@jit
+def _step(block, places, slopes, model, course, s):
+    data, indices, indptr = block.data, block.indices, block.indptr
+    V, lack, scalars, intercept = model.vectors, model.lack, model.scalars, model.intercept
+    rate, penalty, n, k = course.rates[s], course.penalty, places.size, slopes.shape[1]
+    scalars[_SCALE] *= max(0.0, 1.0 - rate * penalty.l2)
+    if scalars[_SCALE] < _SMALLEST:
+        _rescale(model)
+    step, grown = -rate / (n * scalars[_SCALE]), scalars[_SUM]
+    scalars[_DUE] += rate * penalty.l1
+    for i in range(n):
+        idle = True
+        for c in range(k):
+            idle &= slopes[i, c] == 0.0
+            intercept[c] -= penalty.offset * rate / n * slopes[i, c]
+        if idle:
+            continue
+        for c in range(k):
+            change = step * slopes[i, c]
+            for p in range(indptr[places[i]], indptr[places[i] + 1]):
+                V[indices[p], c] += change * data[p]
+                lack[indices[p], c] += grown * change * data[p]
+    if penalty.l1 > 0:
+        for i in range(n):
+            for p in range(indptr[places[i]], indptr[places[i] + 1]):
+                _pay(model, indices[p])
+    weight = course.averaging[s]
+    scalars[_SUM] += weight * scalars[_SCALE]
+    scalars[_TOTAL] += weight
+    for c in range(k):
+        model.intercept_sum[c] += weight * intercept[c]
+
+
+@jit
+def _rescale(model):
+    """Multiply the scale into the weights, so that it does not vanish."""
+    scale, total = model.scalars[_SCALE], model.scalars[_SUM]
+    for j in range(model.vectors.shape[0]):
+        v, lack = model.vectors[j], model.lack[j]
+        for c in range(v.size):
+            if scale == 0:  # all weights become zero; the sum of those before stays
+                lack[c] -= total * v[c]
+            v[c] *= scale
+    model.scalars[_SUM] = total / scale if scale > 0 else 0.0
+    model.scalars[_SCALE] = 1.0
+
+
+@jit
+def _pay(model, j):
+    """Let the weights of a column take the L1 penalty that has come up."""
+    scale, due = model.scalars[_SCALE], model.scalars[_DUE]
+    v, paid, lack = model.vectors[j], model.paid[j], model.lack[j]
+    for c in range(v.size):
+        before = scale * v[c]
+        after = max(0.0, before - (due + paid[c])) if before > 0 else min(0.0, before + (due - paid[c]))
+        paid[c] += after - before
+        lack[c] += model.scalars[_SUM] * (after - before) / scale
+        v[c] = after / scale
+
+
+@jit
+def settle(model: SparseModel) -> None:
+    """Let all weights take the L1 penalty that has come up."""
+    for j in range(model.vectors.shape[0]):
+        _pay(model, j)

@@ -1,0 +1,92 @@
+"""The rows of a source in random order, a window at a time, again and again."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.sources.base import Source, read_ahead
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.memory import MemorySource
+
+__all__ = ["Window", "windows"]
+
+
+class Window(NamedTuple):
+    """Some rows of an epoch, in the order in which they are to be visited.
+
+    Attributes
+    ----------
+    block : Block
+        Rows in memory, these and perhaps others.
+    places : ndarray of int64, shape (n,)
+        Where in the block each is.
+    rows : ndarray of int64, shape (n,)
+        Its number in the source.
+    """
+
+    block: Block
+    places: np.ndarray
+    rows: np.ndarray
+
+
+def windows(
+    source: Source, rows: np.ndarray, seed: tuple[int, ...] | None, n_rows: int, first: int = 0
+) -> Iterator[Window]:
+    """Yield `rows` once, about `n_rows` at a time.
+
+    Rows in memory are visited in an order that is random throughout. On disk the order of the blocks is random, and
+    within windows of several blocks that of the rows, so that the file is read in long runs; it should be shuffled
+    once when it is written.
+
+    Parameters
+    ----------
+    source : Source
+        Where the rows are. One that is resident is a `MemorySource`.
+    rows : ndarray of int64
+        Which rows, in rising order.
+    seed : tuple of int or None
+        Of the order; None for that of the source.
+    n_rows : int
+        Of a window.
+    first : int, default=0
+        Windows to leave out, without reading them.
+    """
+    if isinstance(source, MemorySource):
+        order = rows if seed is None else np.random.default_rng(seed).permutation(rows)
+        for start in range(first * n_rows, len(order), n_rows):
+            part = order[start : start + n_rows]
+            yield Window(source.block, part, part)
+        return
+    spans = list(source.spans())
+    if seed is not None:
+        spans = [spans[k] for k in np.random.default_rng(seed).permutation(len(spans))]
+    size = max(1, n_rows // source.block_rows)
+    groups = [spans[k : k + size] for k in range(0, len(spans), size)]
+    items = ((k, _gathered(source, rows, groups[k])) for k in range(first, len(groups)))
+    for k, (block, places, found) in read_ahead(items):
+        if seed is not None:
+            order = np.random.default_rng((*seed, k)).permutation(len(places))
+            places, found = places[order], found[order]
+        yield Window(block, places, found)
+
+
+def _gathered(source: Source, rows: np.ndarray, spans: list[tuple[int, int]]) -> Window:
+    """Return those of `rows` that are in some spans, in the order of the source."""
+    blocks, places, found, offset = [], [], [], 0
+    for start, stop in spans:
+        blocks.append(source.read(start, stop))
+        a, b = np.searchsorted(rows, (start, stop))
+        found.append(rows[a:b])
+        places.append(rows[a:b] - start + offset)
+        offset += stop - start
+    return Window(_joined(blocks), np.concatenate(places), np.concatenate(found))
+
+
+def _joined(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    kind = CSRBlock if isinstance(blocks[0], CSRBlock) else DenseBlock
+    ends = np.cumsum([block.shape[0] for block in blocks])
+    parts = ((np.arange(end - block.shape[0], end), block) for end, block in zip(ends, blocks, strict=True))
+    return kind.gather(parts, int(ends[-1]))
