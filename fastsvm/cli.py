@@ -1,15 +1,14 @@
 """The command line: `fastsvm convert | fetch | info | train | predict | evaluate | demo`."""
 
 import argparse
-import inspect
 import json
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 from fastsvm.budget import parse_memory
-from fastsvm.estimators import SVC
 
 __all__ = ["main"]
 
@@ -96,11 +95,15 @@ def _info(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _train(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.jobs.training import train
+    from fastsvm.jobs.training import MODELS, train
 
-    given = {name: value for name in _PARAMETERS if (value := getattr(options, name)) is not None}
+    given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
+    known = signature(MODELS[options.model]).parameters
+    for name in given:
+        if name not in known:
+            raise ValueError(f"--{name} is no parameter of --model {options.model}, which has {', '.join(known)}.")
     given.setdefault("verbose", True)
-    report = train(options.data, options.output, given, options.holdout, options.seed)
+    report = train(options.data, options.output, given, options.holdout, options.seed, options.model)
     return report._asdict()
 
 
@@ -124,13 +127,23 @@ def _demo(options: argparse.Namespace) -> dict[str, Any]:
 
 # --- words -----------------------------------------------------------------------------------------------
 
-_PARAMETERS = [name for name in inspect.signature(SVC).parameters if name not in ("warm_start", "random_state")]
+
+def _parameters() -> dict[str, dict[str, Any]]:
+    """Return the parameters of all models by name, with their defaults by the model's name."""
+    from fastsvm.jobs.training import MODELS
+
+    found: dict[str, dict[str, Any]] = {}
+    for model, kind in MODELS.items():
+        for name, parameter in signature(kind).parameters.items():
+            if name not in ("warm_start", "random_state", "n_jobs"):
+                found.setdefault(name, {})[model] = parameter.default
+    return found
 
 
 def _parser() -> argparse.ArgumentParser:
     from fastsvm import __version__
 
-    parser = argparse.ArgumentParser(prog="fastsvm", description="Exact kernel SVMs on data of any size.")
+    parser = argparse.ArgumentParser(prog="fastsvm", description="Support vector machines on data of any size.")
     parser.add_argument("--version", action="version", version=f"fastsvm {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_convert(commands)
@@ -176,23 +189,30 @@ def _add_convert(commands: Any) -> None:
 
 
 def _add_train(commands: Any) -> None:
-    train = _command(commands, "train", _train, "train an SVC from an HDF5 file")
+    train = _command(commands, "train", _train, "train a model from an HDF5 file")
     train.add_argument("data", help="HDF5 file with X and y")
     train.add_argument("-o", "--output", help="file for the model (default: it is not saved)")
     train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the accuracy")
-    train.add_argument("--seed", type=int, default=0, help="which rows are held out (default: 0)")
-    group = train.add_argument_group("parameters of SVC")
-    for name in _PARAMETERS:
-        default = inspect.signature(SVC).parameters[name].default
+    train.add_argument("--seed", type=int, default=0, help="which rows are held out, and their order (default: 0)")
+    train.add_argument(
+        "--model", choices=("svc", "sgd", "sgd-regressor"), default="svc", help="which estimator (default: svc)"
+    )
+    group = train.add_argument_group("parameters of the model")
+    for name, defaults in _parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
-        if isinstance(default, bool):
-            group.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
+        words = ", ".join(f"{model}: {default}" for model, default in defaults.items())
+        if all(isinstance(default, bool) for default in defaults.values()):
+            action: Any = argparse.BooleanOptionalAction
+            group.add_argument(*flags, dest=name, action=action, default=argparse.SUPPRESS, help=words)
         else:
-            group.add_argument(*flags, dest=name, type=_value, metavar="VALUE", help=f"default: {default}")
+            more = {"metavar": "VALUE", "default": argparse.SUPPRESS, "help": f"default: {words}"}
+            group.add_argument(*flags, dest=name, type=_value, **more)
 
 
 def _value(text: str) -> Any:
-    """Return a number, a dict or a name from the command line."""
+    """Return a number, a dict, None or a name from the command line."""
+    if text.lower() == "none":
+        return None
     try:
         number = float(text)
         return int(number) if number.is_integer() else number

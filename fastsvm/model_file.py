@@ -11,14 +11,14 @@ import h5py
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators import SVC
+from fastsvm.estimators import SVC, SGDClassifier, SGDRegressor
 
 __all__ = ["load", "save", "written_beside"]
 
 FORMAT = "fastsvm-model"
 VERSION = 1
-_PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm"}  # what prediction needs beside fitted attributes
-_ESTIMATORS = {"SVC": SVC}
+_PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
+_ESTIMATORS = {"SVC": SVC, "SGDClassifier": SGDClassifier, "SGDRegressor": SGDRegressor}
 
 
 @contextmanager
@@ -48,8 +48,8 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SVC
-        A fitted estimator with a built-in or precomputed kernel and class labels that are numbers or strings.
+    model : SVC, SGDClassifier or SGDRegressor
+        A fitted estimator, with a built-in or precomputed kernel if any, and class labels that are numbers or strings.
     path : str or Path
         Where to write; an existing file is replaced.
 
@@ -73,14 +73,14 @@ def save(model: Any, path: str | Path) -> None:
     name = type(model).__name__
     if name not in _ESTIMATORS:
         raise TypeError(f"Only {', '.join(_ESTIMATORS)} can be saved, found {name}.")
-    if not hasattr(model, "classes_"):
+    if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
     parameters = model.get_params()
-    if callable(parameters["kernel"]):
+    if callable(parameters.get("kernel")):
         raise TypeError("A model whose kernel is a Python function cannot be saved: code is not data.")
     parameters["random_state"] = None
     arrays, scalars = _split({key: value for key, value in vars(model).items() if _is_fitted(key)})
-    if isinstance(parameters["class_weight"], dict):
+    if isinstance(parameters.get("class_weight"), dict):
         parameters["class_weight"] = [[_plain(key), value] for key, value in parameters["class_weight"].items()]
     header = {
         "format": FORMAT,
@@ -105,7 +105,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    SVC
+    SVC, SGDClassifier or SGDRegressor
         The fitted estimator.
 
     Raises
@@ -126,7 +126,7 @@ def load(path: str | Path) -> Any:
         raise ValueError(f"{path} is not a model file, or is damaged: {error}") from error
     kind = _ESTIMATORS[header["estimator"]]
     parameters = header["parameters"]
-    if isinstance(parameters["class_weight"], list):
+    if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = {key: value for key, value in parameters["class_weight"]}
     model = kind(**parameters)
     for key, value in (header["attributes"] | arrays).items():

@@ -30,7 +30,7 @@ from fastsvm.scores import scores
 from fastsvm.solvers.drive import StopReason
 from fastsvm.solvers.schedules import SCHEDULES
 from fastsvm.solvers.sgd import SGD, Linear, State
-from fastsvm.sources import Source, check_finite, is_stored
+from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
 
 __all__ = ["SGDClassifier", "SGDRegressor"]
 
@@ -55,6 +55,7 @@ _RULES = {
     "momentum": number(least=0, below=1),
     "clip_norm": optional(number(above=0)),
     "max_time": optional(number(above=0)),
+    "standardize": boolean,
 }
 
 
@@ -98,7 +99,7 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
             solver = descent.solver
             state = solver.init(begin) if kept is None else kept["state"]
             watch = EpochWatch(
-                self, context, solver, curve, self.max_iter, lambda state: names | self._weights(solver, state)
+                self, context, solver, curve, self.max_iter, lambda state: names | self._weights(solver, state, task)
             )
             ended = False
             try:
@@ -110,7 +111,7 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
                     self._unfinished = {
                         "seed": seed, "curve": curve, "state": watch.state, "shape": shape, "names": names
                     }  # fmt: skip
-            vars(self).update(names | self._weights(solver, state))
+            vars(self).update(names | self._weights(solver, state, task))
             self.objective_ = solver.objective(solver.finish(state))
         self._state = state
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
@@ -128,39 +129,74 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
         with Pool.open() as pool:
             descent = Descent(self, task, pool, seed_of(self), watched=False)
             solver = descent.solver
-            state = solver.init() if kept is None else solver.continued(kept)
+            state = solver.init(self._loaded(task)) if kept is None else solver.continued(kept)
             watch = EpochWatch(self, None, solver, self._curve, 1, lambda state: {})
             state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
-            vars(self).update(names | self._weights(solver, state))
+            vars(self).update(names | self._weights(solver, state, task))
         self._state = state
         self.loss_curve_ = self._curve.points()
 
-    def _weights(self, solver: SGD, state: State) -> dict[str, Any]:
+    def _loaded(self, task: Task) -> Linear | None:
+        """Return the weights of a model that was read from a file, from which partial fits go on."""
+        if not hasattr(self, "coef_"):
+            return None
+        return self._hidden(Linear(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)), task)
+
+    def _weights(self, solver: SGD, state: State, task: Task) -> dict[str, Any]:
         """Return the fitted attributes of a state."""
-        coef, intercept = self._shown(solver.finish(state))
+        coef, intercept = self._shown(solver.finish(state), task)
+        coef = coef if task.of_classes else coef[0]
         return {"coef_": coef, "intercept_": intercept, "n_iter_": state.epoch, "t_": float(state.n_steps + 1)}
 
-    def _shown(self, linear: Linear) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights and offsets in scikit-learn's shape."""
-        raise NotImplementedError
-
-    def _begin(self, coef: Any, intercept: Any, n_scores: int, n_features: int) -> Linear | None:
+    def _begin(self, coef: Any, intercept: Any, task: Task) -> Linear | None:
         """Return where to begin: at what the user gives, or, with `warm_start`, at the last fit's weights."""
-        if self.warm_start and hasattr(self, "_state") and coef is None:
-            last = self._state.model.last()
-            if last.coef.shape == (n_scores, n_features):
-                return last
+        shown = 1 if self._is_pair(task) else len(task.balance)
+        n_features = task.source.shape[1]
         if coef is None and intercept is None:
-            return None
-        coef = np.zeros((n_scores, n_features)) if coef is None else np.asarray(coef, np.float64)
-        intercept = np.zeros(n_scores) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
-        coef = coef[None] if coef.ndim == 1 else coef
-        if coef.shape != (n_scores, n_features) or intercept.shape != (n_scores,):
+            state = getattr(self, "_state", None) if self.warm_start else None
+            last = None if state is None else state.model.last()
+            return last if last is not None and last.coef.shape == (len(task.balance), n_features) else None
+        coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
+        intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
+        if coef.shape != (shown, n_features) or intercept.shape != (shown,):
             raise ValueError(
-                f"coef_init must have shape ({n_scores}, {n_features}) and intercept_init ({n_scores},), found "
+                f"coef_init must have shape ({shown}, {n_features}) and intercept_init ({shown},), found "
                 f"{coef.shape} and {intercept.shape}."
             )
-        return Linear(coef, intercept)
+        return self._hidden(Linear(coef, intercept), task)
+
+    def _is_pair(self, task: Task) -> bool:
+        """Return whether two classes have a score each, of which one is shown, the difference."""
+        return task.of_classes and len(task.balance) == 2
+
+    def _shown(self, linear: Linear, task: Task) -> Linear:
+        """Return weights as they are shown: of two scores the difference, of rows as the user passes them."""
+        if self._is_pair(task):
+            linear = Linear(np.diff(linear.coef, axis=0), np.diff(linear.intercept))
+        if self._scale is None:
+            return linear
+        return Linear(linear.coef * self._scale, linear.intercept - linear.coef @ (self._shift * self._scale))
+
+    def _hidden(self, shown: Linear, task: Task) -> Linear:
+        """Return the weights that are shown so."""
+        if self._scale is not None:
+            shown = Linear(shown.coef / self._scale, shown.intercept + shown.coef @ self._shift)
+        if not self._is_pair(task):
+            return shown
+        half = Linear(shown.coef / 2, shown.intercept / 2)
+        return Linear(np.vstack([-half.coef, half.coef]), np.concatenate([-half.intercept, half.intercept]))
+
+    def _scaled(self, source: Source, again: bool = False) -> Source:
+        """Return the rows to be learnt from: standardised if asked to, by a pass over them or as before."""
+        if not self.standardize:
+            self._shift = self._scale = None
+            return source
+        if again and self._scale is not None:
+            return ScaledSource(source, None if source.sparse else self._shift, self._scale)
+        source = ScaledSource.standardized(source)
+        self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
+        self._scale = source.scale.astype(np.float64)
+        return source
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of rows, shape (n_samples, n_scores)."""
@@ -257,6 +293,10 @@ class SGDClassifier(ClassifierMixin, _Descended):
         once, else window after window. "auto" is half of what is available.
     max_time : float or None, default=None
         Most seconds of a fit.
+    standardize : bool, default=False
+        Whether features are brought to mean 0 and variance 1 as they are visited, after one pass over the rows that
+        measures them; rows stay as they are stored. `coef_` and `intercept_` are for rows as they are passed. Sparse
+        rows are scaled only. Partial fits scale as the first one found.
 
     Attributes
     ----------
@@ -333,6 +373,7 @@ class SGDClassifier(ClassifierMixin, _Descended):
         clip_norm: float | None = None,
         memory: str | int = "auto",
         max_time: float | None = None,
+        standardize: bool = False,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -361,6 +402,7 @@ class SGDClassifier(ClassifierMixin, _Descended):
         self.clip_norm = clip_norm
         self.memory = memory
         self.max_time = max_time
+        self.standardize = standardize
 
     @with_callbacks
     def fit(
@@ -394,9 +436,8 @@ shape (n_samples, n_features)
         self._forget()
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
-        task = self._task(data.source, labels, data.weight, classes)
-        begin = self._begin(coef_init, intercept_init, len(task.balance), data.source.shape[1])
-        self._fit(task, begin, {"classes_": classes})
+        task = self._task(self._scaled(data.source), labels, data.weight, classes)
+        self._fit(task, self._begin(coef_init, intercept_init, task), {"classes_": classes})
         return self
 
     @with_callbacks
@@ -444,7 +485,8 @@ shape (n_samples, n_features)
         if len(unknown):
             raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {known.tolist()} are.")
         labels = np.where(data.weight > 0, np.searchsorted(known, data.y), -1)
-        self._partial_fit(self._task(data.source, labels, data.weight, known), {"classes_": known})
+        source = self._scaled(data.source, again=not first)
+        self._partial_fit(self._task(source, labels, data.weight, known), {"classes_": known})
         return self
 
     def _task(self, source: Source, labels: np.ndarray, weight: np.ndarray, classes: np.ndarray) -> Task:
@@ -460,11 +502,6 @@ shape (n_samples, n_features)
         if k == 2 and not coupled:
             targets, balance = np.where(labels == 1, 1.0, -1.0), np.ones(1)
         return Task(source, targets, weights, total, balance, of_classes=True)
-
-    def _shown(self, linear: Linear) -> tuple[np.ndarray, np.ndarray]:
-        if len(linear.intercept) == 2:  # the second class against the first
-            return np.diff(linear.coef, axis=0), np.diff(linear.intercept)
-        return linear
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows.
@@ -486,6 +523,14 @@ shape (n_samples, n_features)
         """
         found = self._scores(X)
         return found[:, 0] if found.shape[1] == 1 else found
+
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes and the decision values of rows."""
+        found = self._scores(X)
+        return self._labels(found), found[:, 0] if found.shape[1] == 1 else found
+
+    def _labels(self, found: np.ndarray) -> np.ndarray:
+        return self.classes_[(found[:, 0] > 0).astype(np.intp) if found.shape[1] == 1 else found.argmax(axis=1)]
 
     def soft_decision(self, X: Any) -> np.ndarray:
         """Return the scores cut off at -1 and 1: soft decisions between the margins, hard ones beyond.
@@ -525,8 +570,7 @@ shape (n_samples, n_features)
         ValueError
             If X does not have the features of the fit, or is not finite.
         """
-        found = self._scores(X)
-        return self.classes_[(found[:, 0] > 0).astype(np.intp) if found.shape[1] == 1 else found.argmax(axis=1)]
+        return self._labels(self._scores(X))
 
     @available_if(lambda self: _has_probabilities(self))
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -671,6 +715,10 @@ class SGDRegressor(RegressorMixin, _Descended):
         once, else window after window. "auto" is half of what is available.
     max_time : float or None, default=None
         Most seconds of a fit.
+    standardize : bool, default=False
+        Whether features are brought to mean 0 and variance 1 as they are visited, after one pass over the rows that
+        measures them; rows stay as they are stored. `coef_` and `intercept_` are for rows as they are passed. Sparse
+        rows are scaled only. Partial fits scale as the first one found.
 
     Attributes
     ----------
@@ -742,6 +790,7 @@ class SGDRegressor(RegressorMixin, _Descended):
         clip_norm: float | None = None,
         memory: str | int = "auto",
         max_time: float | None = None,
+        standardize: bool = False,
     ) -> None:
         self.loss = loss
         self.penalty = penalty
@@ -767,6 +816,7 @@ class SGDRegressor(RegressorMixin, _Descended):
         self.clip_norm = clip_norm
         self.memory = memory
         self.max_time = max_time
+        self.standardize = standardize
 
     @with_callbacks
     def fit(
@@ -798,9 +848,8 @@ shape (n_samples, n_features)
         """
         self._check_parameters(self._LOSS_RULES)
         self._forget()
-        task = self._task(X, y, sample_weight, reset=True)
-        begin = self._begin(coef_init, intercept_init, 1, task.source.shape[1])
-        self._fit(task, begin, {})
+        task = self._task(X, y, sample_weight, first=True)
+        self._fit(task, self._begin(coef_init, intercept_init, task), {})
         return self
 
     @with_callbacks
@@ -830,15 +879,18 @@ shape (n_samples, n_features)
             As for `fit`.
         """
         self._check_parameters(self._LOSS_RULES)
-        self._partial_fit(self._task(X, y, sample_weight, reset=not hasattr(self, "coef_")), {})
+        self._partial_fit(self._task(X, y, sample_weight, first=not hasattr(self, "coef_")), {})
         return self
 
-    def _task(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Task:
-        data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=reset)
-        return Task(data.source, data.y, data.weight, float(data.weight.sum()), np.ones(1), of_classes=False)
+    def _task(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Task:
+        data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=first)
+        source = self._scaled(data.source, again=not first)
+        return Task(source, data.y, data.weight, float(data.weight.sum()), np.ones(1), of_classes=False)
 
-    def _shown(self, linear: Linear) -> tuple[np.ndarray, np.ndarray]:
-        return linear.coef[0], linear.intercept
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the predictions of rows, twice, as there are no other decision values."""
+        found = self._scores(X)[:, 0]
+        return found, found
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted number of each row.

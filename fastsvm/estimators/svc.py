@@ -405,6 +405,11 @@ shape (n_samples, n_features)
         """
         return self._shaped(self._decisions(X))
 
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes and the decision values of rows, from one pass."""
+        decisions = self._decisions(X)
+        return self._labels(decisions), self._shaped(decisions)
+
     def _shaped(self, decisions: np.ndarray) -> np.ndarray:
         """Return the pairs' decisions in the shape that the user asked for."""
         if len(self.classes_) == 2:

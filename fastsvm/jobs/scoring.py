@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import r2_score
 from tqdm.auto import tqdm
 
 from fastsvm.jobs.outputs import check_output
@@ -33,6 +35,8 @@ class ScoringReport(NamedTuple):
         Rows predicted.
     accuracy : float or None
         Share predicted correctly, if the file has labels.
+    r2 : float or None
+        Of a regression, the share of the variance of the file's targets that is explained.
     per_class : dict of str to float
         The same for the rows of each class, by its name.
     confusion : list of list of int
@@ -46,6 +50,7 @@ class ScoringReport(NamedTuple):
     output: str
     n_samples: int
     accuracy: float | None
+    r2: float | None
     per_class: dict[str, float]
     confusion: list[list[int]]
     labels: list[str]
@@ -108,15 +113,17 @@ def _score(model_path: str | Path, path: str | Path, writer: AbstractContextMana
             raise ValueError(f"{path} has no rows.")
         predicted = []
         for start in tqdm(range(0, len(data), _ROWS), desc="predict", unit="block", disable=None):
-            decisions = model._decisions(data.X.take(np.arange(start, min(start + _ROWS, len(data)))))
-            predicted.append(model._labels(decisions))
-            write(predicted[-1], model._shaped(decisions))
+            labels, decisions = model._decided(data.X.take(np.arange(start, min(start + _ROWS, len(data)))))
+            predicted.append(labels)
+            write(labels, decisions)
         return _summary(model, data, np.concatenate(predicted), time.perf_counter() - begin)
 
 
 def _summary(model: Any, data: HDF5Data, predicted: np.ndarray, seconds: float) -> ScoringReport:
     if data.y is None:
-        return ScoringReport("", len(predicted), None, {}, [], [], seconds)
+        return ScoringReport("", len(predicted), None, None, {}, [], [], seconds)
+    if not is_classifier(model):
+        return ScoringReport("", len(predicted), None, float(r2_score(data.y, predicted)), {}, [], [], seconds)
     labels = np.unique(np.concatenate([model.classes_, data.y]))
     truth, guess = np.searchsorted(labels, data.y), np.searchsorted(labels, predicted)
     confusion = np.zeros((len(labels), len(labels)), np.int64)
@@ -128,7 +135,7 @@ def _summary(model: Any, data: HDF5Data, predicted: np.ndarray, seconds: float) 
     per_class = {name: confusion[i, i] / count[i] for i, name in enumerate(names) if count[i]}
     accuracy = float(np.mean(truth == guess))
     per_class = {name: float(share) for name, share in per_class.items()}
-    return ScoringReport("", len(predicted), accuracy, per_class, confusion.tolist(), names, seconds)
+    return ScoringReport("", len(predicted), accuracy, None, per_class, confusion.tolist(), names, seconds)
 
 
 @contextmanager

@@ -1,18 +1,23 @@
 """Train a model from a file, measure it on rows held out, save it."""
 
 import time
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_classifier
 
-from fastsvm.estimators import SVC
+from fastsvm.estimators import SVC, SGDClassifier, SGDRegressor
 from fastsvm.jobs.memory import peak_memory
 from fastsvm.jobs.outputs import check_output
 from fastsvm.model_file import save
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["TrainingReport", "train"]
+__all__ = ["MODELS", "TrainingReport", "train"]
+
+MODELS = {"svc": SVC, "sgd": SGDClassifier, "sgd-regressor": SGDRegressor}
+"""Estimators by the names that the command line gives them."""
 
 
 class TrainingReport(NamedTuple):
@@ -22,22 +27,26 @@ class TrainingReport(NamedTuple):
     ----------
     model : str
         File of the model, "" if it was not saved.
-    n_samples, n_features, n_classes : int
+    n_samples, n_features : int
         Shape of the problem, without rows held out.
+    n_classes : int or None
+        Number of classes.
     accuracy : float or None
         Share of the rows held out whose class is predicted correctly.
+    r2 : float or None
+        Of a regression, the share of the variance of the rows held out that is explained.
     n_holdout : int
         Number of rows held out.
-    objective, duality_gap, kkt_violation : float
+    objective, duality_gap, kkt_violation : float or None
         Certificate of the fit.
     converged : bool
-        Whether the violation is within the tolerance.
+        Whether it ended within its tolerance.
     stop_reason : str
         Why the fit ended.
-    n_support : int
+    n_support : int or None
         Number of support vectors.
     n_iter : int
-        Pair steps, all two-class problems together.
+        Pair steps, all two-class problems together, or epochs.
     seconds : float
         Time of the fit.
     passes : float
@@ -51,15 +60,16 @@ class TrainingReport(NamedTuple):
     model: str
     n_samples: int
     n_features: int
-    n_classes: int
+    n_classes: int | None
     accuracy: float | None
+    r2: float | None
     n_holdout: int
     objective: float
-    duality_gap: float
-    kkt_violation: float
+    duality_gap: float | None
+    kkt_violation: float | None
     converged: bool
     stop_reason: str
-    n_support: int
+    n_support: int | None
     n_iter: int
     seconds: float
     passes: float
@@ -73,8 +83,9 @@ def train(
     parameters: dict[str, Any],
     holdout: float = 0.0,
     seed: int = 0,
+    model: str = "svc",
 ) -> TrainingReport:
-    """Train an `SVC` from an HDF5 file and save it.
+    """Train a model from an HDF5 file and save it.
 
     Parameters
     ----------
@@ -87,7 +98,9 @@ def train(
     holdout : float, default=0.0
         Share of rows, at least 0 and less than 1, not trained on but predicted to measure the accuracy.
     seed : int, default=0
-        Which rows those are.
+        Which rows those are, and the order in which a stochastic solver visits the others.
+    model : {"svc", "sgd", "sgd-regressor"}, default="svc"
+        Which estimator.
 
     Returns
     -------
@@ -105,30 +118,35 @@ def train(
     with open_hdf5(path) as data:
         if data.y is None:
             raise ValueError(f"{data.path} has no dataset 'y'; training needs labels.")
-        model = SVC(**_with_labels(parameters, data.y))
+        if "random_state" in signature(MODELS[model]).parameters:
+            parameters = {"random_state": seed} | parameters
+        estimator = MODELS[model](**_with_labels(parameters, data.y))
         training, held = _split(len(data), holdout, seed)
         begin = time.perf_counter()
-        _fit(model, data, training)
+        _fit(estimator, data, training)
         seconds = time.perf_counter() - begin
         reads = data.X.reads
         passes, speed = reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9)
         if destination is not None:
-            save(model, destination)
-        accuracy = float(model.score(data.X.take(held), data.y[held])) if len(held) else None
+            save(estimator, destination)
+        score = float(estimator.score(data.X.take(held), data.y[held])) if len(held) else None
+    found = vars(estimator)
+    classes, support = found.get("classes_"), found.get("support_")
     return TrainingReport(
         model=str(destination or ""),
         n_samples=len(training),
-        n_features=model.n_features_in_,
-        n_classes=len(model.classes_),
-        accuracy=accuracy,
+        n_features=estimator.n_features_in_,
+        n_classes=None if classes is None else len(classes),
+        accuracy=score if is_classifier(estimator) else None,
+        r2=None if is_classifier(estimator) else score,
         n_holdout=len(held),
-        objective=model.objective_,
-        duality_gap=model.duality_gap_,
-        kkt_violation=model.kkt_violation_,
-        converged=bool(model.converged_),
-        stop_reason=model.stop_reason_,
-        n_support=len(model.support_),
-        n_iter=int(model.n_iter_.sum()),
+        objective=estimator.objective_,
+        duality_gap=found.get("duality_gap_"),
+        kkt_violation=found.get("kkt_violation_"),
+        converged=bool(estimator.converged_),
+        stop_reason=estimator.stop_reason_,
+        n_support=None if support is None else len(support),
+        n_iter=int(np.sum(estimator.n_iter_)),
         seconds=seconds,
         passes=passes,
         read_mb_per_second=speed,
@@ -143,7 +161,7 @@ def _split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
-def _fit(model: SVC, data: HDF5Data, rows: np.ndarray) -> None:
+def _fit(model: Any, data: HDF5Data, rows: np.ndarray) -> None:
     if len(rows) == len(data):
         model.fit(data)
     else:

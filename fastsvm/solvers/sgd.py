@@ -194,6 +194,7 @@ class SGD:
         self.lazy = self._touches_columns()
         self._windows: Iterator[Window] | None = None
         self._buffers: dict[tuple[int, int], Buffers] = {}
+        self._read_to: list[np.ndarray | None] = []
 
     def _touches_columns(self) -> bool:
         """Return whether steps touch only the columns in which a batch has values."""
@@ -243,7 +244,7 @@ class SGD:
     def _epoch(self, state: State) -> Iterator[Window]:
         settings = self.settings
         seed = None if settings.seed is None else (settings.seed, state.epoch)
-        return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window)
+        return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to)
 
     def _visit(self, state: State, window: Window) -> State:
         """Take the steps of a window."""
@@ -399,7 +400,7 @@ def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float
 
     for start, block in problem.source.blocks():
         pool.run(piece, [(block, start, a, b) for a, b in spans(block.shape[0], 2048)])
-    return sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights)
+    return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))
 
 
 @jit

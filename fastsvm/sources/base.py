@@ -74,6 +74,19 @@ class Source(ABC):
     def read(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop`."""
 
+    def buffer(self, n_rows: int) -> np.ndarray | None:
+        """Return memory into which `read_all` can read so many rows, None if that allocates its own."""
+        return None
+
+    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> Block:
+        """Return the rows of some spans, one after another, in `out` if it is given: new memory is dear to touch."""
+        blocks = [self.read(start, stop) for start, stop in spans]
+        if len(blocks) == 1:
+            return blocks[0]
+        ends = np.cumsum([block.shape[0] for block in blocks])
+        parts = ((np.arange(end - block.shape[0], end), block) for end, block in zip(ends, blocks, strict=True))
+        return type(blocks[0]).gather(parts, int(ends[-1]))
+
     @abstractmethod
     def rows(self, indices: np.ndarray) -> Block:
         """Return a copy of the rows `indices`, in that order."""

@@ -1,19 +1,23 @@
 """The rows of a source in random order, a window at a time, again and again."""
 
 from collections.abc import Iterator
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm.sources.base import Source, read_ahead
-from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.block import Block
 from fastsvm.sources.memory import MemorySource
 
 __all__ = ["Window", "windows"]
 
 
+_BUFFERS = 3  # of which one is being read to, one waits, and one is in use
+
+
 class Window(NamedTuple):
-    """Some rows of an epoch, in the order in which they are to be visited.
+    """Some rows of an epoch, in the order in which they are to be visited; valid until the next is asked for.
 
     Attributes
     ----------
@@ -31,7 +35,12 @@ class Window(NamedTuple):
 
 
 def windows(
-    source: Source, rows: np.ndarray, seed: tuple[int, ...] | None, n_rows: int, first: int = 0
+    source: Source,
+    rows: np.ndarray,
+    seed: tuple[int, ...] | None,
+    n_rows: int,
+    first: int = 0,
+    buffers: list[np.ndarray | None] | None = None,
 ) -> Iterator[Window]:
     """Yield `rows` once, about `n_rows` at a time.
 
@@ -51,6 +60,8 @@ def windows(
         Of a window.
     first : int, default=0
         Windows to leave out, without reading them.
+    buffers : list or None
+        Filled with memory by the first epoch, for those to come: memory is dear to touch for the first time.
     """
     if isinstance(source, MemorySource):
         order = rows if seed is None else np.random.default_rng(seed).permutation(rows)
@@ -63,7 +74,11 @@ def windows(
         spans = [spans[k] for k in np.random.default_rng(seed).permutation(len(spans))]
     size = max(1, n_rows // source.block_rows)
     groups = [spans[k : k + size] for k in range(0, len(spans), size)]
-    items = ((k, _gathered(source, rows, groups[k])) for k in range(first, len(groups)))
+    buffers = [] if buffers is None else buffers
+    if not buffers:
+        buffers += [source.buffer(size * source.block_rows) for _ in range(_BUFFERS)]
+    turns = cycle(buffers)
+    items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
     for k, (block, places, found) in read_ahead(items):
         if seed is not None:
             order = np.random.default_rng((*seed, k)).permutation(len(places))
@@ -71,22 +86,12 @@ def windows(
         yield Window(block, places, found)
 
 
-def _gathered(source: Source, rows: np.ndarray, spans: list[tuple[int, int]]) -> Window:
+def _gathered(source: Source, rows: np.ndarray, spans: list[tuple[int, int]], buffer: np.ndarray | None) -> Window:
     """Return those of `rows` that are in some spans, in the order of the source."""
-    blocks, places, found, offset = [], [], [], 0
+    places, found, offset = [], [], 0
     for start, stop in spans:
-        blocks.append(source.read(start, stop))
         a, b = np.searchsorted(rows, (start, stop))
         found.append(rows[a:b])
         places.append(rows[a:b] - start + offset)
         offset += stop - start
-    return Window(_joined(blocks), np.concatenate(places), np.concatenate(found))
-
-
-def _joined(blocks: list[Block]) -> Block:
-    if len(blocks) == 1:
-        return blocks[0]
-    kind = CSRBlock if isinstance(blocks[0], CSRBlock) else DenseBlock
-    ends = np.cumsum([block.shape[0] for block in blocks])
-    parts = ((np.arange(end - block.shape[0], end), block) for end, block in zip(ends, blocks, strict=True))
-    return kind.gather(parts, int(ends[-1]))
+    return Window(source.read_all(spans, buffer), np.concatenate(places), np.concatenate(found))

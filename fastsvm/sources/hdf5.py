@@ -1,6 +1,6 @@
 """Rows in an HDF5 file, dense or sparse, read in whole chunks by one thread that is a block ahead."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
@@ -80,8 +80,11 @@ class HDF5Source(Source):
 
     def read(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop`."""
+        return self._timed(lambda: self._read(start, stop), start, stop)
+
+    def _timed(self, read: Callable[[], Block], start: int, stop: int) -> Block:
         try:
-            return self.reads.timed(lambda: self._read(start, stop))
+            return self.reads.timed(read)
         except OSError as error:
             raise OSError(f"Rows {start} to {stop} of {self.path} cannot be read: {error}") from error
 
@@ -131,9 +134,25 @@ class HDF5DenseSource(HDF5Source):
         self.block_rows = chunk * max(1, _block_bytes(self.nbytes) // (chunk * row_bytes))
 
     def _read(self, start: int, stop: int) -> DenseBlock:
-        values = np.empty((stop - start, self.shape[1]), self.dtype)
-        if values.size:
-            self.node.read_direct(values, np.s_[start:stop])
+        return self._read_spans([(start, stop)], self.buffer(stop - start))
+
+    def buffer(self, n_rows: int) -> np.ndarray:
+        """Return memory for so many rows."""
+        return np.empty((n_rows, self.shape[1]), self.dtype)
+
+    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
+        """Return the rows of some spans, one after another, read to where they are to be."""
+        out = self.buffer(sum(stop - start for start, stop in spans)) if out is None else out
+        return self._timed(lambda: self._read_spans(spans, out), spans[0][0], spans[-1][1])
+
+    def _read_spans(self, spans: list[tuple[int, int]], out: np.ndarray) -> DenseBlock:
+        values = out[: sum(stop - start for start, stop in spans)]
+        offset = 0
+        for start, stop in spans:
+            part = values[offset : offset + stop - start]
+            if part.size:
+                self.node.read_direct(part, np.s_[start:stop])
+            offset += stop - start
         return DenseBlock(values)
 
 

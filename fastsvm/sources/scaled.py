@@ -80,6 +80,14 @@ class ScaledSource(Source):
         """Return rows `start` to `stop`, scaled."""
         return self._scaled(self.source.read(start, stop))
 
+    def buffer(self, n_rows: int) -> np.ndarray | None:
+        """Return memory for so many rows as they are stored."""
+        return self.source.buffer(n_rows)
+
+    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> Block:
+        """Return the rows of some spans, one after another, scaled."""
+        return self._scaled(self.source.read_all(spans, out))
+
     def rows(self, indices: np.ndarray) -> Block:
         """Return the rows `indices`, scaled."""
         return self._scaled(self.source.rows(indices))
