@@ -28,6 +28,7 @@ _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are ther
 _SAMPLE = 4096  # rows whose lengths tell how long steps may be
 _GAIN = 0.3  # of the score of a row, by a step on it alone, in units of the margin
 _LONGEST = 10.0  # step on a batch, in the same unit
+_OFFSET_SHARE = 0.1  # of the rows' squared length, of the feature whose weight is the offset
 
 
 class Task(NamedTuple):
@@ -125,13 +126,14 @@ def _settings(estimator: Any, task: Task, source: Source, n_rows: int, memory: i
     else:
         window = max(1, memory // _WINDOW_SHARE // max(1, source.nbytes // max(1, len(source))))
     averaged = estimator.average if estimator.average is not True else 0
-    first = _first_rate(estimator, task, np.inf if everything else batch_size)
+    sq_norm = _mean_sq_norm(estimator, task) if estimator.learning_rate == "auto" else 1.0
+    first = _first_rate(estimator, sq_norm, np.inf if everything else batch_size)
     loss = loss_of(estimator)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
     n_steps = np.inf if exact else max(1, -(-n_rows // batch_size))
     return Settings(
         loss=loss,
-        penalty=_penalty(estimator),
+        penalty=_penalty(estimator, sq_norm),
         schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),
         batch_size=batch_size,
         average_from=np.inf if estimator.average is False else averaged / batch_size,
@@ -150,41 +152,44 @@ def loss_of(estimator: Any) -> Loss:
     return kind(**{name: given[name] for name in kind._fields})
 
 
-def _penalty(estimator: Any) -> Penalty:
+def _penalty(estimator: Any, sq_norm: float) -> Penalty:
     l1_share = {"l2": 0.0, "l1": 1.0, "elasticnet": float(estimator.l1_ratio), None: 0.0}[estimator.penalty]
     alpha = 0.0 if estimator.penalty is None else float(estimator.alpha)
     clip = np.inf if estimator.clip_norm is None else float(estimator.clip_norm)
     offset = float(estimator.fit_intercept)
+    if estimator.learning_rate == "auto":  # as if of a feature that is not small beside the others
+        offset *= max(1.0, _OFFSET_SHARE * sq_norm)
     return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, offset)
 
 
-def _first_rate(estimator: Any, task: Task, batch_size: float) -> float:
-    if estimator.learning_rate == "auto":
-        return _suitable_rate(estimator, task, batch_size)
-    if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
-        typical = estimator.alpha**-0.25
-        slope = 1.0 if loss_of(estimator).of_classes else abs(float(loss_slope(loss_of(estimator), -typical, 1.0)))
-        return typical / max(1.0, slope)
-    return float(estimator.eta0)
-
-
-def _suitable_rate(estimator: Any, task: Task, batch_size: float) -> float:
-    """Return a first rate for rows of their mean squared length.
+def _first_rate(estimator: Any, sq_norm: float, batch_size: float) -> float:
+    """Return the first rate, the suitable one for rows of that mean squared length.
 
     A step on one row changes its own score by the rate times its squared length. The step of a batch, which is a mean,
     may be longer, until it goes too far in the direction that the rows have in common or, where the loss is curved,
     is not stable.
     """
+    loss = loss_of(estimator)
+    if estimator.learning_rate == "auto":
+        stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
+        longest = 1 / loss.curvature if stable else _LONGEST
+        return min(longest, _GAIN * batch_size) / sq_norm
+    if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
+        typical = estimator.alpha**-0.25
+        slope = 1.0 if loss.of_classes else abs(float(loss_slope(loss, -typical, 1.0)))
+        return typical / max(1.0, slope)
+    return float(estimator.eta0)
+
+
+def _mean_sq_norm(estimator: Any, task: Task) -> float:
+    """Return the mean squared length of rows, with the constant feature of the offset, judged by some thousand."""
     used = np.flatnonzero(task.weights > 0)
     if len(used) > _SAMPLE:
         used = used[np.linspace(0, len(used) - 1, _SAMPLE).astype(int)] if task.source.resident else used[:_SAMPLE]
     with np.errstate(all="ignore"):  # of what is not finite is told when the rows are visited
-        mean = float(np.average(_sq_norms(task.source.rows(used)), weights=task.weights[used]))
-    mean += estimator.fit_intercept
-    loss = loss_of(estimator)
-    stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
-    longest = 1 / loss.curvature if stable else _LONGEST
-    return min(longest, _GAIN * batch_size) / mean if 0 < mean < np.inf else 1.0
+        found = float(np.average(_sq_norms(task.source.rows(used)), weights=task.weights[used]))
+    found += estimator.fit_intercept * max(1.0, _OFFSET_SHARE * found)
+    return found if 0 < found < np.inf else 1.0
 
 
 def _sq_norms(block: Any) -> np.ndarray:

@@ -75,7 +75,7 @@ class Penalty(NamedTuple):
     clip : float
         Largest norm of a gradient.
     offset : float
-        1 if there is an offset, else 0.
+        Rate of the offset, in multiples of that of the weights; 0 if there is none.
     """
 
     l2: float
