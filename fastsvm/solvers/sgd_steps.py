@@ -148,47 +148,63 @@ def _load_sparse(block, places, out):
             target[block.indices[p]] = block.data[p]
 
 
+@jit
+def _score(block, rows, start, n, model, buffers):
+    """Make `n` rows dense, write their scores, and return whether these are finite."""
+    X, scores, finite = buffers.rows[:n], buffers.scores[:n], True
+    load(block, rows.places[start : start + n], X)
+    if rows.scale.size:
+        for i in range(n):
+            x = X[i]
+            for j in range(x.size):
+                x[j] = (x[j] - rows.shift[j]) * rows.scale[j]
+    np.dot(X, model.coef.T, scores)
+    for i in range(n):
+        for c in range(scores.shape[1]):
+            scores[i, c] += model.intercept[c]
+            finite &= abs(scores[i, c]) < np.inf
+    return finite
+
+
+@jit
+def _gather(model, buffers, n, first):
+    """Add the gradient of `n` rows to the batch's, of which they are the first or not."""
+    X, slopes = buffers.rows[:n], buffers.slopes[:n]
+    k, d = model.gradient.shape
+    if first:
+        np.dot(slopes.T, X, model.gradient)
+        for c in range(k):
+            model.gradient_intercept[c] = 0
+    else:
+        np.dot(slopes.T, X, buffers.part)
+        for c in range(k):
+            for j in range(d):
+                model.gradient[c, j] += buffers.part[c, j]
+    for i in range(n):
+        for c in range(k):
+            model.gradient_intercept[c] += slopes[i, c]
+
+
 @inlined
 def accumulate(
     loss: Loss, block: Block, rows: Rows, start: int, stop: int, first: bool, model: Model, buffers: Buffers
 ) -> float:
     """Add the gradient of the loss over rows `start` to `stop` to the batch's and return the sum of their losses.
 
-    If `first`, they are the first of the batch.
+    If `first`, they are the first of the batch. Only this is compiled for each loss anew.
     """
     height, total = buffers.rows.shape[0], 0.0
     for a in range(start, stop, height):
         n = min(height, stop - a)
-        X, scores, slopes = buffers.rows[:n], buffers.scores[:n], buffers.slopes[:n]
-        load(block, rows.places[a : a + n], X)
-        if rows.scale.size:
-            for i in range(n):
-                x = X[i]
-                for j in range(x.size):
-                    x[j] = (x[j] - rows.shift[j]) * rows.scale[j]
-        np.dot(X, model.coef.T, scores)
-        for i in range(n):
-            for c in range(scores.shape[1]):
-                scores[i, c] += model.intercept[c]
-                if not abs(scores[i, c]) < np.inf:
-                    total = np.nan  # for the caller to find out why
-        total += add_losses(loss, scores, rows.targets[a : a + n], rows.weights[a : a + n], rows.balance, slopes)
-        if first and a == start:
-            np.dot(slopes.T, X, model.gradient)
-            for c in range(slopes.shape[1]):
-                model.gradient_intercept[c] = 0
-        else:
-            np.dot(slopes.T, X, buffers.part)
-            for c in range(slopes.shape[1]):
-                for j in range(X.shape[1]):
-                    model.gradient[c, j] += buffers.part[c, j]
-        for i in range(n):
-            for c in range(slopes.shape[1]):
-                model.gradient_intercept[c] += slopes[i, c]
+        if not _score(block, rows, a, n, model, buffers):
+            total = np.nan  # for the caller to find out why
+        targets, weights = rows.targets[a : a + n], rows.weights[a : a + n]
+        total += add_losses(loss, buffers.scores[:n], targets, weights, rows.balance, buffers.slopes[:n])
+        _gather(model, buffers, n, first and a == start)
     return total
 
 
-@inlined
+@jit
 def update(model: Model, n_rows: int, rate: float, weight: float, penalty: Penalty) -> None:
     """Take a step of length `rate` along the batch's gradient, a sum over `n_rows`; average with a `weight`."""
     real = model.coef.dtype.type
