@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import Case, cases_of
-from bench.competitors import Competitor, competitors_of
+from bench.competitors import Competitor
 from bench.data import DataMissing
-from bench.picture import draw
+from bench.outcomes import Options
 from bench.processes import Crew
 from bench.report import Report
-from bench.runs import Options, run_case
-from bench.suites import SUITES
+from bench.runs import run_case
+from bench.suites import SUITES, competitors_of
 
 __all__ = ["main"]
 
@@ -118,7 +118,10 @@ def _run_case(suite: str, case: Case, competitors: list[Competitor], report: Rep
     slow = _too_slow(case, report)
     for name in slow:
         report.skip(f"{case.name}, {name}", f"a smaller size took more than {report.options.timeout:g} s")
-    taking_part = [one for one in competitors if one.name not in slow]
+    unable = {one.name: why for one in competitors if (why := one.lacks(case.parameters))}
+    for name, why in unable.items():
+        report.skip(f"{case.name}, {name}", why)
+    taking_part = [one for one in competitors if one.name not in (*slow, *unable)]
     try:
         data, results = run_case(case, taking_part, SUITES[suite], report.options, crew)
     except DataMissing as error:
@@ -142,14 +145,19 @@ def _close(suite: str, report: Report) -> None:
     if len(report.finished) > 1:
         print(*report.lines(), "", sep="\n")
     print(f"Saved {report.path}")
-    picture, machine = report.path.with_suffix(".png"), report.content["machine"]
-    where = f"{machine['cpu']}, {report.options.threads} threads"
     try:
-        draw(SUITES[suite], where, report.finished, report.options.timeout, picture)
+        _draw(suite, report)
     except ImportError:
         print("No picture was drawn: matplotlib cannot be imported.")
-    else:
-        print(f"Saved {picture}\n")
+
+
+def _draw(suite: str, report: Report) -> None:
+    """Draw the picture, below the question that it answers and the machine that was measured."""
+    asked, picture = SUITES[suite], report.path.with_suffix(".png")
+    figure = asked.view.figure(report.finished, asked.clock, report.options.timeout)
+    figure.suptitle(f"{asked.question}\n{report.content['machine']['cpu']}, {report.options.threads} threads")
+    figure.savefig(picture, dpi=150)
+    print(f"Saved {picture}\n")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench import recipes
-from bench.competitors import Parameters
+from bench.competitors import KernelParameters
 from bench.data import Data
+from bench.linear_competitors import LinearParameters
 
 __all__ = ["CASES", "Case", "cases_of"]
 
@@ -23,7 +24,7 @@ class Case:
         Where it belongs.
     recipe : callable
         Returns the data.
-    parameters : Parameters
+    parameters : KernelParameters or LinearParameters
         What to fit.
     quick : bool
         Whether it is run with `--quick`.
@@ -36,34 +37,37 @@ class Case:
     name: str
     suites: tuple[str, ...]
     recipe: Callable[[], Data]
-    parameters: Parameters
+    parameters: KernelParameters | LinearParameters
     quick: bool = False
     series: str = ""
     code_cache: str = ""
 
 
 _KERNEL, _MULTICLASS, _PREDICT, _COLD, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("cold",), ("growth",))
-_MNIST = Parameters(C=10, gamma=0.02)
-_MNIST_BYTES = Parameters(C=10, gamma=0.02 / 255**2)
-_CIFAR = Parameters(C=10, gamma=0.002)
-_CIFAR_BYTES = Parameters(C=10, gamma=0.002 / 255**2)
-_DIGITS = Parameters(C=10, gamma=0.2)
+_SGD = ("sgd",)
+_MNIST = KernelParameters(C=10, gamma=0.02)
+_MNIST_BYTES = KernelParameters(C=10, gamma=0.02 / 255**2)
+_CIFAR = KernelParameters(C=10, gamma=0.002)
+_CIFAR_BYTES = KernelParameters(C=10, gamma=0.002 / 255**2)
+_DIGITS = KernelParameters(C=10, gamma=0.2)
 
 CASES = [
-    Case("breast_cancer", _KERNEL, recipes.breast_cancer, Parameters(C=10, gamma=0.03), quick=True),
+    Case("breast_cancer", _KERNEL, recipes.breast_cancer, KernelParameters(C=10, gamma=0.03), quick=True),
     Case("digits-odd-even", _KERNEL, recipes.digits_odd_even, _DIGITS, quick=True),
-    Case("a9a", _KERNEL, recipes.a9a, Parameters(C=1, gamma=0.05)),
-    Case("a9a-C100", _KERNEL, recipes.a9a, Parameters(C=100, gamma=0.05)),
-    Case("a9a-10000-C1000-tight", _KERNEL, partial(recipes.a9a, 10_000), Parameters(C=1000, gamma=0.05, tol=1e-5)),
+    Case("a9a", _KERNEL, recipes.a9a, KernelParameters(C=1, gamma=0.05)),
+    Case("a9a-C100", _KERNEL, recipes.a9a, KernelParameters(C=100, gamma=0.05)),
+    Case(
+        "a9a-10000-C1000-tight", _KERNEL, partial(recipes.a9a, 10_000), KernelParameters(C=1000, gamma=0.05, tol=1e-5)
+    ),
     Case("mnist-odd-even-20000", _KERNEL, partial(recipes.mnist_odd_even, 20_000), _MNIST),
     Case("cifar-animal-vehicle-20000", _KERNEL, partial(recipes.cifar_pixels, 20_000), _CIFAR),
     Case(
         "cifar-animal-vehicle-20000-standardised",
         _KERNEL,
         partial(recipes.cifar_standardised, 20_000),
-        Parameters(C=10, gamma=1 / 3072),
+        KernelParameters(C=10, gamma=1 / 3072),
     ),
-    Case("iris", _MULTICLASS, recipes.iris, Parameters(C=1, gamma=0.1), quick=True),
+    Case("iris", _MULTICLASS, recipes.iris, KernelParameters(C=1, gamma=0.1), quick=True),
     Case("digits", _MULTICLASS + _PREDICT, recipes.digits, _DIGITS, quick=True),
     Case("mnist-10", _MULTICLASS, recipes.mnist, _MNIST_BYTES),
     Case("cifar-10-20000", _MULTICLASS + _PREDICT, partial(recipes.cifar10, 20_000), _CIFAR_BYTES),
@@ -75,7 +79,7 @@ CASES = [
             f"synthetic-{n}",
             _GROWTH,
             partial(recipes.synthetic, n),
-            Parameters(C=10, gamma=0.01),
+            KernelParameters(C=10, gamma=0.01),
             quick=True,
             series="synthetic",
         )
@@ -91,6 +95,10 @@ CASES = [
         )
         for n in (2500, 5000, 10_000, 20_000, 40_000)
     ],
+    Case("digits-sgd", _SGD, recipes.digits, LinearParameters("hinge", 1e-3), quick=True),
+    Case("a9a-sgd", _SGD, recipes.a9a, LinearParameters("hinge", 1e-4)),
+    Case("mnist-sgd-softmax", _SGD, recipes.mnist_pixels, LinearParameters("softmax", 1e-4)),
+    Case("cifar-10-sgd", _SGD, recipes.cifar10_standardised, LinearParameters("hinge", 1e-2)),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Who takes part, and how is each asked to fit? One entry of `COMPETITORS` each.
+"""Who fits kernel machines, and how is each asked to? One entry of `COMPETITORS` each.
 
 Nothing but the standard library is imported before `build` is called, so that an import can be timed.
 """
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["COMPETITORS", "OURS", "Competitor", "Parameters", "Resources", "competitors_of"]
+__all__ = ["COMPETITORS", "OURS", "Competitor", "KernelParameters", "Resources", "as_is", "float32"]
 
 OURS = "fastsvm"
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """What every competitor is told about the model to fit."""
+class KernelParameters:
+    """What every competitor is told about the kernel machine to fit."""
 
     C: float = 1.0
     gamma: float = 1.0
@@ -32,7 +32,7 @@ class Resources(NamedTuple):
     memory_mb: int
 
 
-def _as_is(X: Any) -> Any:
+def as_is(X: Any, y: Any) -> Any:
     return X
 
 
@@ -49,35 +49,39 @@ class Competitor:
     suites : tuple of str
         Where it takes part.
     build : callable
-        Returns the estimator for `Parameters` and `Resources`; imports the module, in the worker only.
+        Returns the estimator for the parameters of a case and `Resources`; imports the module, in the worker only.
     prepare : callable
-        Returns rows in the form that suits it best; not timed.
+        Returns rows, with their labels if it stores both together, in the form that suits it best; not timed.
     """
 
     name: str
     module: str
     suites: tuple[str, ...]
-    build: Callable[[Parameters, Resources], Any]
-    prepare: Callable[[Any], Any] = _as_is
+    build: Callable[[Any, Resources], Any]
+    prepare: Callable[[Any, Any], Any] = as_is
 
     @property
     def importable(self) -> bool:
         return importlib.util.find_spec(self.module) is not None
 
+    def lacks(self, parameters: Any) -> str | None:
+        """Return what it cannot do of what a case asks for."""
+        return None
 
-def _fastsvm(parameters: Parameters, resources: Resources) -> Any:
+
+def _fastsvm(parameters: KernelParameters, resources: Resources) -> Any:
     from fastsvm import SVC
 
     return SVC(**asdict(parameters), memory=resources.memory_mb * 2**20)
 
 
-def _sklearn(parameters: Parameters, resources: Resources) -> Any:
+def _sklearn(parameters: KernelParameters, resources: Resources) -> Any:
     from sklearn.svm import SVC
 
     return SVC(**asdict(parameters), cache_size=resources.memory_mb)
 
 
-def _sklearnex(parameters: Parameters, resources: Resources) -> Any:
+def _sklearnex(parameters: KernelParameters, resources: Resources) -> Any:
     import daal4py
     from sklearnex.svm import SVC
 
@@ -85,27 +89,27 @@ def _sklearnex(parameters: Parameters, resources: Resources) -> Any:
     return SVC(**asdict(parameters), cache_size=resources.memory_mb)
 
 
-def _libsvm_official(parameters: Parameters, resources: Resources) -> Any:
+def _libsvm_official(parameters: KernelParameters, resources: Resources) -> Any:
     from bench.adapters.libsvm_official import LibsvmSVC
 
     return LibsvmSVC(**asdict(parameters), cache_size=resources.memory_mb)
 
 
-def _thundersvm(parameters: Parameters, resources: Resources) -> Any:
+def _thundersvm(parameters: KernelParameters, resources: Resources) -> Any:
     from bench.adapters.thunder import ThunderSVC
 
     return ThunderSVC(**asdict(parameters), n_jobs=resources.threads, max_mem_size=resources.memory_mb)
 
 
-def _float32(X: Any) -> Any:
+def float32(X: Any, y: Any) -> Any:
     return X.astype("float32")
 
 
-def _float64(X: Any) -> Any:
+def _float64(X: Any, y: Any) -> Any:
     return X.astype("float64")
 
 
-def _csr(X: Any) -> Any:
+def _csr(X: Any, y: Any) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix(X, dtype="float64")
@@ -117,13 +121,8 @@ _ALL = (*_WARM, "cold")
 COMPETITORS = [
     Competitor(OURS, "fastsvm", _ALL, _fastsvm),
     Competitor("sklearn", "sklearn", _ALL, _sklearn),
-    Competitor("sklearnex", "sklearnex", _ALL, _sklearnex, _float32),
+    Competitor("sklearnex", "sklearnex", _ALL, _sklearnex, float32),
     Competitor("sklearnex-f64", "sklearnex", _WARM, _sklearnex, _float64),
     Competitor("libsvm-official", "libsvm", _WARM, _libsvm_official, _csr),
-    Competitor("thundersvm", "thundersvm", _WARM, _thundersvm, _float32),
+    Competitor("thundersvm", "thundersvm", _WARM, _thundersvm, float32),
 ]
-
-
-def competitors_of(suite: str) -> dict[str, Competitor]:
-    """Return those who take part in a suite, by name."""
-    return {one.name: one for one in COMPETITORS if suite in one.suites}

@@ -1,6 +1,5 @@
 """How do the results compare at a glance? Ratios as bars and seconds beside them; for a series, curves over n."""
 
-from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
@@ -8,24 +7,26 @@ import numpy as np
 
 from bench.competitors import OURS
 from bench.growth import exponent, points
-from bench.runs import Result
-from bench.suites import Suite
+from bench.outcomes import Result
 from bench.tables import Finished
 
-__all__ = ["draw"]
+__all__ = ["colours_of", "figure", "plain_ticks"]
 
 _COLOURS = ("#1b6ca8", "#e07a1f", "#6a8f3c", "#8e5ba6", "#b23a48", "#5f6b73")
 _LEAST_MB = 1.0  # less is not told apart on a logarithmic axis
 
 
-def draw(suite: Suite, machine: str, finished: list[Finished], timeout: float, path: Path) -> None:
-    """Draw the results to a file; ImportError if matplotlib is missing. `timeout` is in seconds."""
-    names = list(dict.fromkeys(result.competitor for one in finished for result in one.results))
-    colours = dict(zip(names, _COLOURS * len(names), strict=False))
+def figure(finished: list[Finished], clock: str, timeout: float) -> Any:
+    """Return a figure of the results; ImportError if matplotlib is missing. `timeout` is in seconds."""
+    colours = colours_of(finished)
     series = list(dict.fromkeys(one.case.series for one in finished if one.case.series))
-    figure = _curves(finished, series, colours) if series else _bars_and_points(finished, suite.clock, timeout, colours)
-    figure.suptitle(f"{suite.question}\n{machine}")
-    figure.savefig(path, dpi=150)
+    return _curves(finished, series, colours) if series else _bars_and_points(finished, clock, timeout, colours)
+
+
+def colours_of(finished: list[Finished]) -> dict[str, str]:
+    """Return a colour for each competitor."""
+    names = list(dict.fromkeys(result.competitor for one in finished for result in one.results))
+    return dict(zip(names, _COLOURS * len(names), strict=False))
 
 
 # --- ratios and seconds -------------------------------------------------------------------------------------
@@ -93,7 +94,7 @@ def _bars(axes: Any, ratios: dict[str, np.ndarray], limits: dict[str, np.ndarray
     found = np.concatenate([[1.0], *ratios.values(), *limits.values()])
     axes.set_xscale("log")
     axes.set_xlim(min(0.5, np.nanmin(found) / 1.6), max(2, np.nanmax(found) * 1.6))
-    _plain_ticks(axes.xaxis)
+    plain_ticks(axes.xaxis)
 
 
 def _points(axes: Any, seconds: dict[str, np.ndarray], colours: dict[str, str]) -> None:
@@ -102,11 +103,11 @@ def _points(axes: Any, seconds: dict[str, np.ndarray], colours: dict[str, str]) 
         spread = np.abs(values[:, [0, 2]] - values[:, 1:2]).T
         axes.errorbar(values[:, 1], places, xerr=spread, fmt="o", ms=4, color=colours[name], capsize=3, label=name)
     axes.set_xscale("log")
-    _plain_ticks(axes.xaxis)
+    plain_ticks(axes.xaxis)
     axes.grid(axis="x", alpha=0.3)
 
 
-def _plain_ticks(axis: Any) -> None:
+def plain_ticks(axis: Any) -> None:
     """Write 0.2, 0.5, 1, 2, 5, 10: as many as there is room for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -151,6 +152,6 @@ def _curves(finished: list[Finished], series: list[str], colours: dict[str, str]
             axes.set_xlabel("rows")
             axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
             axes.minorticks_off()
-            _plain_ticks(axes.yaxis)
+            plain_ticks(axes.yaxis)
             axes.grid(alpha=0.3)
     return figure

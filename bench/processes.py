@@ -35,10 +35,12 @@ class Worker:
     def __init__(self, module: str, threads: int, environment: Mapping[str, str]) -> None:
         # A pipe that nobody reads would block.
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
+        self._scratch = tempfile.TemporaryDirectory(prefix="bench-")  # a process that is killed cannot clean up
+        threads_of = dict.fromkeys(_THREAD_VARIABLES, str(threads))
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
             cwd=_ROOT,
-            env={**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads)), **environment},
+            env={**os.environ, **threads_of, "TMPDIR": self._scratch.name, **environment},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip
         self._task: Task | None = None
@@ -75,6 +77,7 @@ class Worker:
         self._process.kill()
         self._process.communicate()
         self._errors.close()
+        self._scratch.cleanup()
 
 
 class Crew:

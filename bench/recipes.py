@@ -80,6 +80,12 @@ def mnist() -> Data:
     return Data(X, y.astype(np.int64), X_test, y_test.astype(np.int64))
 
 
+def mnist_pixels() -> Data:
+    """Return pixels from 0 to 1 in float32, and the digits as classes."""
+    data = mnist()
+    return _float32(data._replace(X=data.X / 255, X_test=data.X_test / 255))
+
+
 def mnist_odd_even(n: int) -> Data:
     """Return pixels from 0 to 1."""
     X, y, X_test, y_test = mnist()
@@ -108,7 +114,15 @@ def cifar_pixels(n: int) -> Data:
 
 def cifar_standardised(n: int) -> Data:
     """Return real numbers in float32, and animals against vehicles."""
-    data = _standardised(cifar_pixels(n))
+    return _float32(_standardised(cifar_pixels(n)))
+
+
+def cifar10_standardised() -> Data:
+    """Return all rows as real numbers in float32, and the ten classes."""
+    return _float32(_standardised(cifar10(50_000)))
+
+
+def _float32(data: Data) -> Data:
     return data._replace(X=data.X.astype(np.float32), X_test=data.X_test.astype(np.float32))
 
 

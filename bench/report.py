@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import growth, tables
+from bench import growth
 from bench.cases import Case
 from bench.data import Data
 from bench.machine import describe
-from bench.runs import Options, Result
+from bench.outcomes import Options, Result
+from bench.suites import SUITES
 from bench.tables import Finished
 
 __all__ = ["Report"]
@@ -32,6 +33,7 @@ class Report:
     def __init__(self, suite: str, options: Options, folder: Path) -> None:
         now = datetime.now(UTC)
         self.options = options
+        self.view = SUITES[suite].view
         self.path = folder / f"{suite}-{now:%Y%m%d-%H%M%S}.json"
         self.finished: list[Finished] = []
         self.content: dict[str, Any] = {
@@ -54,7 +56,7 @@ class Report:
             "dtype": str(data.X.dtype),
             "classes": len(set(data.y.tolist())),
             "test_rows": len(data.y_test),
-            "results": [_measured(result, results) for result in results],
+            "results": [{**one.json(), **self.view.compared(one, results)} for one in results],
         })  # fmt: skip
         self.content["exponents"] = growth.exponents(self.finished)
         self.save()
@@ -72,17 +74,9 @@ class Report:
 
     def last_lines(self) -> list[str]:
         """Return the table of the last case."""
-        return tables.lines(self.finished[-1:], self.options)
+        return self.view.lines(self.finished[-1:], self.options)
 
     def lines(self) -> list[str]:
         """Return the table of all cases, and below it the exponents if some are sizes of one problem."""
         slopes = growth.exponent_lines(self.finished)
-        return [*tables.lines(self.finished, self.options), *([""] if slopes else []), *slopes]
-
-
-def _measured(result: Result, results: list[Result]) -> dict[str, Any]:
-    return {
-        **result.json(),
-        "ratio": tables.ratio(result, results),
-        "objective_deficit": tables.deficit(result, results),
-    }
+        return [*self.view.lines(self.finished, self.options), *([""] if slopes else []), *slopes]

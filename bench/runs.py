@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import statistics
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -15,59 +13,12 @@ from tqdm import tqdm
 from bench.cases import Case
 from bench.competitors import OURS, Competitor
 from bench.data import Data, save
+from bench.outcomes import Options, Result
 from bench.processes import Crew, Ended
 from bench.suites import Suite
 from bench.workers import ANSWER, RECORD, Task
 
-__all__ = ["Options", "Result", "run_case"]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run: repetitions, seconds until a fit is ended, resources, whether to judge what needs all rows."""
-
-    repeat: int
-    timeout: float
-    threads: int
-    memory_mb: int
-    gap: bool
-    quick: bool
-
-
-@dataclass
-class Result:
-    """All runs of one competitor on one case."""
-
-    competitor: str
-    status: str = "ok"  # or "timeout", "failed"
-    message: str = ""
-    records: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[dict[str, Any]] = field(default_factory=list)  # of each distinct answer
-
-    @property
-    def seconds(self) -> list[float]:
-        return [record["seconds"] for record in self.records]
-
-    @property
-    def median_s(self) -> float | None:
-        return statistics.median(self.seconds) if self.records and self.status == "ok" else None
-
-    @property
-    def verdict(self) -> dict[str, Any]:
-        """What was found about the worst of the answers."""
-        return min(self.findings, key=lambda one: one["objective"]) if self.findings else {}
-
-    def most(self, name: str) -> float | None:
-        """Return the largest value that was recorded in any run."""
-        return max((record[name] for record in self.records), default=None)
-
-    def part(self, name: str) -> float | None:
-        """Return the median seconds of a part of the runs."""
-        found = [record["parts"][name] for record in self.records if name in record["parts"]]
-        return statistics.median(found) if found else None
-
-    def json(self) -> dict[str, Any]:
-        return {**asdict(self), "seconds": self.seconds, "median_s": self.median_s}
+__all__ = ["run_case"]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from bench.cases import Case
 from bench.competitors import OURS
-from bench.runs import Options, Result
+from bench.outcomes import Options, Result
 
-__all__ = ["Finished", "aligned", "deficit", "lines", "ratio"]
+__all__ = ["Finished", "aligned", "compared", "ending", "lines", "number", "parts_of", "told"]
 
 _ROUNDING = 1e-5  # of C: sums of multipliers in float32 come so close
 _SLACK_MB = 300.0  # what a fit of ours may add beyond its budget and a copy of the rows: libraries, threads
@@ -22,11 +22,7 @@ class Finished(NamedTuple):
 
 def lines(finished: list[Finished], options: Options) -> list[str]:
     """Return the table, with notes below."""
-    parts = list(
-        dict.fromkeys(
-            part for one in finished for each in one.results for record in each.records for part in record["parts"]
-        )
-    )
+    parts = parts_of(finished)
     rows = [(
         "case", "competitor", "median s", "min-max s", "ratio", "objective", "KKT gap", "accuracy", "SVs", "peak MB",
         "added MB", *(f"{part} s" for part in parts),
@@ -36,6 +32,12 @@ def lines(finished: list[Finished], options: Options) -> list[str]:
         rows += [_row(case, one, results, options, parts) for one in results]
         notes += [f"{case.name}, {one.competitor}: {text}" for one in results for text in _notes(case, one, options)]
     return [*aligned(rows), *notes]
+
+
+def parts_of(finished: list[Finished]) -> list[str]:
+    """Return the names of the parts that were timed apart."""
+    records = (record for one in finished for each in one.results for record in each.records)
+    return list(dict.fromkeys(part for record in records for part in record["parts"]))
 
 
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:
@@ -49,19 +51,29 @@ def aligned(rows: list[tuple[str, ...]]) -> list[str]:
     return [text[0], "-" * max(map(len, text)), *text[1:]]
 
 
-def ratio(result: Result, results: list[Result]) -> float | None:
+def compared(result: Result, results: list[Result]) -> dict[str, Any]:
+    """Return what the results of a case say about one of them, for the JSON file."""
+    return {"ratio": _ratio(result, results), "objective_deficit": _deficit(result, results)}
+
+
+def _ratio(result: Result, results: list[Result]) -> float | None:
     """Return how many times as long as ours a competitor took."""
     ours = _our_seconds(results)
     return None if ours is None or result.median_s is None else result.median_s / ours
 
 
-def deficit(result: Result, results: list[Result]) -> float | None:
+def _deficit(result: Result, results: list[Result]) -> float | None:
     """Return how much lower than the best the objective is, relatively."""
     found = [one["objective"] for each in results for one in each.findings]
     if not result.findings:
         return None
     best = max(found)
-    return (best - result.verdict["objective"]) / abs(best) if best else 0.0
+    return (best - _verdict(result)["objective"]) / abs(best) if best else 0.0
+
+
+def _verdict(result: Result) -> dict[str, Any]:
+    """Return what was found about the worst of the answers."""
+    return min(result.findings, key=lambda one: one["objective"]) if result.findings else {}
 
 
 def _our_seconds(results: list[Result]) -> float | None:
@@ -69,24 +81,25 @@ def _our_seconds(results: list[Result]) -> float | None:
 
 
 def _row(case: Case, result: Result, results: list[Result], options: Options, parts: list[str]) -> tuple[str, ...]:
-    seconds, lower = result.seconds, deficit(result, results)
+    seconds, lower = result.seconds, _deficit(result, results)
     return (
         case.name,
         result.competitor,
-        _number(result.median_s, ".3f") if result.status == "ok" else _ending(result, options),
+        number(result.median_s, ".3f") if result.status == "ok" else ending(result, options),
         f"{min(seconds):.3f}-{max(seconds):.3f}" if seconds else "",
         _ratio_text(result, results, options),
         "" if lower is None else "best" if lower == 0 else f"-{lower:.1e}",
-        _number(_worst(result, "kkt_gap"), ".1e"),
-        _number(result.verdict.get("accuracy"), ".4f"),
-        _number(result.verdict.get("n_support"), "d"),
-        _number(result.most("peak_mb"), ".0f"),
-        _number(result.most("added_mb"), ".0f"),
-        *(_number(result.part(part), ".2f") for part in parts),
+        number(_worst(result, "kkt_gap"), ".1e"),
+        number(_verdict(result).get("accuracy"), ".4f"),
+        number(_verdict(result).get("n_support"), "d"),
+        number(result.most("peak_mb"), ".0f"),
+        number(result.most("added_mb"), ".0f"),
+        *(number(result.part(part), ".2f") for part in parts),
     )
 
 
-def _ending(result: Result, options: Options) -> str:
+def ending(result: Result, options: Options) -> str:
+    """Return what stands instead of the seconds of a competitor that did not finish."""
     return f"> {options.timeout:g}" if result.status == "timeout" else "failed"
 
 
@@ -94,10 +107,11 @@ def _ratio_text(result: Result, results: list[Result], options: Options) -> str:
     if result.status == "timeout":
         ours = _our_seconds(results)
         return f"> {options.timeout / ours:.1f}" if ours else ""
-    return _number(ratio(result, results), ".2f")
+    return number(_ratio(result, results), ".2f")
 
 
-def _number(value: float | None, form: str) -> str:
+def number(value: float | None, form: str) -> str:
+    """Return a number as text, or nothing."""
     return "" if value is None else format(value, form)
 
 
@@ -107,11 +121,14 @@ def _worst(result: Result, name: str) -> float | None:
 
 def _notes(case: Case, result: Result, options: Options) -> list[str]:
     """Return what a reader of the table must not overlook."""
-    notes = [result.message] if result.message else []
-    if result.findings:
-        notes += _notes_on_answer(case, result)
-    notes += _notes_on_memory(result, options)
-    return notes + sorted({text.splitlines()[0] for one in result.records for text in one["warnings"] if text})
+    notes = _notes_on_answer(case, result) if result.findings else []
+    return [*notes, *_notes_on_memory(result, options), *told(result)]
+
+
+def told(result: Result) -> list[str]:
+    """Return why a competitor did not finish, and what it warned of."""
+    warnings = {text.splitlines()[0] for one in result.records for text in one["warnings"] if text}
+    return [*([result.message] if result.message else []), *sorted(warnings)]
 
 
 def _notes_on_answer(case: Case, result: Result) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 
@@ -16,16 +16,16 @@ from sklearn.svm import SVC
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the installed package
 
-from bench import competitors, growth, tables  # noqa: E402
+from bench import growth, tables  # noqa: E402
 from bench.__main__ import _too_slow, main  # noqa: E402
 from bench.adapters.layout import sorted_layout  # noqa: E402
 from bench.cases import CASES, Case, cases_of  # noqa: E402
-from bench.competitors import COMPETITORS, OURS, Competitor, Parameters  # noqa: E402
+from bench.competitors import COMPETITORS, OURS, Competitor, KernelParameters  # noqa: E402
 from bench.data import Data, save  # noqa: E402
+from bench.outcomes import Options, Result  # noqa: E402
 from bench.processes import Crew, Ended  # noqa: E402
 from bench.report import Report  # noqa: E402
-from bench.runs import Options, Result  # noqa: E402
-from bench.suites import SUITES  # noqa: E402
+from bench.suites import SUITES, competitors_of  # noqa: E402
 from bench.tables import Finished  # noqa: E402
 from bench.workers import ANSWER, Task  # noqa: E402
 from bench.workers.memory import Memory  # noqa: E402
@@ -46,7 +46,7 @@ def result(name=OURS, seconds=1.0, added_mb=10.0, status="ok", **finding):
 
 
 def case(name="case", series="", **given):
-    return Case(name, ("kernel",), lambda: None, Parameters(**given), series=series)
+    return Case(name, ("kernel",), lambda: None, KernelParameters(**given), series=series)
 
 
 def printed(*results, **given):
@@ -57,8 +57,9 @@ def printed(*results, **given):
 
 
 def test_names_are_unique_and_suites_exist():
-    assert {suite for one in [*CASES, *COMPETITORS] for suite in one.suites} == set(SUITES)
+    assert {suite for one in CASES for suite in one.suites} == set(SUITES)
     for suite in SUITES:
+        assert len(competitors_of(suite)) == sum(suite in one.suites for one in SUITES[suite].competitors) > 1
         names = [one.name for one in CASES if suite in one.suites]
         assert len(names) == len(set(names))
         assert any(one.quick for one in cases_of(suite).values()), f"{suite} has no quick case"
@@ -80,8 +81,10 @@ def test_all_suites_run_and_are_saved(tmp_path):
         for one in content["cases"]:
             assert [each["competitor"] for each in one["results"]] == ["fastsvm", "sklearn"]
             for each in one["results"]:
-                check_result(each, suite)
-    assert set(content["exponents"]["synthetic"]) == {"fastsvm", "sklearn"}
+                (check_curve if suite == "sgd" else check_result)(each, suite)
+        assert set(content["exponents"].get("synthetic", ())) == (
+            {"fastsvm", "sklearn"} if suite == "growth" else set()
+        )
     assert "exponent of time against n" in done.stdout
 
 
@@ -96,6 +99,21 @@ def check_result(each, suite):
     (record,) = each["records"]
     assert record["peak_mb"] >= record["before_mb"] > 0
     assert {"predict": "fit", "cold": "import"}.get(suite, "warm-up") in record["parts"]
+
+
+def check_curve(each, suite):
+    assert each["status"] == "ok"
+    epochs = [1, 2, 5, 10, 20]
+    (finding,) = each["findings"]
+    (record,) = each["records"]
+    assert [one["epochs"] for one in finding["points"]] == [one["epochs"] for one in record["points"]] == epochs
+    assert [one["seconds"] for one in each["curve"]] == [one["seconds"] for one in record["points"]]
+    assert each["median_s"] == each["curve"][-1]["seconds"] > 0
+    assert each["curve"][-1]["objective"] == finding["objective"] < each["curve"][0]["objective"]
+    assert finding["accuracy"] > 0.9
+    assert each["reached"]["objective"] <= finding["objective"]
+    assert each["ratio"] == each["median_s"] / each["reached"]["seconds"]
+    assert "warm-up" in record["parts"]
 
 
 def test_fit_that_takes_too_long_is_reported(tmp_path, capsys):
@@ -114,7 +132,7 @@ def test_missing_data_are_skipped_with_a_line(tmp_path, capsys, monkeypatch):
 
 def test_missing_competitors_are_skipped_with_a_line(tmp_path, capsys, monkeypatch):
     ghost = Competitor("ghost", "no_such_module", ("kernel",), lambda *given: None)
-    monkeypatch.setattr(competitors, "COMPETITORS", [ghost])
+    monkeypatch.setitem(SUITES, "kernel", replace(SUITES["kernel"], competitors=[ghost]))
     assert main(["kernel", "--quick", "--out", str(tmp_path)]) == 0
     assert "ghost is skipped: the module no_such_module cannot be imported" in capsys.readouterr().out
 
@@ -131,7 +149,7 @@ def test_unknown_names_are_one_line_and_exit_code_two(arguments, capsys):
 
 
 def test_process_that_fails_is_told_with_its_last_line(tmp_path):
-    task = Task("sklearn", "fit", asdict(Parameters()), 1, 100, str(tmp_path / "nothing"), 60)
+    task = Task("sklearn", "fit", asdict(KernelParameters()), 1, 100, str(tmp_path / "nothing"), 60)
     with Crew() as crew, pytest.raises(Ended, match="FileNotFoundError") as caught:
         crew.run("bench.workers.fit", task, tmp_path, {}, "session")
     assert caught.value.status == "failed"
@@ -218,7 +236,7 @@ def test_layout_is_that_of_sorted_classes(n_classes):
 def test_answers_of_competitors_are_optimal_and_predict(competitor, tmp_path):
     if not competitor.importable:
         pytest.skip(f"{competitor.module} is not installed")
-    parameters = Parameters(C=1, gamma=0.1)
+    parameters = KernelParameters(C=1, gamma=0.1)
     with Crew() as crew:
         for n_classes, form in product((2, 4), (np.asarray, sparse.csr_matrix)):
             folder = tmp_path / f"{n_classes}-{form.__name__}"

@@ -29,9 +29,10 @@ class Task:
     competitor : str
         Who is measured.
     stage : str
-        What the clock runs over, "fit" or "predict"; "start" for everything from the import on.
+        What the clock runs over, "fit" or "predict"; "start" for everything from the import on, "curve" for fits of
+        more and more epochs.
     parameters : dict
-        Fields of `bench.competitors.Parameters`.
+        Fields of the parameters of the case.
     threads, memory_mb : int
         Fields of `bench.competitors.Resources`.
     data : str

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bench.competitors import COMPETITORS, Parameters, Resources
+from bench.competitors import COMPETITORS, KernelParameters, Resources
 from bench.data import Data, load
 from bench.workers import UNTIMED_S, Task, Watch, serve
 from bench.workers.memory import Memory, touch
-from bench.workers.results import answer_of, claims_of, megabytes, write
+from bench.workers.results import answer_of, claims_of, measured, megabytes, write
 
 _FEW, _MORE = 300, 4200  # rows of the warm-up fits
 _VALUE_BYTES = 8  # of a kernel value at most
@@ -39,9 +39,10 @@ def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
     """Read the data and warm up; for predictions fit the model too. Return what makes one run."""
     competitor = next(one for one in COMPETITORS if one.name == task.competitor)
     data = load(Path(task.data))
-    data = data._replace(X=competitor.prepare(data.X), X_test=competitor.prepare(data.X_test))
+    X, X_test = competitor.prepare(data.X, data.y), competitor.prepare(data.X_test, data.y_test)
+    data = data._replace(X=X, X_test=X_test)
     resources = Resources(task.threads, task.memory_mb)
-    build = partial(competitor.build, Parameters(**task.parameters), resources)
+    build = partial(competitor.build, KernelParameters(**task.parameters), resources)
     ready = _Ready(build, data, watch, watch("warm-up", lambda: _warm_up(build, data), UNTIMED_S), task.memory_mb)
     return partial(_fit, ready) if task.stage == "fit" else _fitted(ready)
 
@@ -50,32 +51,24 @@ def _fit(ready: _Ready, out: Path) -> None:
     model, data = ready.build(), ready.data
     touch(min(ready.memory_mb, _VALUE_BYTES * len(data.y) ** 2 / 1e6))
     memory = Memory()
-    seconds, told = _measured(ready.watch, "fit", lambda: model.fit(data.X, data.y))
+    seconds, told = measured(ready.watch, "fit", lambda: model.fit(data.X, data.y))
     record = {"seconds": seconds, **memory.json(), "rows_mb": megabytes(data.X), **told, **claims_of(model)}
     write(out, {**record, "parts": {"warm-up": ready.warm_up_s}}, answer_of(model))
 
 
 def _fitted(ready: _Ready) -> Callable[[Path], None]:
     model = ready.build()
-    fit_s, told = _measured(ready.watch, "fit", lambda: model.fit(ready.data.X, ready.data.y))
+    fit_s, told = measured(ready.watch, "fit", lambda: model.fit(ready.data.X, ready.data.y))
     parts = {"warm-up": ready.warm_up_s, "fit": fit_s}
     return partial(_predict, ready, model, {**told, **claims_of(model), "parts": parts})
 
 
 def _predict(ready: _Ready, model: Any, known: dict[str, Any], out: Path) -> None:
     rows, found, memory = ready.data.X_test, {}, Memory()
-    seconds, told = _measured(ready.watch, "predict", lambda: found.update(predicted=model.predict(rows)))
+    seconds, told = measured(ready.watch, "predict", lambda: found.update(predicted=model.predict(rows)))
     told["warnings"] = sorted({*told["warnings"], *known["warnings"]})
     record = {**known, **told, "seconds": seconds, **memory.json(), "rows_mb": megabytes(rows)}
     write(out, record, answer_of(model) | found)
-
-
-def _measured(watch: Watch, stage: str, action: Callable[[], Any]) -> tuple[float, dict[str, list[str]]]:
-    """Return the seconds of an action, and its warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        seconds = watch(stage, action)
-    return seconds, {"warnings": sorted({str(one.message) for one in caught})}
 
 
 def _warm_up(build: Callable[[], Any], data: Data) -> None:

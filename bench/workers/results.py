@@ -1,15 +1,17 @@
 """What does a run leave behind? A record of what was measured, and the answer for the referee."""
 
 import json
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from bench.workers import ANSWER, RECORD
+from bench.workers import ANSWER, RECORD, Watch
 
-__all__ = ["answer_of", "claims_of", "megabytes", "write"]
+__all__ = ["answer_of", "claims_of", "measured", "megabytes", "write"]
 
 _CERTIFICATE = ("objective_", "kkt_violation_", "duality_gap_")
 
@@ -28,6 +30,14 @@ def claims_of(model: Any) -> dict[str, Any]:
     """Return what a model says about itself."""
     claimed = {name: float(getattr(model, name)) for name in _CERTIFICATE if hasattr(model, name)}
     return {"claimed": claimed, "n_iter": np.ravel(getattr(model, "n_iter_", [])).tolist()}
+
+
+def measured(watch: Watch, stage: str, action: Callable[[], Any]) -> tuple[float, dict[str, list[str]]]:
+    """Return the seconds of an action, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        seconds = watch(stage, action)
+    return seconds, {"warnings": sorted({str(one.message) for one in caught})}
 
 
 def megabytes(X: Any) -> float:

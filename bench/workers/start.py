@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench.competitors import COMPETITORS, Parameters, Resources
+from bench.competitors import COMPETITORS, KernelParameters, Resources
 from bench.workers import UNTIMED_S, Task, Watch, serve
 
 
@@ -22,7 +22,7 @@ def _run(task: Task, watch: Watch, out: Path) -> None:
     competitor = next(one for one in COMPETITORS if one.name == task.competitor)
     resources = Resources(task.threads, task.memory_mb)
     models: list = []
-    build = partial(competitor.build, Parameters(**task.parameters), resources)
+    build = partial(competitor.build, KernelParameters(**task.parameters), resources)
     parts = {"import": watch("import", lambda: models.append(build()), UNTIMED_S)}
 
     # Imported only now: they bring NumPy and SciPy along.
@@ -31,7 +31,7 @@ def _run(task: Task, watch: Watch, out: Path) -> None:
     from bench.workers.results import answer_of, claims_of, megabytes, write
 
     data = load(Path(task.data))
-    X, X_test = competitor.prepare(data.X), competitor.prepare(data.X_test)
+    X, X_test = competitor.prepare(data.X, data.y), competitor.prepare(data.X_test, data.y_test)
     model, answer, memory = models[0], {}, Memory()
     parts["first fit"] = watch("fit", lambda: model.fit(X, data.y))
     parts["predict"] = watch("predict", lambda: answer.update(predicted=model.predict(X_test)))

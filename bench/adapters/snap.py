@@ -1,0 +1,29 @@
+"""Snap ML's linear SVM, which ascends in the dual, one row at a time, by threads.
+
+Its objective is a sum over the rows, and its offset is the weight of a constant feature, so that it is penalised.
+"""
+
+from typing import Any
+
+import numpy as np
+from snapml import SupportVectorMachine
+
+__all__ = ["SnapLinear"]
+
+_NEVER = 1e-30  # change of the weights below which a fit ends before its epochs are done
+
+
+class SnapLinear:
+    """Linear SVM with the hinge, one class against the rest; rows should be float32."""
+
+    def __init__(self, alpha: float, max_iter: int, n_jobs: int) -> None:
+        self._alpha, self._max_iter, self._n_jobs = alpha, max_iter, n_jobs
+
+    def fit(self, X: Any, y: np.ndarray) -> "SnapLinear":
+        model = SupportVectorMachine(
+            max_iter=self._max_iter, regularizer=self._alpha * len(y), tol=_NEVER, fit_intercept=True,
+            n_jobs=self._n_jobs, random_state=0,
+        )  # fmt: skip
+        model.fit(X, y)
+        self.coef_, self.intercept_ = np.atleast_2d(model.coef_), np.ravel(model.intercept_)
+        return self

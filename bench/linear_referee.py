@@ -1,0 +1,115 @@
+"""How good are the weights of a linear model? Objective and predictions, from the data and the weights alone.
+
+The objective is the mean loss of the rows plus α/2 ‖W‖²; offsets are not penalised. Scores are X Wᵀ + b. Two classes
+have one score, that of the second class, which is predicted if it is positive; more have one each, and the largest is
+predicted. Losses of labels ±1 are summed over the classes, each against the rest. Losses of all classes at once take,
+for two classes, one score as the difference of two opposite ones. Nothing here comes from the package under test.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bench.data import Data
+
+__all__ = ["LOSSES", "LOSSES_OF_CLASSES", "Verdict", "Weights", "examine_all", "objectives", "refusal"]
+
+_ROWS = 4096  # of a block: 100 MB of float64 at 3,072 features
+
+
+class Weights(NamedTuple):
+    """An answer in the layout of scikit-learn's `coef_` and `intercept_`."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+
+
+class Verdict(NamedTuple):
+    """What the referee found: the objective, and the labels of the rows to test with."""
+
+    objective: float
+    predicted: np.ndarray
+
+
+LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "hinge": lambda margins: np.maximum(0, 1 - margins),
+    "squared_hinge": lambda margins: np.maximum(0, 1 - margins) ** 2,
+    "log_loss": lambda margins: np.logaddexp(0, -margins),
+}
+"""Losses of margins ±f by name."""
+
+
+def _excess(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return max(0, s_j - s_y + 1), zero for j = y."""
+    rows = np.arange(len(codes))
+    excess = np.maximum(0, scores - scores[rows, codes][:, None] + 1)
+    excess[rows, codes] = 0
+    return excess
+
+
+LOSSES_OF_CLASSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "weston_watkins": lambda scores, codes: _excess(scores, codes).sum(axis=1),
+    "crammer_singer": lambda scores, codes: _excess(scores, codes).max(axis=1),
+    "softmax": lambda scores, codes: logsumexp(scores, axis=1) - scores[np.arange(len(codes)), codes],
+}
+"""Losses of the scores of all classes, and the numbers of the right ones, by name."""
+
+
+def refusal(y: np.ndarray, loss: str, n_features: int, weights: Weights) -> str | None:
+    """Return why weights cannot be judged, None if they can."""
+    n_classes, found = len(np.unique(y)), (np.shape(weights.coef), np.shape(weights.intercept))
+    allowed = {1 if n_classes == 2 else n_classes} | ({n_classes} if loss in LOSSES_OF_CLASSES else set())
+    if found not in [((n, n_features), (n,)) for n in allowed]:
+        return f"weights and offsets of {n_classes} classes have the shapes {found}"
+    if not (np.isfinite(weights.coef).all() and np.isfinite(weights.intercept).all()):
+        return "weights and offsets should be finite"
+    return None
+
+
+def examine_all(data: Data, loss: str, alpha: float, answers: Sequence[Weights]) -> list[Verdict]:
+    """Judge weights by the rows to fit and those to test with."""
+    classes = np.unique(data.y)
+    predicted = [np.empty(len(data.y_test), np.int64) for _ in answers]
+    for rows, all_scores in _scores(data.X_test, answers):
+        for own, scores in zip(predicted, all_scores, strict=True):
+            own[rows] = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+    found = objectives(data.X, data.y, loss, alpha, answers)
+    return [Verdict(value, classes[own]) for value, own in zip(found, predicted, strict=True)]
+
+
+def objectives(X: Any, y: np.ndarray, loss: str, alpha: float, answers: Sequence[Weights]) -> list[float]:
+    """Return the objective of each."""
+    classes, codes = np.unique(y, return_inverse=True)
+    if loss in LOSSES_OF_CLASSES and len(classes) == 2:
+        answers = [_both(one) for one in answers]
+    sums = np.zeros(len(answers))
+    for rows, all_scores in _scores(X, answers):
+        sums += [_sum_of_losses(loss, scores, codes[rows]) for scores in all_scores]
+    penalties = [alpha / 2 * np.sum(np.asarray(one.coef, np.float64) ** 2) for one in answers]
+    return (sums / len(codes) + penalties).tolist()
+
+
+def _both(weights: Weights) -> Weights:
+    """Return the weights of two classes, of which one row is the difference of two opposite ones."""
+    if len(weights.coef) == 2:
+        return weights
+    return Weights(*(np.concatenate([-np.asarray(part) / 2, np.asarray(part) / 2]) for part in weights))
+
+
+def _sum_of_losses(loss: str, scores: np.ndarray, codes: np.ndarray) -> float:
+    if loss in LOSSES_OF_CLASSES:
+        return LOSSES_OF_CLASSES[loss](scores, codes).sum()
+    right = np.arange(scores.shape[1]) if scores.shape[1] > 1 else [1]
+    return LOSSES[loss](np.where(codes[:, None] == right, scores, -scores)).sum()
+
+
+def _scores(X: Any, answers: Sequence[Weights]) -> Any:
+    """Yield blocks of rows and their scores, one array an answer; one product serves all answers."""
+    coef = np.concatenate([np.asarray(one.coef, np.float64) for one in answers]).T
+    intercept = np.concatenate([np.asarray(one.intercept, np.float64) for one in answers])
+    ends = np.cumsum([len(one.intercept) for one in answers])[:-1]
+    for start in range(0, X.shape[0], _ROWS):
+        rows = slice(start, start + _ROWS)
+        yield rows, np.split(X[rows].astype(np.float64) @ coef + intercept, ends, axis=1)
