@@ -16,14 +16,14 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         If there are fewer than two.
     """
     used = weight > 0
-    classes, encoded = np.unique(y[used], return_inverse=True)
+    classes = np.unique(y[used])
     if len(classes) < 2:
         raise ValueError(
             f"The number of classes has to be greater than one; got {len(classes)} class"
             + (" with positive weight." if len(np.unique(y)) > 1 else ".")
         )
     labels = np.full(len(y), -1, np.int64)
-    labels[used] = encoded
+    labels[used] = np.searchsorted(classes, y[used])  # np.unique's own inverse takes a sort of places
     return classes, labels
 
 

@@ -10,25 +10,24 @@ from sklearn.utils import check_random_state
 
 from fastsvm._threads import Pool
 from fastsvm.budget import parse_memory
+from fastsvm.estimators._step_length import Lengths, suitable_rate
 from fastsvm.estimators._watch import EpochWatch
 from fastsvm.losses import LOSSES, Loss, loss_slope
 from fastsvm.scores import block_scores
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.schedules import Schedule
-from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State
+from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State, touches_columns
 from fastsvm.solvers.sgd_steps import Penalty
-from fastsvm.sources import CSRBlock, ScaledSource, Source
+from fastsvm.sources import ScaledSource, Source
 
 __all__ = ["Descent", "Task", "deadline_of", "seed_of"]
 
 _BATCH = 32
+_SPARSE_BATCH = 8  # where small batches take no longer
 _FEW = 128  # so few rows are one batch
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two looks at the clock
+_WINDOW_BYTES = 16 << 20  # of sparse rows, which are copied while those before are visited
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
-_SAMPLE = 4096  # rows whose lengths tell how long steps may be
-_GAIN = 0.3  # of the score of a row, by a step on it alone, in units of the margin
-_LONGEST = 10.0  # step on a batch, in the same unit
-_OFFSET_SHARE = 0.1  # of the rows' squared length, of the feature whose weight is the offset
 
 
 class Task(NamedTuple):
@@ -85,12 +84,11 @@ class Descent:
             held = _held_out(task, source, estimator.validation_fraction, seed, memory)
             validate = _validator(task, held)
             weights[held] = 0
-        n_rows = int(np.count_nonzero(weights))
-        settings = _settings(estimator, task, source, n_rows, memory)
+        problem = Problem(source, shift, scale, task.targets, weights, task.balance)
+        settings = _settings(estimator, problem, task, memory)
         settings = settings._replace(seed=seed if estimator.shuffle else None)
         if not watched:
             settings = settings._replace(tol=None)
-        problem = Problem(source, shift, scale, task.targets, weights, task.balance)
         self.solver = SGD(problem, settings, pool, validate)
 
     def run(self, state: State, n_epochs: int, deadline: float, watch: EpochWatch) -> tuple[State, StopReason]:
@@ -117,31 +115,42 @@ def _as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndar
     return source, shift, scale
 
 
-def _settings(estimator: Any, task: Task, source: Source, n_rows: int, memory: int) -> Settings:
+def _settings(estimator: Any, problem: Problem, task: Task, memory: int) -> Settings:
+    source, n_rows = problem.source, int(np.count_nonzero(problem.weights))
+    lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
+    penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.offset)
     given = estimator.batch_size
     everything = given is None or (given == "auto" and n_rows <= _FEW)
-    batch_size = n_rows if everything else min(_BATCH if given == "auto" else int(given), n_rows)
-    if source.resident:
-        window = max(1, _WINDOW_VALUES // max(1, source.shape[1]) // batch_size) * batch_size
-    else:
-        window = max(1, memory // _WINDOW_SHARE // max(1, source.nbytes // max(1, len(source))))
+    usual = _SPARSE_BATCH if touches_columns(problem, penalty) else _BATCH
+    batch_size = n_rows if everything else min(usual if given == "auto" else int(given), n_rows)
     averaged = estimator.average if estimator.average is not True else 0
-    sq_norm = _mean_sq_norm(estimator, task) if estimator.learning_rate == "auto" else 1.0
-    first = _first_rate(estimator, sq_norm, np.inf if everything else batch_size)
+    first = _first_rate(estimator, lengths, np.inf if everything else batch_size)
     loss = loss_of(estimator)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
     n_steps = np.inf if exact else max(1, -(-n_rows // batch_size))
     return Settings(
         loss=loss,
-        penalty=_penalty(estimator, sq_norm),
+        penalty=penalty,
         schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),
         batch_size=batch_size,
         average_from=np.inf if estimator.average is False else averaged / batch_size,
         tol=estimator.tol,
         patience=int(estimator.n_iter_no_change),
         seed=None,
-        window_rows=window,
+        window_rows=_window_rows(source, batch_size, memory),
     )
+
+
+def _window_rows(source: Source, batch_size: int, memory: int) -> int:
+    row_bytes = max(1, source.nbytes // max(1, len(source)))
+    if not source.resident:
+        return max(1, memory // _WINDOW_SHARE // row_bytes)
+    n_rows = _WINDOW_BYTES // row_bytes if source.sparse else _WINDOW_VALUES // max(1, source.shape[1])
+    return max(1, n_rows // batch_size) * batch_size
+
+
+def _adapts(estimator: Any) -> bool:
+    return estimator.learning_rate == "auto"
 
 
 def loss_of(estimator: Any) -> Loss:
@@ -152,52 +161,22 @@ def loss_of(estimator: Any) -> Loss:
     return kind(**{name: given[name] for name in kind._fields})
 
 
-def _penalty(estimator: Any, sq_norm: float) -> Penalty:
+def _penalty(estimator: Any, offset: float) -> Penalty:
     l1_share = {"l2": 0.0, "l1": 1.0, "elasticnet": float(estimator.l1_ratio), None: 0.0}[estimator.penalty]
     alpha = 0.0 if estimator.penalty is None else float(estimator.alpha)
     clip = np.inf if estimator.clip_norm is None else float(estimator.clip_norm)
-    offset = float(estimator.fit_intercept)
-    if estimator.learning_rate == "auto":  # as if of a feature that is not small beside the others
-        offset *= max(1.0, _OFFSET_SHARE * sq_norm)
     return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, offset)
 
 
-def _first_rate(estimator: Any, sq_norm: float, batch_size: float) -> float:
-    """Return the first rate, the suitable one for rows of that mean squared length.
-
-    A step on one row changes its own score by the rate times its squared length. The step of a batch, which is a mean,
-    may be longer, until it goes too far in the direction that the rows have in common or, where the loss is curved,
-    is not stable.
-    """
+def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> float:
     loss = loss_of(estimator)
-    if estimator.learning_rate == "auto":
-        stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
-        longest = 1 / loss.curvature if stable else _LONGEST
-        return min(longest, _GAIN * batch_size) / sq_norm
+    if lengths is not None:
+        return suitable_rate(lengths, loss, batch_size)
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
         slope = 1.0 if loss.of_classes else abs(float(loss_slope(loss, -typical, 1.0)))
         return typical / max(1.0, slope)
     return float(estimator.eta0)
-
-
-def _mean_sq_norm(estimator: Any, task: Task) -> float:
-    """Return the mean squared length of rows, with the constant feature of the offset, judged by some thousand."""
-    used = np.flatnonzero(task.weights > 0)
-    if len(used) > _SAMPLE:
-        used = used[np.linspace(0, len(used) - 1, _SAMPLE).astype(int)] if task.source.resident else used[:_SAMPLE]
-    with np.errstate(all="ignore"):  # of what is not finite is told when the rows are visited
-        found = float(np.average(_sq_norms(task.source.rows(used)), weights=task.weights[used]))
-    found += estimator.fit_intercept * max(1.0, _OFFSET_SHARE * found)
-    return found if 0 < found < np.inf else 1.0
-
-
-def _sq_norms(block: Any) -> np.ndarray:
-    if isinstance(block, CSRBlock):
-        row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        return np.bincount(row, block.data.astype(np.float64) ** 2, block.shape[0])
-    values = block.dense(np.float32 if block.values.dtype == np.uint8 else block.values.dtype)
-    return np.einsum("ij,ij->i", values, values, dtype=np.float64)
 
 
 def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: int) -> np.ndarray:

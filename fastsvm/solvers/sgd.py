@@ -44,7 +44,7 @@ from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, R
 from fastsvm.solvers.sparse_steps import SparseModel, settle, sparse_steps
 from fastsvm.sources import Block, CSRBlock, Source, Window, check_finite, windows
 
-__all__ = ["SGD", "Diverged", "Linear", "Problem", "Settings", "State", "objective"]
+__all__ = ["SGD", "Diverged", "Linear", "Problem", "Settings", "State", "objective", "touches_columns"]
 
 _BUFFERED_ROWS = 128
 _SCORES_AT_ONCE = 8  # one thread's share of many classes
@@ -191,19 +191,10 @@ class SGD:
         self.rows = np.flatnonzero(problem.weights > 0)
         self.losses: list[np.ndarray] = []
         self.score = np.nan
-        self.lazy = self._touches_columns()
+        self.lazy = settings.batch_size <= settings.window_rows and touches_columns(problem, settings.penalty)
         self._windows: Iterator[Window] | None = None
         self._buffers: dict[tuple[int, int], Buffers] = {}
         self._read_to: list[np.ndarray | None] = []
-
-    def _touches_columns(self) -> bool:
-        """Return whether steps touch only the columns in which a batch has values."""
-        source, settings = self.problem.source, self.settings
-        plain = settings.penalty.momentum == 0 and settings.penalty.clip == np.inf and not self.problem.scale.size
-        if not (source.sparse and plain and settings.batch_size <= settings.window_rows):
-            return False
-        held = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
-        return source.shape[1] > _SPARSE * held
 
     def init(self, begin: Linear | None = None) -> State:
         """Return the state at some weights, or at zero."""
@@ -365,6 +356,15 @@ class SGD:
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
         return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
+
+
+def touches_columns(problem: Problem, penalty: Penalty) -> bool:
+    """Return whether steps are to touch only the columns in which a batch has values."""
+    source = problem.source
+    if not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
+        return False
+    held = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
+    return source.shape[1] > _SPARSE * held
 
 
 def _map(problem: Problem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

@@ -26,8 +26,10 @@ class SparseModel(NamedTuple):
 
     Attributes
     ----------
-    vectors, lack, paid : ndarray of float64, shape (n_features, n_scores)
-        v; u; and the L1 penalty that each weight has taken.
+    vectors : ndarray of float64, shape (n_features, 2 n_scores)
+        v and, beside it in memory, for it is needed when v is, u.
+    paid : ndarray of float64, shape (n_features, n_scores)
+        The L1 penalty that each weight has taken.
     intercept, intercept_sum : ndarray of float64, shape (n_scores,)
         Offset, and the weighted sum of those averaged.
     scalars : ndarray of float64, shape (4,)
@@ -35,7 +37,6 @@ class SparseModel(NamedTuple):
     """
 
     vectors: np.ndarray
-    lack: np.ndarray
     paid: np.ndarray
     intercept: np.ndarray
     intercept_sum: np.ndarray
@@ -44,18 +45,20 @@ class SparseModel(NamedTuple):
     @classmethod
     def of(cls, last: Linear, mean: Linear, total: float) -> "SparseModel":
         """Return a model that begins at given weights, with the mean of earlier ones."""
-        columns = last.coef.T.astype(np.float64), -total * mean.coef.T, np.zeros_like(last.coef.T)
-        arrays = (np.ascontiguousarray(array) for array in columns)
-        return cls(*arrays, last.intercept.astype(np.float64), total * mean.intercept, np.array([1.0, 0.0, total, 0.0]))
+        vectors = np.hstack([last.coef.T, -total * mean.coef.T]).astype(np.float64)
+        offset, offset_sum = last.intercept.astype(np.float64), total * mean.intercept
+        scalars = np.array([1.0, 0.0, total, 0.0])
+        return cls(np.ascontiguousarray(vectors), np.zeros(last.coef.T.shape), offset, offset_sum, scalars)
 
     def last(self) -> Linear:
         """Return the weights of the last step."""
-        return Linear(np.ascontiguousarray((self.scalars[_SCALE] * self.vectors).T), self.intercept.copy())
+        k = len(self.intercept)
+        return Linear(np.ascontiguousarray((self.scalars[_SCALE] * self.vectors[:, :k]).T), self.intercept.copy())
 
     def averaged(self) -> tuple[Linear, float]:
         """Return the mean weights and the sum of the weights in it."""
-        total = float(self.scalars[_TOTAL])
-        coef = (self.scalars[_SUM] * self.vectors - self.lack).T / max(total, 1e-300)
+        total, k = float(self.scalars[_TOTAL]), len(self.intercept)
+        coef = (self.scalars[_SUM] * self.vectors[:, :k] - self.vectors[:, k:]).T / max(total, 1e-300)
         return Linear(np.ascontiguousarray(coef), self.intercept_sum / max(total, 1e-300)), total
 
 
@@ -112,7 +115,7 @@ def _score(block, places, model, scores):
 @jit
 def _step(block, places, slopes, model, course, s):
     data, indices, indptr = block.data, block.indices, block.indptr
-    V, lack, scalars, intercept = model.vectors, model.lack, model.scalars, model.intercept
+    V, scalars, intercept = model.vectors, model.scalars, model.intercept
     rate, penalty, n, k = course.rates[s], course.penalty, places.size, slopes.shape[1]
     scalars[_SCALE] *= max(0.0, 1.0 - rate * penalty.l2)
     if scalars[_SCALE] < _SMALLEST:
@@ -130,7 +133,7 @@ def _step(block, places, slopes, model, course, s):
             change = step * slopes[i, c]
             for p in range(indptr[places[i]], indptr[places[i] + 1]):
                 V[indices[p], c] += change * data[p]
-                lack[indices[p], c] += grown * change * data[p]
+                V[indices[p], k + c] += grown * change * data[p]
     if penalty.l1 > 0:
         for i in range(n):
             for p in range(indptr[places[i]], indptr[places[i] + 1]):
@@ -146,12 +149,12 @@ def _step(block, places, slopes, model, course, s):
 def _rescale(model):
     """Multiply the scale into the weights, so that it does not vanish."""
     scale, total = model.scalars[_SCALE], model.scalars[_SUM]
-    for j in range(model.vectors.shape[0]):
-        v, lack = model.vectors[j], model.lack[j]
-        for c in range(v.size):
+    V, k = model.vectors, model.intercept.size
+    for j in range(V.shape[0]):
+        for c in range(k):
             if scale == 0:  # all weights become zero; the sum of those before stays
-                lack[c] -= total * v[c]
-            v[c] *= scale
+                V[j, k + c] -= total * V[j, c]
+            V[j, c] *= scale
     model.scalars[_SUM] = total / scale if scale > 0 else 0.0
     model.scalars[_SCALE] = 1.0
 
@@ -160,13 +163,13 @@ def _rescale(model):
 def _pay(model, j):
     """Let the weights of a column take the L1 penalty that has come up."""
     scale, due = model.scalars[_SCALE], model.scalars[_DUE]
-    v, paid, lack = model.vectors[j], model.paid[j], model.lack[j]
-    for c in range(v.size):
-        before = scale * v[c]
-        after = max(0.0, before - (due + paid[c])) if before > 0 else min(0.0, before + (due - paid[c]))
-        paid[c] += after - before
-        lack[c] += model.scalars[_SUM] * (after - before) / scale
-        v[c] = after / scale
+    V, paid, k = model.vectors, model.paid, model.intercept.size
+    for c in range(k):
+        before, had = scale * V[j, c], paid[j, c]
+        after = max(0.0, before - (due + had)) if before > 0 else min(0.0, before + (due - had))
+        paid[j, c] += after - before
+        V[j, k + c] += model.scalars[_SUM] * (after - before) / scale
+        V[j, c] = after / scale
 
 
 @jit

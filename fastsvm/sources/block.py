@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from fastsvm._jit import jit
+
 __all__ = ["Block", "CSRBlock", "DenseBlock"]
 
 
@@ -78,12 +80,19 @@ class CSRBlock(NamedTuple):
         indptr = np.asarray(self.indptr[start : stop + 1], dtype=np.int64) - first
         return CSRBlock(self.data[first:last], self.indices[first:last], indptr, self.n_features)
 
-    def take(self, rows: np.ndarray) -> "CSRBlock":
-        """Return a copy of the given rows."""
-        start, length = self.indptr[:-1][rows], np.diff(self.indptr)[rows]
+    def take(self, rows: np.ndarray, out: "CSRBlock | None" = None) -> "CSRBlock":
+        """Return a copy of the given rows, in the memory of a copy before if it is given and has the room."""
+        rows = np.arange(self.shape[0])[rows]  # counted from the start
+        length = self.indptr[1:][rows] - self.indptr[:-1][rows]
         indptr = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
-        places = np.arange(indptr[-1]) + np.repeat(start - indptr[:-1], length)
-        return CSRBlock(self.data[places], self.indices[places], indptr, self.n_features)
+        if out is None or len(out.data) < indptr[-1]:
+            out = CSRBlock(np.empty(indptr[-1], self.data.dtype), np.empty(indptr[-1], self.indices.dtype), indptr, 0)
+        data, indices = out.data[: indptr[-1]], out.indices[: indptr[-1]]
+        if self.data.dtype == np.float16:  # unknown to compiled code
+            _copy_rows(self.data.view(np.uint16), self.indices, self.indptr, rows, data.view(np.uint16), indices)
+        else:
+            _copy_rows(self.data, self.indices, self.indptr, rows, data, indices)
+        return CSRBlock(data, indices, indptr, self.n_features)
 
     def dense(self, dtype: np.dtype, out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows as a C-contiguous array of `dtype`, written to `out` if given."""
@@ -122,6 +131,16 @@ class CSRBlock(NamedTuple):
             matrix = matrix.astype(np.int64) if matrix.dtype.kind in "iu" else matrix.copy()
             matrix.sum_duplicates()
         return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+
+
+@jit
+def _copy_rows(data, indices, indptr, rows, out, out_indices):
+    """Copy the values of some rows and their columns, one row after another."""
+    place = 0
+    for row in rows:
+        for p in range(indptr[row], indptr[row + 1]):
+            out[place], out_indices[place] = data[p], indices[p]
+            place += 1
 
 
 Block = DenseBlock | CSRBlock

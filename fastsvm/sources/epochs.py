@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.sources.base import Source, read_ahead
-from fastsvm.sources.block import Block
+from fastsvm.sources.block import Block, CSRBlock
 from fastsvm.sources.memory import MemorySource
 
 __all__ = ["Window", "windows"]
@@ -40,7 +40,7 @@ def windows(
     seed: tuple[int, ...] | None,
     n_rows: int,
     first: int = 0,
-    buffers: list[np.ndarray | None] | None = None,
+    buffers: list | None = None,
 ) -> Iterator[Window]:
     """Yield `rows` once, about `n_rows` at a time.
 
@@ -65,9 +65,12 @@ def windows(
     """
     if isinstance(source, MemorySource):
         order = rows if seed is None else np.random.default_rng(seed).permutation(rows)
-        for start in range(first * n_rows, len(order), n_rows):
-            part = order[start : start + n_rows]
-            yield Window(source.block, part, part)
+        parts = [order[start : start + n_rows] for start in range(first * n_rows, len(order), n_rows)]
+        if source.sparse:  # rows are so short that who reads them here and there waits for memory most of the time
+            copies = _copies(source.block, parts, [] if buffers is None else buffers)
+            yield from (window for _, window in (read_ahead(copies) if len(parts) > 1 else copies))
+        else:
+            yield from (Window(source.block, part, part) for part in parts)
         return
     spans = list(source.spans())
     if seed is not None:
@@ -84,6 +87,16 @@ def windows(
             order = np.random.default_rng((*seed, k)).permutation(len(places))
             places, found = places[order], found[order]
         yield Window(block, places, found)
+
+
+def _copies(block: CSRBlock, parts: list[np.ndarray], buffers: list) -> Iterator[tuple[int, Window]]:
+    """Yield copies of some rows, in buffers that take turns and grow."""
+    buffers += [None] * (_BUFFERS - len(buffers))
+    for k, part in enumerate(parts):
+        copy = block.take(part, buffers[k % _BUFFERS])
+        if buffers[k % _BUFFERS] is None or len(copy.data) > len(buffers[k % _BUFFERS].data):
+            buffers[k % _BUFFERS] = copy
+        yield k, Window(copy, np.arange(len(part)), part)
 
 
 def _gathered(source: Source, rows: np.ndarray, spans: list[tuple[int, int]], buffer: np.ndarray | None) -> Window:
