@@ -100,6 +100,7 @@ class Descent:
         try:
             state, reason, _ = drive(self.solver, state, limits, watch.observe)
         finally:
+            self.solver.close()
             watch.close()
         return state, reason
 

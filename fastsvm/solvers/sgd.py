@@ -28,7 +28,7 @@ After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -192,7 +192,7 @@ class SGD:
         self.losses: list[np.ndarray] = []
         self.score = np.nan
         self.lazy = settings.batch_size <= settings.window_rows and touches_columns(problem, settings.penalty)
-        self._windows: Iterator[Window] | None = None
+        self._windows: Generator[Window, None, None] | None = None
         self._buffers: dict[tuple[int, int], Buffers] = {}
         self._read_to: list[np.ndarray | None] = []
 
@@ -232,7 +232,13 @@ class SGD:
         state = state._replace(epoch=state.epoch + 1, window=0, seen=0, total=0.0)
         return self._decide(state, running)
 
-    def _epoch(self, state: State) -> Iterator[Window]:
+    def close(self) -> None:
+        """Stop reading ahead, at an end before that of an epoch."""
+        if self._windows is not None:
+            self._windows.close()
+            self._windows = None
+
+    def _epoch(self, state: State) -> Generator[Window, None, None]:
         settings = self.settings
         seed = None if settings.seed is None else (settings.seed, state.epoch)
         return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to)

@@ -14,6 +14,9 @@ from fastsvm.sources.block import Block
 __all__ = ["Reads", "Source", "read_ahead"]
 
 
+_PATIENCE = 2.0  # seconds: who lets a garbage collector end this, inside the lock of HDF5, would wait for ever
+
+
 @dataclass
 class Reads:
     """How much was read from storage, by all readers of a source.
@@ -149,4 +152,4 @@ def read_ahead(items: Iterator[tuple[int, Block]], depth: int = 1) -> Iterator[t
             yield item
     finally:  # also when the consumer stops early
         stop.set()
-        reader.join()
+        reader.join(_PATIENCE)

@@ -1,6 +1,7 @@
 """The rows of a source in random order, a window at a time, again and again."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from itertools import cycle
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ def windows(
     n_rows: int,
     first: int = 0,
     buffers: list | None = None,
-) -> Iterator[Window]:
+) -> Generator[Window, None, None]:
     """Yield `rows` once, about `n_rows` at a time.
 
     Rows in memory are visited in an order that is random throughout. On disk the order of the blocks is random, and
@@ -68,7 +69,9 @@ def windows(
         parts = [order[start : start + n_rows] for start in range(first * n_rows, len(order), n_rows)]
         if source.sparse:  # rows are so short that who reads them here and there waits for memory most of the time
             copies = _copies(source.block, parts, [] if buffers is None else buffers)
-            yield from (window for _, window in (read_ahead(copies) if len(parts) > 1 else copies))
+            with closing(read_ahead(copies) if len(parts) > 1 else copies) as ready:
+                for _, window in ready:
+                    yield window
         else:
             yield from (Window(source.block, part, part) for part in parts)
         return
@@ -82,11 +85,12 @@ def windows(
         buffers += [source.buffer(size * source.block_rows) for _ in range(_BUFFERS)]
     turns = cycle(buffers)
     items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
-    for k, (block, places, found) in read_ahead(items):
-        if seed is not None:
-            order = np.random.default_rng((*seed, k)).permutation(len(places))
-            places, found = places[order], found[order]
-        yield Window(block, places, found)
+    with closing(read_ahead(items)) as ready:  # not when the garbage is collected, perhaps inside the lock of HDF5
+        for k, (block, places, found) in ready:
+            if seed is not None:
+                order = np.random.default_rng((*seed, k)).permutation(len(places))
+                places, found = places[order], found[order]
+            yield Window(block, places, found)
 
 
 def _copies(block: CSRBlock, parts: list[np.ndarray], buffers: list) -> Iterator[tuple[int, Window]]:
