@@ -4,7 +4,7 @@ import math
 from itertools import combinations
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 
 def kernel_value(name, x, z, gamma=1.0, coef0=0.0, degree=3):
@@ -110,3 +110,127 @@ def problem(seed, n, gamma=0.5, C=1.0, d=3, noise=0.5):
     y[:2] = 1, -1
     K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     return K, y, np.full(n, C)
+
+
+# --- losses ----------------------------------------------------------------------------------------------
+
+
+def binary_loss(name, score, y, margin=1.0):
+    """Return the value and a subgradient of a loss of a label ±1."""
+    z = y * score
+    if name in ("hinge", "perceptron"):
+        margin = 0.0 if name == "perceptron" else margin
+        return (margin - z, -y) if z <= margin else (0.0, 0.0)
+    if name == "squared_hinge":
+        return ((1 - z) ** 2, -2 * y * (1 - z)) if z < 1 else (0.0, 0.0)
+    if name == "log_loss":
+        return np.logaddexp(0, -z), -y * special.expit(-z)
+    if name == "modified_huber":
+        return (-4 * z, -4 * y) if z < -1 else binary_loss("squared_hinge", score, y)
+    return real_loss(name, score, y)
+
+
+def real_loss(name, score, y, epsilon=0.1):
+    """Return the value and a subgradient of a loss of a real number."""
+    r = score - y
+    beyond = abs(r) - epsilon
+    if name == "squared_error":
+        return r**2 / 2, r
+    if name == "huber":
+        return (r**2 / 2, r) if beyond <= 0 else (epsilon * (abs(r) - epsilon / 2), epsilon * np.sign(r))
+    if name == "epsilon_insensitive":
+        return (beyond, np.sign(r)) if beyond > 0 else (0.0, 0.0)
+    if name == "squared_epsilon_insensitive":
+        return (beyond**2, 2 * beyond * np.sign(r)) if beyond > 0 else (0.0, 0.0)
+    raise KeyError(name)
+
+
+def loss_of_classes(name, scores, label, margin=1.0):
+    """Return the value and a subgradient of a loss of the scores of all classes."""
+    scores = np.asarray(scores, float)
+    own = np.eye(len(scores))[label]
+    if name == "softmax":
+        return special.logsumexp(scores) - scores[label], special.softmax(scores) - own
+    excess = scores - scores[label] + margin
+    excess[label] = -np.inf
+    if name == "weston_watkins":
+        violated = (excess > 0) * 1.0
+        return excess[excess > 0].sum(), violated - violated.sum() * own
+    if name == "crammer_singer":
+        best = np.argmax(excess)
+        return (excess[best], np.eye(len(scores))[best] - own) if excess[best] > 0 else (0.0, 0 * own)
+    raise KeyError(name)
+
+
+OF_CLASSES = "weston_watkins", "crammer_singer", "softmax"
+
+
+def mean_loss(name, scores, targets, weights, balance, **parameters):
+    """Return the sum of weighted losses of some rows, and its gradient by the scores."""
+    n, k = scores.shape
+    total, gradient = 0.0, np.zeros((n, k))
+    for i in range(n):
+        if name in OF_CLASSES:
+            value, slope = loss_of_classes(name, scores[i], int(targets[i]), **parameters)
+            total, gradient[i] = total + weights[i] * value, weights[i] * slope
+            continue
+        for c in range(k):
+            y = targets[i] if k == 1 else (1.0 if targets[i] == c else -1.0)
+            weight = weights[i] * (balance[c] if k > 1 and y > 0 else 1.0)
+            value, slope = binary_loss(name, scores[i, c], y, **parameters)
+            total, gradient[i, c] = total + weight * value, weight * slope
+    return total, gradient
+
+
+# --- gradient descent ------------------------------------------------------------------------------------
+
+
+class Descended:
+    """Weights after some steps of gradient descent, their average, and the loss of each batch."""
+
+    def __init__(self, n_scores, n_features):
+        self.coef, self.intercept = np.zeros((n_scores, n_features)), np.zeros(n_scores)
+        self.mean, self.mean_intercept = self.coef.copy(), self.intercept.copy()
+        self.losses = []
+
+
+def descend(
+    name, X, targets, batches, rates, *, n_scores=1, weights=None, balance=None, l2=0.0, l1=0.0,
+    momentum=0.0, clip=np.inf, offset=1.0, average_from=0.0, debt=False,
+):  # fmt: skip
+    """Return what gradient descent reaches by a step on each of some batches of rows.
+
+    With `debt`, the L1 penalty is the cumulative one (Tsuruoka, Tsujii and Ananiadou 2009): a weight takes it when its
+    column is met, and owes what it did not take because it was zero.
+    """
+    found = Descended(n_scores, X.shape[1])
+    weights = np.ones(len(X)) if weights is None else weights
+    balance = np.ones(n_scores) if balance is None else balance
+    velocity, velocity_intercept = np.zeros_like(found.coef), np.zeros_like(found.intercept)
+    due, paid, total = 0.0, np.zeros_like(found.coef), 0.0
+    for t, (batch, rate) in enumerate(zip(batches, rates, strict=True)):
+        scores = X[batch] @ found.coef.T + found.intercept
+        loss, slopes = mean_loss(name, scores, targets[batch], weights[batch], balance)
+        G, g = slopes.T @ X[batch] / len(batch), slopes.sum(axis=0) / len(batch) * (offset > 0)
+        norm = np.sqrt((G**2).sum() + (g**2).sum())
+        shorter = min(1.0, clip / norm) if norm > 0 else 1.0
+        velocity = momentum * velocity + shorter * G
+        velocity_intercept = momentum * velocity_intercept + shorter * g
+        W = max(0.0, 1 - rate * l2) * found.coef - rate * velocity
+        due += rate * l1
+        if debt:
+            met = (X[batch] != 0).any(axis=0) | (t == len(rates) - 1)
+            after = np.where(W > 0, np.maximum(0, W - (due + paid)), np.minimum(0, W + (due - paid)))
+            after = np.where(met, after, W)
+            paid += after - W
+        else:
+            after = np.sign(W) * np.maximum(0, np.abs(W) - rate * l1)
+        found.coef = after
+        found.intercept = found.intercept - rate * offset * velocity_intercept
+        weight = max(0.0, t + 1 - average_from)
+        if weight > 0:
+            total += weight
+            found.mean = found.mean + weight / total * (found.coef - found.mean)
+            found.mean_intercept = found.mean_intercept + weight / total * (found.intercept - found.mean_intercept)
+        found.losses.append(loss)
+    return found

@@ -1,0 +1,183 @@
+import threading
+import time
+
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fastsvm.sources import MemorySource, ScaledSource, SubsetSource, as_source, hdf5, windows
+
+N, D = 137, 4
+VALUES = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
+VALUES[np.random.default_rng(1).uniform(size=(N, D)) < 0.5] = 0
+VALUES[:, 0] = np.arange(N)  # tells which row it is
+SHIFT, SCALE = np.arange(D, dtype=np.float32), np.float32(0.5)
+SEED = (5, 0)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("epochs") / "rows.h5"
+    with h5py.File(path, "w") as file:
+        file["dense"] = VALUES
+        file.create_dataset("chunked", data=VALUES, chunks=(3, 2), compression="gzip")
+        X, group = sparse.csr_array(VALUES), file.create_group("csr")
+        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
+        group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
+    with h5py.File(path, "r") as file:
+        yield file
+
+
+SOURCES = {
+    "memory": lambda file: as_source(VALUES),
+    "memory CSR": lambda file: as_source(sparse.csr_array(VALUES)),
+    "file": lambda file: as_source(file["dense"]),
+    "file chunked": lambda file: as_source(file["chunked"]),
+    "file CSR": lambda file: as_source(file["csr"]),
+    "scaled file": lambda file: ScaledSource(as_source(file["dense"]), SHIFT, SCALE),
+    "scaled file CSR": lambda file: ScaledSource(as_source(file["csr"]), None, SCALE),
+    "subset of a file": lambda file: SubsetSource(as_source(file["dense"]), np.arange(N)),
+}
+ON_DISK = [name for name in SOURCES if "memory" not in name]
+SUBSETS = {
+    "all": np.arange(N),
+    "some": np.flatnonzero(np.random.default_rng(2).uniform(size=N) < 0.6),
+    "one block": np.arange(8, 12),
+    "one": np.array([N - 1]),
+    "none": np.arange(0),
+}
+
+
+@pytest.fixture(params=SOURCES)
+def source(request, file, monkeypatch):
+    """Return a source of the rows; on disk, of blocks of some rows."""
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 130)
+    found = SOURCES[request.param](file)
+    assert isinstance(found, MemorySource) or 3 <= found.block_rows <= 12
+    return found
+
+
+def stored(source):
+    """Return the rows that a source gives."""
+    if not isinstance(source, ScaledSource):
+        return VALUES
+    return (VALUES - (SHIFT if source.shift is not None else 0)) * SCALE
+
+
+def visited(source, rows, seed, n_rows, first=0):
+    return [window.rows for window in windows(source, rows, seed, n_rows, first)]
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 50, 10**6])
+@pytest.mark.parametrize("seed", [None, SEED])
+@pytest.mark.parametrize("subset", SUBSETS)
+def test_every_row_is_visited_once(subset, seed, n_rows, source):
+    rows = SUBSETS[subset]
+    found = visited(source, rows, seed, n_rows)
+    np.testing.assert_array_equal(np.sort(np.concatenate([*found, rows[:0]])), rows)
+
+
+@pytest.mark.parametrize("n_rows", [7, 50])
+@pytest.mark.parametrize("seed", [None, SEED])
+@pytest.mark.parametrize("subset", ["all", "some"])
+def test_places_are_those_of_the_rows(subset, seed, n_rows, source):
+    for window in windows(source, SUBSETS[subset], seed, n_rows):
+        assert window.places.dtype == window.rows.dtype == np.int64
+        found = window.block.dense(np.float32)[window.places]
+        np.testing.assert_array_equal(found, stored(source)[window.rows])
+
+
+def test_the_order_of_no_seed_is_that_of_the_source(source):
+    for rows in SUBSETS.values():
+        found = visited(source, rows, None, 20)
+        np.testing.assert_array_equal(np.concatenate([*found, rows[:0]]), rows)
+
+
+def test_the_order_is_that_of_the_seed(source):
+    orders = [np.concatenate(visited(source, SUBSETS["all"], seed, 20)) for seed in (SEED, SEED, (5, 1), (6, 0))]
+    np.testing.assert_array_equal(orders[0], orders[1])
+    for a, b in ((0, 2), (0, 3), (2, 3)):
+        assert np.mean(orders[a] == orders[b]) < 0.2
+    assert np.mean(orders[0] == SUBSETS["all"]) < 0.2
+
+
+@pytest.mark.parametrize("seed", [None, SEED])
+@pytest.mark.parametrize("first", [1, 2, 4, 1000])
+def test_the_first_windows_may_be_left_out(first, seed, source):
+    whole = visited(source, SUBSETS["some"], seed, 20)
+    rest = visited(source, SUBSETS["some"], seed, 20, first)
+    assert len(rest) == max(0, len(whole) - first)
+    for found, wanted in zip(rest, whole[first:], strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 50])
+def test_memory_that_is_used_again_holds_the_rows_of_the_window(n_rows, source):
+    buffers = []
+    for epoch in range(3):
+        for window in windows(source, SUBSETS["some"], (5, epoch), n_rows, 0, buffers):
+            time.sleep(0.001)  # the reader goes on meanwhile
+            found = window.block.dense(np.float32)[window.places]
+            np.testing.assert_array_equal(found, stored(source)[window.rows])
+
+
+@pytest.mark.parametrize("n_rows", [1, 10, 136, 137, 1000])
+@pytest.mark.parametrize("name", ["memory", "memory CSR"])
+def test_windows_in_memory_have_the_size_asked_for(name, n_rows):
+    sizes = [len(rows) for rows in visited(SOURCES[name](None), SUBSETS["all"], SEED, n_rows)]
+    assert sizes == [n_rows] * (N // n_rows) + [N % n_rows] * (N % n_rows > 0)
+
+
+def test_dense_rows_in_memory_are_not_copied():
+    source = SOURCES["memory"](None)
+    assert all(window.block is source.block for window in windows(source, SUBSETS["some"], SEED, 20))
+
+
+@pytest.mark.parametrize("n_rows", [1, 10, 30, 1000])
+@pytest.mark.parametrize("name", ON_DISK)
+def test_windows_on_disk_are_whole_blocks(name, n_rows, file, monkeypatch):
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 130)
+    source = SOURCES[name](file)
+    most = max(n_rows, source.block_rows)
+    sizes = [window.block.shape[0] for window in windows(source, SUBSETS["all"], SEED, n_rows)]
+    assert max(sizes) <= most
+    assert len(sizes) == -(-len(list(source.spans())) // max(1, n_rows // source.block_rows))
+
+
+@pytest.mark.parametrize("name", ["file", "file chunked", "file CSR"])
+def test_an_epoch_reads_every_row_once(name, file, monkeypatch):
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 130)
+    source = SOURCES[name](file)
+    whole = source.read(0, N)
+    source.reads.nbytes = 0
+    n_windows = len(visited(source, SUBSETS["all"], SEED, 30))
+    assert n_windows > 3
+    extra = 8 * len(list(source.spans())) if source.sparse else 0  # a row pointer more a block
+    assert whole.nbytes <= source.reads.nbytes <= whole.nbytes + extra
+
+
+def test_windows_left_out_are_not_read(file, monkeypatch):
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 130)
+    source = SOURCES["file"](file)
+    n_windows = len(visited(source, SUBSETS["all"], SEED, 30))
+    source.reads.nbytes = 0
+    rows = visited(source, SUBSETS["all"], SEED, 30, n_windows - 1)
+    assert source.reads.nbytes == len(rows[0]) * D * 4
+
+
+@pytest.mark.parametrize("name", ON_DISK)
+def test_rows_of_blocks_on_disk_are_mixed_within_windows(name, file, monkeypatch):
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 130)
+    source = SOURCES[name](file)
+    for rows in visited(source, SUBSETS["all"], SEED, 40):
+        assert (np.diff(rows) < 0).sum() > len(rows) / 4
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_who_ends_in_the_middle_leaves_no_reader(name, file, monkeypatch):
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 130)
+    epoch = windows(SOURCES[name](file), SUBSETS["all"], SEED, 30)
+    next(epoch)
+    epoch.close()
+    assert not [thread for thread in threading.enumerate() if "reader" in thread.name]
