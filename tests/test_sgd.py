@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
+import fastsvm
 from fastsvm import SGDClassifier, SGDRegressor, open_hdf5
 from fastsvm.estimators import _descent
 from fastsvm.estimators._loss_curve import LossCurve
@@ -574,11 +575,126 @@ def test_a_fit_ends_when_the_score_does_not_rise(two):
     assert model.converged_
 
 
-@pytest.mark.parametrize("n", [2, 4])
-def test_too_few_rows_to_hold_out(n):
-    X = np.arange(n, dtype=float)[:, None]
+def test_too_few_rows_to_hold_out():
+    X = np.arange(10.0)[:, None]
     with pytest.raises(ValueError, match="validation_fraction"):
-        SGDClassifier(early_stopping=True).fit(X, (X[:, 0] > 0.5).astype(int))
+        SGDClassifier(early_stopping=True).fit(X[:2], [0, 1])
+    with pytest.raises(ValueError, match="validation_fraction"):  # of one number there is no R²
+        SGDRegressor(early_stopping=True).fit(X, X[:, 0])
+
+
+def test_of_small_classes_a_row_each_is_held_out():
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 10
+    model = SGDClassifier(early_stopping=True, random_state=0, max_iter=3, tol=None).fit(X, y)
+    assert set(np.round(10 * model.history_["validation_score"], 6)) <= set(range(11))
+
+
+def test_losses_of_incomplete_batches_are_means_too(two, stored):
+    X, y = two
+    parameters = {"batch_size": 64, "learning_rate": "constant", "eta0": 1e-300, "max_iter": 1, "tol": None}
+    model = SGDClassifier(**parameters).fit(X, y)
+    np.testing.assert_allclose(model.loss_curve_, np.ones(5))
+    with stored(X, y) as data:
+        model = SGDClassifier(memory=5000, **parameters).fit(data)
+    np.testing.assert_allclose(model.loss_curve_, np.ones(5))
+
+
+@pytest.mark.parametrize("begin", ["hinge", "softmax"])
+def test_parameters_may_change_between_partial_fits(begin, two):
+    X, y = two
+    model = SGDClassifier(begin, random_state=0).partial_fit(X, y, classes=[0, 1])
+    for change in ({"momentum": 0.9}, {"loss": "softmax"}, {"loss": "hinge", "momentum": 0.0}, {"average": False}):
+        model.set_params(**change).partial_fit(X, y)
+        assert model.coef_.shape == (1, 5)
+        assert model.score(X, y) > 0.7
+    model.partial_fit(sparse.csr_array(X), y)
+    assert model.score(X, y) > 0.7
+
+
+def test_an_error_leaves_the_model_as_it_was(line):
+    X, y = line
+    model = SGDRegressor(learning_rate="constant", eta0=0.01, random_state=0).partial_fit(X, y)
+    wanted = clone(model).partial_fit(X, y).partial_fit(X, y).coef_
+    with pytest.raises(ValueError, match="overflow"):
+        model.set_params(eta0=1e200).partial_fit(X, y)
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match="row 3"):
+        model.set_params(eta0=0.01).partial_fit(as_source(bad), y)
+    np.testing.assert_array_equal(model.partial_fit(X, y).coef_, wanted)
+
+
+@pytest.mark.parametrize("row", [0, 7, 150, 299])
+def test_rows_that_are_not_learnt_from_must_be_finite_too(row, two):
+    X, y = two
+    bad, weight = X.copy(), np.ones(len(y))
+    bad[row, 1], weight[row] = np.nan, 0
+    with pytest.raises(ValueError, match=f"row {row},"):
+        SGDClassifier("log_loss", random_state=0, max_iter=3, tol=None).fit(bad, y, sample_weight=weight)
+    with pytest.raises(ValueError, match=f"row {row},"):
+        SGDClassifier(early_stopping=True, random_state=0, max_iter=3, tol=None).fit(bad, y)
+
+
+def test_an_interrupt_after_a_window_goes_on_to_the_same_bits(two, monkeypatch):
+    X, y = two
+    parameters = {"random_state": 0, "max_iter": 6, "tol": None}
+    wanted, visit, count = SGDClassifier(**parameters).fit(X, y), SGD._visit, iter(range(100))
+
+    def interrupted(self, state, window):
+        after = visit(self, state, window)
+        if next(count) == 3:
+            raise KeyboardInterrupt
+        return after
+
+    monkeypatch.setattr(SGD, "_visit", interrupted)
+    model = SGDClassifier(warm_start=True, **parameters)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    np.testing.assert_array_equal(model.fit(X, y).coef_, wanted.coef_)
+
+
+def test_clipping_without_an_offset():
+    X, y = np.array([[0.01], [0.01], [0.01], [-0.01]]), np.full(4, 100.0)
+    model = SGDRegressor(
+        clip_norm=0.1, fit_intercept=False, batch_size=None, learning_rate="constant", eta0=1.0, max_iter=1, tol=None,
+        average=False, penalty=None,
+    )  # fmt: skip
+    assert abs(model.fit(X, y).coef_[0]) == pytest.approx(0.1)
+
+
+def test_an_overflow_in_the_last_step_is_noticed(line):
+    X, y = line
+    model = SGDRegressor(learning_rate="constant", eta0=1e306, max_iter=1, tol=None, batch_size=None, average=False)
+    with pytest.raises(ValueError, match="overflow"):
+        model.fit(1e3 * X, 1e3 * y)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_standardised_features(layout, two):
+    X, y = two
+    wide = X * [1e-3, 1.0, 1e3, 5.0, 0.1] + (0 if layout is sparse.csr_array else np.array([0, 9.0, -1e3, 0, 3]))
+    model = SGDClassifier("log_loss", standardize=True, random_state=0, max_iter=30, tol=None).fit(layout(wide), y)
+    deviation = wide.std(axis=0)
+    scaled = (wide - (0 if layout is sparse.csr_array else wide.mean(axis=0))) / deviation
+    wanted = SGDClassifier("log_loss", random_state=0, max_iter=30, tol=None).fit(scaled, y)
+    np.testing.assert_allclose(model.decision_function(wide), wanted.decision_function(scaled), rtol=0, atol=1e-9)
+    before = model.objective_
+    again = model.partial_fit(layout(wide), y)
+    assert again.score(wide, y) == pytest.approx(wanted.score(scaled, y), abs=0.02)
+    assert before == pytest.approx(wanted.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_a_loaded_model_goes_on(layout, two, tmp_path):
+    X, y = two
+    model = SGDClassifier("softmax", standardize=True, random_state=0, max_iter=20, tol=None).fit(layout(X), y)
+    fastsvm.save(model, tmp_path / "m.h5")
+    loaded = fastsvm.load(tmp_path / "m.h5")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert loaded.get_params() == model.get_params() | {"random_state": None}
+    before = np.linalg.norm(loaded.coef_)
+    loaded.set_params(learning_rate="constant", eta0=1e-6).partial_fit(layout(X), y)
+    assert np.linalg.norm(loaded.coef_) == pytest.approx(before, rel=0.01)
 
 
 # --- going on --------------------------------------------------------------------------------------------

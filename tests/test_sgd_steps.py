@@ -8,6 +8,7 @@ from fastsvm.losses import LOSSES, Hinge
 from fastsvm.solvers.schedules import SCHEDULES, Schedule
 from fastsvm.solvers.sgd import SGD, Problem, Settings
 from fastsvm.solvers.sgd_steps import Penalty
+from fastsvm.solvers.sparse_steps import settle
 from fastsvm.sources import MemorySource
 
 N, D, K = 70, 6, 3
@@ -311,6 +312,7 @@ def test_a_tiny_scale_is_multiplied_into_the_weights():
     wanted = oracle(solver, "log_loss", X.toarray(), 5)
     np.testing.assert_allclose(state.model.last().coef, wanted.coef, atol=1e-13)
     np.testing.assert_allclose(state.model.last().intercept, wanted.intercept, atol=1e-13)
+    check(state, wanted, 1e-12)
 
 
 @pytest.mark.parametrize("l2", [5.0, 8.0])
@@ -322,6 +324,7 @@ def test_a_penalty_that_leaves_nothing_of_the_weights(l2):
     wanted = oracle(solver, "hinge", X.toarray())
     np.testing.assert_allclose(state.model.last().coef, wanted.coef, atol=1e-13)
     np.testing.assert_allclose(state.model.last().intercept, wanted.intercept, atol=1e-13)
+    check(state, wanted, 1e-11)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.1])
@@ -370,8 +373,9 @@ def test_the_l1_penalty_never_turns_a_weight_around():
     signs = np.sign(begin)
     for _ in range(6):
         state, _ = epochs(solver, 1, state)
-        now = solver.answer(state)
-        last = state.model.last().coef
+        now, settled = solver.answer(state), state.model.copied()
+        settle(settled)
+        last = settled.last().coef
         assert (np.sign(last) * signs >= 0).all()
         assert (np.abs(last) <= np.abs(begin)).all()
         assert np.isfinite(now.coef).all()

@@ -1,5 +1,6 @@
 """From an estimator's parameters to a run of gradient descent, begun anew, gone on with, or one epoch at a time."""
 
+import hashlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from fastsvm._threads import Pool
 from fastsvm.budget import parse_memory
+from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._step_length import Lengths, suitable_rate
 from fastsvm.estimators._watch import EpochWatch
 from fastsvm.losses import LOSSES, Loss, loss_slope
@@ -18,15 +20,17 @@ from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State, touches_columns
 from fastsvm.solvers.sgd_steps import Penalty
-from fastsvm.sources import ScaledSource, Source
+from fastsvm.sources import CSRBlock, ScaledSource, Source, check_finite
 
-__all__ = ["Descent", "Task", "deadline_of", "seed_of"]
+__all__ = ["Descent", "Task", "Unfinished", "deadline_of", "fingerprint", "seed_of"]
 
 _BATCH = 32
 _SPARSE_BATCH = 8  # where small batches take no longer
+_MARKED_ROWS = 16
 _FEW = 128  # so few rows are one batch
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two looks at the clock
 _WINDOW_BYTES = 16 << 20  # of sparse rows, which are copied while those before are visited
+_COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
 
 
@@ -55,6 +59,38 @@ class Task(NamedTuple):
     total: float
     balance: np.ndarray
     of_classes: bool
+
+
+class Unfinished(NamedTuple):
+    """A fit that was interrupted.
+
+    Attributes
+    ----------
+    mark : str
+        Fingerprint of its task.
+    seed : int
+        Of the order of the rows, and of which are held out.
+    curve : LossCurve
+        Losses so far.
+    state : State
+        Where it was.
+    """
+
+    mark: str
+    seed: int
+    curve: LossCurve
+    state: State
+
+
+def fingerprint(task: Task) -> str:
+    """Return a digest of the shape of the rows, of some of them, of targets and of weights."""
+    n = len(task.targets)
+    digest = hashlib.blake2b(repr((task.source.shape, task.source.dtype, len(task.balance))).encode())
+    block = task.source.rows(np.unique(np.linspace(0, n - 1, min(n, _MARKED_ROWS)).astype(int)))
+    parts = (block.data, block.indices) if isinstance(block, CSRBlock) else (block.values,)
+    for array in (*parts, task.targets, task.weights):
+        digest.update(np.ascontiguousarray(array).view(np.uint8))
+    return digest.hexdigest()
 
 
 class Descent:
@@ -124,7 +160,8 @@ def _settings(estimator: Any, problem: Problem, task: Task, memory: int) -> Sett
     everything = given is None or (given == "auto" and n_rows <= _FEW)
     usual = _SPARSE_BATCH if touches_columns(problem, penalty) else _BATCH
     batch_size = n_rows if everything else min(usual if given == "auto" else int(given), n_rows)
-    averaged = estimator.average if estimator.average is not True else 0
+    average = estimator.average
+    averaged = 0 if isinstance(average, (bool, np.bool_)) else average
     first = _first_rate(estimator, lengths, np.inf if everything else batch_size)
     loss = loss_of(estimator)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
@@ -134,7 +171,7 @@ def _settings(estimator: Any, problem: Problem, task: Task, memory: int) -> Sett
         penalty=penalty,
         schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),
         batch_size=batch_size,
-        average_from=np.inf if estimator.average is False else averaged / batch_size,
+        average_from=averaged / batch_size if average else np.inf,
         tol=estimator.tol,
         patience=int(estimator.n_iter_no_change),
         seed=None,
@@ -146,7 +183,8 @@ def _window_rows(source: Source, batch_size: int, memory: int) -> int:
     row_bytes = max(1, source.nbytes // max(1, len(source)))
     if not source.resident:
         return max(1, memory // _WINDOW_SHARE // row_bytes)
-    n_rows = _WINDOW_BYTES // row_bytes if source.sparse else _WINDOW_VALUES // max(1, source.shape[1])
+    most = max(_WINDOW_BYTES, _COPIES * source.shape[1])  # a window is visited with a copy of the weights
+    n_rows = most // row_bytes if source.sparse else _WINDOW_VALUES // max(1, source.shape[1])
     return max(1, n_rows // batch_size) * batch_size
 
 
@@ -175,8 +213,7 @@ def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> f
         return suitable_rate(lengths, loss, batch_size)
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
-        slope = 1.0 if loss.of_classes else abs(float(loss_slope(loss, -typical, 1.0)))
-        return typical / max(1.0, slope)
+        return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))
     return float(estimator.eta0)
 
 
@@ -188,7 +225,8 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
         parts = []
         for label in np.unique(labels[used]):
             members = np.flatnonzero(used & (labels == label))
-            parts.append(rng.permutation(members)[: round(fraction * len(members))])
+            count = max(len(members) > 1, round(fraction * len(members)))
+            parts.append(rng.permutation(members)[:count])
         held = np.sort(np.concatenate(parts))
     else:
         spans = list(source.spans())
@@ -199,8 +237,9 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
                 break
             start, stop = spans[k]
             chosen.append(start + np.flatnonzero(used[start:stop]))
-        held = np.sort(np.concatenate(chosen))[: int(wanted)]
-    if len(held) == 0 or len(held) == used.sum():
+        held = np.sort(np.concatenate([np.empty(0, np.int64), *chosen]))[: int(wanted)]
+    least = 1 if task.of_classes else 2  # of one number there is no variance to explain
+    if len(held) < least or len(held) == used.sum():
         raise ValueError(
             f"early_stopping needs rows to hold out and rows to learn from: of {used.sum()} rows validation_fraction="
             f"{fraction} is {len(held)}. Change validation_fraction, or set early_stopping=False."
@@ -211,6 +250,8 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
 def _validator(task: Task, held: np.ndarray) -> Callable[[Linear], float]:
     """Return the function that scores weights on the rows held out: accuracy, or R² for real numbers."""
     block, targets, weights = task.source.rows(held), task.targets[held], task.weights[held]
+    for k, row in enumerate(held):
+        check_finite(block.slice(k, k + 1), row)
 
     def validate(linear: Linear) -> float:
         found = block_scores(block, *linear)

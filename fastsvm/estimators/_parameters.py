@@ -59,7 +59,7 @@ def either(*rules: Rule) -> Rule:
     return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(rule.words for rule in rules))
 
 
-boolean = Rule(lambda value: isinstance(value, bool) or type(value).__name__ == "bool_", "a bool")
+boolean = Rule(lambda value: isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"), "a bool")
 
 
 def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:

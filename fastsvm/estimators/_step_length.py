@@ -78,7 +78,8 @@ def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float) -> float:
     it goes too far in the direction that the rows have in common or, where the loss is curved, is not stable.
     """
     unlike = 1.0 if np.isinf(batch_size) else (_ALIKE / max(lengths.likeness, 1e-300)) ** 0.5
-    gain = min(_MOST_GAIN, _GAIN * max(1.0, unlike))
+    smooth = loss.bounded and np.isfinite(loss.curvature)  # a step too long is taken back by the next
+    gain = min(_MOST_GAIN, max(1.0, unlike) * (min(1.0, 0.5 / loss.curvature) if smooth else _GAIN))
     stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
     longest = 1 / loss.curvature if stable else gain * _LONGEST
     return min(longest, gain * batch_size) / lengths.sq_norm

@@ -121,10 +121,12 @@ class EpochWatch:
         Epochs at most.
     attributes : callable
         `attributes(state)` gives the fitted attributes of a model that stops there.
+    state : State
+        Where it begins.
 
     Attributes
     ----------
-    state : State or None
+    state : State
         The last that was seen.
     """
 
@@ -138,12 +140,13 @@ class EpochWatch:
         curve: LossCurve,
         n_epochs: int,
         attributes: Callable[[State], dict],
+        state: State,
     ) -> None:
         self._estimator, self._context, self._solver, self._attributes = estimator, context, solver, attributes
         self._curve = curve
         self._begin = time.perf_counter()
         self._records: list[tuple] = []
-        self.state: State | None = None
+        self.state = state
         self._bar = tqdm(
             total=n_epochs, unit="epoch", desc=type(estimator).__name__, disable=None if estimator.verbose else True
         )

@@ -13,7 +13,7 @@ from fastsvm.budget import parse_memory
 from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_of_unfinished_descent
 from fastsvm.estimators._classes import class_weights, encode
-from fastsvm.estimators._descent import Descent, Task, deadline_of, seed_of
+from fastsvm.estimators._descent import Descent, Task, Unfinished, deadline_of, fingerprint, seed_of
 from fastsvm.estimators._input import check_rows, check_training_set, labels_of
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._parameters import (
@@ -26,7 +26,7 @@ from fastsvm.estimators._parameters import (
 )  # fmt: skip
 from fastsvm.estimators._watch import EpochWatch
 from fastsvm.losses import LOSSES, REGRESSION
-from fastsvm.scores import scores
+from fastsvm.scores import product_type, scores
 from fastsvm.solvers.drive import StopReason
 from fastsvm.solvers.schedules import SCHEDULES
 from fastsvm.solvers.sgd import SGD, Linear, State
@@ -83,40 +83,44 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
-    def _fit(self, task: Task, begin: Linear | None, names: dict[str, Any]) -> None:
-        """Descend to the end; `names` are fitted attributes beside those of the descent."""
-        deadline, kept = deadline_of(self), getattr(self, "_unfinished", None) if self.warm_start else None
-        if kept is not None and not _goes_on(kept, task, names):
+    def _fit(self, task: Task, begin: Linear | None, names: dict[str, Any], given: bool) -> None:
+        """Descend to the end; `names` are fitted attributes beside those of the descent.
+
+        It begins at `begin` if that was `given` by the user, else where a fit of the same task was interrupted.
+        """
+        deadline, mark = deadline_of(self), fingerprint(task)
+        kept = getattr(self, "_unfinished", None) if self.warm_start and not given else None
+        if kept is not None and kept.mark != mark:
             kept = None
-        self._unfinished = None
-        seed = seed_of(self) if kept is None else kept["seed"]
-        curve = LossCurve() if kept is None else kept["curve"]
         context = self._init_callback_context(max_subtasks=self.max_iter) if hasattr(self, "_skl_callbacks") else None
         if context is not None:
             context.call_on_fit_task_begin(estimator=self)
         with Pool.open() as pool:
+            seed = seed_of(self) if kept is None else kept.seed
             descent = Descent(self, task, pool, seed)
             solver = descent.solver
-            state = solver.init(begin) if kept is None else kept["state"]
+            if kept is None or not solver.accepts(kept.state):
+                kept = Unfinished(mark, seed, LossCurve(), solver.init(begin))
+            self._curve, state = kept.curve, kept.state
             watch = EpochWatch(
-                self, context, solver, curve, self.max_iter, lambda state: names | self._weights(solver, state, task)
-            )
-            ended = False
+                self, context, solver, kept.curve, self.max_iter,
+                lambda state: names | self._weights(solver, state, task), state,
+            )  # fmt: skip
+            over = False
             try:
                 state, reason = descent.run(state, self.max_iter, deadline, watch)
-                ended = reason in (StopReason.CONVERGED, StopReason.MAX_ITER)
+                over = reason in (StopReason.CONVERGED, StopReason.MAX_ITER)
+            except ValueError:  # weights that grew too much are not gone on with
+                over = True
+                raise
             finally:  # after an interrupt too
-                if self.warm_start and not ended and watch.state is not None:
-                    shape = task.source.shape
-                    self._unfinished = {
-                        "seed": seed, "curve": curve, "state": watch.state, "shape": shape, "names": names
-                    }  # fmt: skip
+                self._unfinished = kept._replace(state=watch.state) if self.warm_start and not over else None
             vars(self).update(names | self._weights(solver, state, task))
             self.objective_ = solver.objective(solver.finish(state))
         self._state = state
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_ = str(reason)
-        self.history_, self.loss_curve_ = watch.history(), curve.points()
+        self.history_, self.loss_curve_ = watch.history(), kept.curve.points()
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
         warn_of_unfinished_descent(self)
@@ -124,13 +128,15 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
     def _partial_fit(self, task: Task, names: dict[str, Any]) -> None:
         """Descend for one epoch, from where the last ended."""
         kept = getattr(self, "_state", None) if hasattr(self, "coef_") else None
-        curve = getattr(self, "_curve", None) if kept is not None else None
-        self._curve = curve or LossCurve()
+        self._curve = LossCurve() if kept is None else self._curve
         with Pool.open() as pool:
             descent = Descent(self, task, pool, seed_of(self), watched=False)
             solver = descent.solver
-            state = solver.init(self._loaded(task)) if kept is None else solver.continued(kept)
-            watch = EpochWatch(self, None, solver, self._curve, 1, lambda state: {})
+            if kept is None or len(kept.model.intercept) != len(task.balance):
+                state = solver.init(self._loaded(task))
+            else:
+                state = solver.continued(kept)
+            watch = EpochWatch(self, None, solver, self._curve, 1, lambda state: {}, state)
             state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state
@@ -192,8 +198,9 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
             self._shift = self._scale = None
             return source
         if again and self._scale is not None:
-            return ScaledSource(source, None if source.sparse else self._shift, self._scale)
-        source = ScaledSource.standardized(source)
+            shift = None if source.sparse else self._shift
+            return ScaledSource(source, shift, self._scale, product_type(source.dtype))
+        source = ScaledSource.standardized(source, product_type(source.dtype))
         self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
         self._scale = source.scale.astype(np.float64)
         return source
@@ -208,12 +215,6 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
             for start, block in source.blocks():
                 check_finite(block, start)
         return found
-
-
-def _goes_on(kept: dict[str, Any], task: Task, names: dict[str, Any]) -> bool:
-    """Return whether a fit that was interrupted was of the same task."""
-    same = kept["shape"] == task.source.shape and kept["names"].keys() == names.keys()
-    return same and all(np.array_equal(kept["names"][key], names[key]) for key in names)
 
 
 class SGDClassifier(ClassifierMixin, _Descended):
@@ -437,7 +438,8 @@ shape (n_samples, n_features)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
         task = self._task(self._scaled(data.source), labels, data.weight, classes)
-        self._fit(task, self._begin(coef_init, intercept_init, task), {"classes_": classes})
+        given = coef_init is not None or intercept_init is not None
+        self._fit(task, self._begin(coef_init, intercept_init, task), {"classes_": classes}, given)
         return self
 
     @with_callbacks
@@ -849,7 +851,8 @@ shape (n_samples, n_features)
         self._check_parameters(self._LOSS_RULES)
         self._forget()
         task = self._task(X, y, sample_weight, first=True)
-        self._fit(task, self._begin(coef_init, intercept_init, task), {})
+        given = coef_init is not None or intercept_init is not None
+        self._fit(task, self._begin(coef_init, intercept_init, task), {}, given)
         return self
 
     @with_callbacks

@@ -51,6 +51,10 @@ _SCORES_AT_ONCE = 8  # one thread's share of many classes
 _SPARSE = 8  # times as many features as a row has values, from which on only the columns of a batch are touched
 _SLOWER = 5.0  # the adaptive rate is divided by, when progress ends
 _SLOWEST = 1e-6
+_OVERFLOW = (
+    "The weights grew beyond all bounds: floating-point overflow. Scale the features, for example with "
+    "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
+)
 
 
 class Diverged(ValueError):
@@ -124,13 +128,13 @@ class State(NamedTuple):
     Attributes
     ----------
     model : Model or SparseModel
-        Weights; changed in place.
+        Weights; a window is visited with a copy, so that a state is always whole.
     epoch, window : int
         Where in the data: epochs completed, and windows of this one.
     n_steps, seen, pending : int
         Steps taken; rows of this epoch visited; rows of a batch that waits for more.
-    total : float
-        Sum of losses in this epoch.
+    total, waiting : float
+        Sum of losses in this epoch, and of the rows of that batch.
     lowest, answered : float
         Least objective of an epoch, and least full objective of the answer.
     stale : int
@@ -150,6 +154,7 @@ class State(NamedTuple):
     seen: int = 0
     pending: int = 0
     total: float = 0.0
+    waiting: float = 0.0
     lowest: float = np.inf
     answered: float = np.inf
     stale: int = 0
@@ -204,11 +209,19 @@ class SGD:
 
     def continued(self, state: State) -> State:
         """Return the state after an epoch on other rows, on which it is gone on."""
-        mean, total = state.model.averaged()
-        model = self._model(state.model.last(), mean, total)
-        if type(model) is type(state.model) and model[0].dtype == state.model[0].dtype:
+        if self.accepts(state):
             model = state.model  # with its velocity
+        else:
+            mean, total = state.model.averaged()
+            model = self._model(state.model.last(), mean, total)
         return State(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor)
+
+    def accepts(self, state: State) -> bool:
+        """Return whether a state is of this problem and these settings, so that it can be gone on with."""
+        own = self.init().model
+        return type(own) is type(state.model) and all(
+            a.shape == b.shape and a.dtype == b.dtype for a, b in zip(own, state.model, strict=True)
+        )
 
     def _model(self, last: Linear, mean: Linear, total: float) -> Model | SparseModel:
         if self.lazy:
@@ -228,7 +241,7 @@ class SGD:
         if state.seen < len(self.rows):
             return state, self._report(state.total / max(1, state.seen))
         self._windows = None
-        running = state.total / len(self.rows) + self._penalty(state.model.last().coef)
+        running = state.total / len(self.rows) + self._penalty(_finite(state.model.last()).coef)
         state = state._replace(epoch=state.epoch + 1, window=0, seen=0, total=0.0)
         return self._decide(state, running)
 
@@ -256,41 +269,42 @@ class SGD:
             np.maximum(0.0, before + 1 - settings.average_from),
             settings.penalty,
         )
-        losses = self._take(state, window, course)
+        model = state.model.copied()
+        losses = self._take(model, state.pending, window, course)
         total = float(losses.sum())
         if not np.isfinite(total):
             self._explain(window)
-        sizes = np.full(len(losses), settings.batch_size, np.float64)
-        self.losses.append((losses / sizes)[:n_batches])
+        losses[0] += state.waiting
+        sizes = np.full(n_batches, settings.batch_size)
+        if n_batches:
+            sizes[-1] -= n_batches * settings.batch_size + rest - state.pending - n
+        self.losses.append(losses[:n_batches] / sizes)
         return state._replace(
-            window=state.window + 1, n_steps=state.n_steps + n_batches, seen=state.seen + n, pending=rest,
-            total=state.total + total,
+            model=model, window=state.window + 1, n_steps=state.n_steps + n_batches, seen=state.seen + n, pending=rest,
+            total=state.total + total, waiting=float(losses[n_batches]),
         )  # fmt: skip
 
-    def _take(self, state: State, window: Window, course: Course) -> np.ndarray:
-        """Take steps and return the batches' sums of losses."""
+    def _take(self, model: Model | SparseModel, pending: int, window: Window, course: Course) -> np.ndarray:
+        """Take steps and return the batches' sums of losses, and that of the rows that wait."""
         problem, loss = self.problem, self.settings.loss
         block = _readable(window.block)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
-        losses = np.zeros(len(course.rates) + 1)
         if self.lazy:
+            losses = np.zeros(len(course.rates) + 1)
             rows = Rows(window.places, targets, weights, problem.balance, *_map(problem, np.float64))
-            sparse_steps(loss, block, rows, state.model, course, losses)
+            sparse_steps(loss, block, rows, model, course, losses)
             return losses
-        dtype = state.model.coef.dtype
+        shares = self._shares()
+        losses, dtype = np.zeros((len(shares), len(course.rates) + 1)), model.coef.dtype
+        parts = [model.part(start, stop) for start, stop in shares]
 
-        def some(start: int, stop: int) -> tuple[Model, np.ndarray]:
-            model, found = state.model.part(start, stop), np.empty(len(losses))
+        def some(k: int, start: int, stop: int) -> None:
             rows = Rows(window.places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
-            steps(loss, block, rows, model, course, self._memory(start, stop, dtype), state.pending, found)
-            losses[:] += found  # one thread at a time has the GIL
-            if start == 0:
-                totals.append(model.total[0])
+            steps(loss, block, rows, parts[k], course, self._memory(start, stop, dtype), pending, losses[k])
 
-        totals: list[float] = []
-        self.pool.run(some, self._shares())
-        state.model.total[0] = totals[0]
-        return losses
+        self.pool.run(some, [(k, *share) for k, share in enumerate(shares)])
+        model.total[:] = parts[0].total
+        return losses.sum(axis=0)
 
     def _shares(self) -> list[tuple[int, int]]:
         """Return which scores are learnt by one thread at a time."""
@@ -310,10 +324,7 @@ class SGD:
         """Raise the error that says why scores are not finite."""
         for place, row in zip(window.places, window.rows, strict=True):
             check_finite(window.block.slice(place, place + 1), row)
-        raise Diverged(
-            "The weights grew beyond all bounds: floating-point overflow. Scale the features, for example with "
-            "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
-        )
+        raise Diverged(_OVERFLOW)
 
     def _decide(self, state: State, running: float) -> tuple[State, Report]:
         """Return whether an epoch was the last."""
@@ -346,14 +357,22 @@ class SGD:
 
     def answer(self, state: State) -> Linear:
         """Return the weights, averaged if they are to be."""
+        model = state.model
         if self.lazy and self.settings.penalty.l1 > 0:
-            settle(state.model)
-        mean, total = state.model.averaged()
-        return mean if total > 0 else state.model.last()
+            model = model.copied()
+            settle(model)
+        mean, total = model.averaged()
+        return mean if total > 0 else model.last()
 
     def finish(self, state: State) -> Linear:
-        """Return the weights of the best validation score, if there is one, else the answer."""
-        return self.answer(state) if state.best is None else state.best
+        """Return the weights of the best validation score, if there is one, else the answer.
+
+        Raises
+        ------
+        Diverged
+            If they overflowed.
+        """
+        return _finite(self.answer(state) if state.best is None else state.best)
 
     def objective(self, linear: Linear) -> float:
         """Return the objective, by a pass over the rows."""
@@ -362,6 +381,13 @@ class SGD:
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
         return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
+
+
+def _finite(linear: Linear) -> Linear:
+    """Return weights that did not overflow."""
+    if not (np.isfinite(linear.coef).all() and np.isfinite(linear.intercept).all()):
+        raise Diverged(_OVERFLOW)
+    return linear
 
 
 def touches_columns(problem: Problem, penalty: Penalty) -> bool:
@@ -392,7 +418,13 @@ def _readable(block: Block) -> Block:
 
 
 def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float:
-    """Return the mean loss of the rows that are learnt from, by a pass over them."""
+    """Return the mean loss of the rows that are learnt from, by a pass over all rows.
+
+    Raises
+    ------
+    ValueError
+        If a row is not finite, also one that is not learnt from.
+    """
     coef, intercept = linear
     if problem.scale.size:
         coef = coef * problem.scale
@@ -401,6 +433,9 @@ def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float
 
     def piece(block: Block, start: int, a: int, b: int) -> None:
         found = block_scores(block.slice(a, b), coef, intercept)
+        if not np.isfinite(found).all():
+            check_finite(block.slice(a, b), start + a)
+            raise Diverged(_OVERFLOW)
         part = slice(start + a, start + b)
         sums.append((start + a, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
 

@@ -12,6 +12,9 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock
 __all__ = ["Buffers", "Course", "Linear", "Model", "Penalty", "Rows", "steps"]
 
 
+_UNSEEN = 16  # times the rounding of a weight, less than which a penalty is saved up
+
+
 class Linear(NamedTuple):
     """Scores W x + b: `coef` of shape (n_scores, n_features), `intercept` of shape (n_scores,), float64."""
 
@@ -23,7 +26,8 @@ class Model(NamedTuple):
     """Weights, what is remembered of them from step to step, and the gradient of a batch that is not yet complete.
 
     All are arrays of one type: of shape (n_scores, n_features) those of the features, (n_scores,) those of the offset.
-    A velocity that is not used has no rows. `total`, of one element, is the sum of the weights of those averaged.
+    A velocity that is not used has no rows. `total` has the sum of the weights of those averaged, and a factor of
+    `coef` that is so near 1 that it waits for more.
     """
 
     coef: np.ndarray
@@ -46,8 +50,12 @@ class Model(NamedTuple):
             np.zeros((moving, n_features), dtype), np.zeros(moving, dtype),
             mean.coef.astype(dtype), mean.intercept.astype(dtype),
             np.zeros((n_scores, n_features), dtype), np.zeros(n_scores, dtype),
-            np.array([total]),
+            np.array([total, 1.0]),
         )  # fmt: skip
+
+    def copied(self) -> "Model":
+        """Return a copy."""
+        return Model(*(array.copy() for array in self))
 
     def last(self) -> Linear:
         """Return the weights of the last step."""
@@ -210,8 +218,12 @@ def update(model: Model, n_rows: int, rate: float, weight: float, penalty: Penal
     real = model.coef.dtype.type
     along = 1.0 / n_rows
     if penalty.clip < np.inf:
-        along *= min(1.0, penalty.clip / max(_norm(model) / n_rows, 1e-300))
-    shrink, along = real(max(0.0, 1.0 - rate * penalty.l2)), real(along)
+        along *= min(1.0, penalty.clip / max(_norm(model, penalty.offset) / n_rows, 1e-300))
+    model.total[1] *= max(0.0, 1.0 - rate * penalty.l2)
+    shrink, along = real(1.0), real(along)
+    if abs(1.0 - model.total[1]) > _UNSEEN * np.finfo(model.coef.dtype).eps:
+        shrink = real(model.total[1])
+        model.total[1] = 1.0
     length, step, threshold = real(rate), real(rate * along), real(rate * penalty.l1)
     momentum = real(penalty.momentum)
     model.total[0] += weight
@@ -240,14 +252,15 @@ def update(model: Model, n_rows: int, rate: float, weight: float, penalty: Penal
 
 
 @jit
-def _norm(model):
+def _norm(model, offset):
+    """Return the norm of the batch's gradient, in which that of the offset counts by its rate."""
     total = 0.0
     for c in range(model.gradient.shape[0]):
         g = model.gradient[c]
         squares = g.dtype.type(0)
         for j in range(g.size):
             squares += g[j] * g[j]
-        total += squares + model.gradient_intercept[c] ** 2
+        total += squares + offset * model.gradient_intercept[c] ** 2
     return np.sqrt(total)
 
 

@@ -17,7 +17,7 @@ from fastsvm.sources import CSRBlock
 
 __all__ = ["SparseModel", "settle", "sparse_steps"]
 
-_SMALLEST = 1e-9
+_SMALLEST = 1e-5
 _SCALE, _SUM, _TOTAL, _DUE = range(4)
 
 
@@ -49,6 +49,10 @@ class SparseModel(NamedTuple):
         offset, offset_sum = last.intercept.astype(np.float64), total * mean.intercept
         scalars = np.array([1.0, 0.0, total, 0.0])
         return cls(np.ascontiguousarray(vectors), np.zeros(last.coef.T.shape), offset, offset_sum, scalars)
+
+    def copied(self) -> "SparseModel":
+        """Return a copy."""
+        return SparseModel(*(array.copy() for array in self))
 
     def last(self) -> Linear:
         """Return the weights of the last step."""
@@ -147,16 +151,17 @@ def _step(block, places, slopes, model, course, s):
 
 @jit
 def _rescale(model):
-    """Multiply the scale into the weights, so that it does not vanish."""
+    """Multiply the scale into the weights, and what the average has of them into the rest of it.
+
+    Otherwise the scale would vanish, and S grow until S v - u lost its digits.
+    """
     scale, total = model.scalars[_SCALE], model.scalars[_SUM]
     V, k = model.vectors, model.intercept.size
     for j in range(V.shape[0]):
         for c in range(k):
-            if scale == 0:  # all weights become zero; the sum of those before stays
-                V[j, k + c] -= total * V[j, c]
+            V[j, k + c] -= total * V[j, c]
             V[j, c] *= scale
-    model.scalars[_SUM] = total / scale if scale > 0 else 0.0
-    model.scalars[_SCALE] = 1.0
+    model.scalars[_SUM], model.scalars[_SCALE] = 0.0, 1.0
 
 
 @jit
