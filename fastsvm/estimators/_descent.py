@@ -29,7 +29,7 @@ _SPARSE_BATCH = 8  # where small batches take no longer
 _MARKED_ROWS = 16
 _FEW = 128  # so few rows are one batch
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two looks at the clock
-_WINDOW_BYTES = 16 << 20  # of sparse rows, which are copied while those before are visited
+_WINDOW_BYTES = 16 << 20  # of sparse rows in memory
 _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
 

@@ -80,14 +80,12 @@ class CSRBlock(NamedTuple):
         indptr = np.asarray(self.indptr[start : stop + 1], dtype=np.int64) - first
         return CSRBlock(self.data[first:last], self.indices[first:last], indptr, self.n_features)
 
-    def take(self, rows: np.ndarray, out: "CSRBlock | None" = None) -> "CSRBlock":
-        """Return a copy of the given rows, in the memory of a copy before if it is given and has the room."""
+    def take(self, rows: np.ndarray) -> "CSRBlock":
+        """Return a copy of the given rows."""
         rows = np.arange(self.shape[0])[rows]  # counted from the start
         length = self.indptr[1:][rows] - self.indptr[:-1][rows]
         indptr = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
-        if out is None or len(out.data) < indptr[-1]:
-            out = CSRBlock(np.empty(indptr[-1], self.data.dtype), np.empty(indptr[-1], self.indices.dtype), indptr, 0)
-        data, indices = out.data[: indptr[-1]], out.indices[: indptr[-1]]
+        data, indices = np.empty(indptr[-1], self.data.dtype), np.empty(indptr[-1], self.indices.dtype)
         if self.data.dtype == np.float16:  # unknown to compiled code
             _copy_rows(self.data.view(np.uint16), self.indices, self.indptr, rows, data.view(np.uint16), indices)
         else:

@@ -1,6 +1,6 @@
 """The rows of a source in random order, a window at a time, again and again."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
 from itertools import cycle
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.sources.base import Source, read_ahead
-from fastsvm.sources.block import Block, CSRBlock
+from fastsvm.sources.block import Block
 from fastsvm.sources.memory import MemorySource
 
 __all__ = ["Window", "windows"]
@@ -67,13 +67,8 @@ def windows(
     if isinstance(source, MemorySource):
         order = rows if seed is None else np.random.default_rng(seed).permutation(rows)
         parts = [order[start : start + n_rows] for start in range(first * n_rows, len(order), n_rows)]
-        if source.sparse:  # rows are so short that who reads them here and there waits for memory most of the time
-            copies = _copies(source.block, parts, [] if buffers is None else buffers)
-            with closing(read_ahead(copies) if len(parts) > 1 else copies) as ready:
-                for _, window in ready:
-                    yield window
-        else:
-            yield from (Window(source.block, part, part) for part in parts)
+        for part in parts:
+            yield Window(source.block, part, part)
         return
     spans = list(source.spans())
     if seed is not None:
@@ -91,16 +86,6 @@ def windows(
                 order = np.random.default_rng((*seed, k)).permutation(len(places))
                 places, found = places[order], found[order]
             yield Window(block, places, found)
-
-
-def _copies(block: CSRBlock, parts: list[np.ndarray], buffers: list) -> Iterator[tuple[int, Window]]:
-    """Yield copies of some rows, in buffers that take turns and grow."""
-    buffers += [None] * (_BUFFERS - len(buffers))
-    for k, part in enumerate(parts):
-        copy = block.take(part, buffers[k % _BUFFERS])
-        if buffers[k % _BUFFERS] is None or len(copy.data) > len(buffers[k % _BUFFERS].data):
-            buffers[k % _BUFFERS] = copy
-        yield k, Window(copy, np.arange(len(part)), part)
 
 
 def _gathered(source: Source, rows: np.ndarray, spans: list[tuple[int, int]], buffer: np.ndarray | None) -> Window:
