@@ -177,3 +177,43 @@ def test_numbers_as_people_write_them(words, iris, tmp_path, capsys):
     run(capsys, "convert", iris, tmp_path / "iris.h5")
     code, _, err = run(capsys, "train", tmp_path / "iris.h5", *words)
     assert code == 0, err
+
+
+def test_linear_models_from_text_to_predictions(iris, tmp_path, capsys):
+    data, model, output = tmp_path / "iris.h5", tmp_path / "iris.model", tmp_path / "out.csv"
+    report(capsys, "convert", iris, data)
+    words = "--model", "sgd", "--loss", "softmax", "--alpha", 1e-3, "--max-iter", 200, "--tol", "none", "--standardize"
+    trained = report(capsys, "train", data, "-o", model, *words, "--holdout", 0.2)
+    assert trained["accuracy"] > 0.9 and trained["n_iter"] == 200 and trained["converged"]
+    assert trained["kkt_violation"] is None and trained["n_support"] is None
+    found = report(capsys, "info", model)["parameters"]
+    assert (found["loss"], found["tol"], found["standardize"]) == ("softmax", None, True)
+    assert report(capsys, "evaluate", model, data)["accuracy"] > 0.9
+    report(capsys, "predict", model, data, "-o", output)
+    with output.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 150 and set(rows[0]) == {"prediction", "decision_0", "decision_1", "decision_2"}
+
+
+def test_the_same_seed_trains_the_same_model(iris, tmp_path, capsys):
+    report(capsys, "convert", iris, tmp_path / "iris.h5")
+    words = "train", tmp_path / "iris.h5", "--model", "sgd", "--batch-size", 8, "--seed"
+    first, again, other = (report(capsys, *words, seed)["objective"] for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_regressions(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    with h5py.File(tmp_path / "line.h5", "w") as file:
+        file["X"], file["y"] = X, X @ [1.0, 2.0, -1.0] + 0.1 * rng.normal(size=400)
+    words = "train", tmp_path / "line.h5", "-o", tmp_path / "line.model", "--model", "sgd-regressor", "--holdout", 0.25
+    trained = report(capsys, *words)
+    assert trained["r2"] > 0.95 and trained["accuracy"] is None and trained["n_classes"] is None
+    assert report(capsys, "evaluate", tmp_path / "line.model", tmp_path / "line.h5")["r2"] > 0.95
+
+
+def test_a_parameter_of_another_model_is_refused(iris, tmp_path, capsys):
+    report(capsys, "convert", iris, tmp_path / "iris.h5")
+    code, _, err = run(capsys, "train", tmp_path / "iris.h5", "--model", "sgd", "--gamma", 1)
+    assert code == 2 and "--gamma" in err and "alpha" in err

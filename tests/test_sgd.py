@@ -1058,3 +1058,65 @@ def test_a_fit_that_fails_leaves_no_model(two):
         model.fit(two[0], np.zeros(300))
     with pytest.raises(NotFittedError):
         model.predict(two[0])
+
+
+# --- callbacks -------------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """Sees every epoch, and may stop after some."""
+
+    def __init__(self, rows, stop_after=np.inf):
+        self.rows, self.stop_after, self.seen = rows, stop_after, []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+        if context.parent is None:
+            return False
+        self.seen.append(fitted_estimator.decision_function(self.rows))
+        return len(self.seen) >= self.stop_after
+
+
+def recorded(model, rows, y, stop_after=np.inf):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
+    recorder = Recorder(rows, stop_after)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_callbacks(recorder).fit(rows, y)
+    return recorder.seen
+
+
+def test_a_task_for_every_epoch_with_the_weights_of_then(two):
+    X, y = two
+    seen = recorded(SGDClassifier(random_state=0, max_iter=4, tol=None), X, y)
+    assert len(seen) == 4
+    for n_epochs, scores in enumerate(seen, 1):
+        wanted = SGDClassifier(random_state=0, max_iter=n_epochs, tol=None).fit(X, y).decision_function(X)
+        np.testing.assert_array_equal(scores, wanted)
+
+
+def test_a_callback_may_stop_and_the_next_fit_goes_on(two):
+    X, y = two
+    wanted = SGDClassifier(random_state=0, max_iter=6, tol=None).fit(X, y)
+    model = SGDClassifier(random_state=0, max_iter=6, tol=None, warm_start=True)
+    assert len(recorded(model, X, y, stop_after=2)) == 2
+    assert (model.stop_reason_, model.n_iter_, model.converged_) == ("callback", 2, False)
+    model.set_callbacks().fit(X, y)
+    np.testing.assert_array_equal(model.coef_, wanted.coef_)
+
+
+def test_callbacks_do_not_change_sparse_fits_with_an_l1_penalty():
+    rng = np.random.default_rng(0)
+    X, y = sparse.random_array((500, 300), density=0.02, rng=rng).tocsr(), rng.integers(0, 2, 500)
+    parameters = {"penalty": "l1", "alpha": 0.003, "random_state": 0, "max_iter": 10, "tol": None}
+    model = SGDClassifier(**parameters)
+    recorded(model, X, y)
+    np.testing.assert_array_equal(model.coef_, SGDClassifier(**parameters).fit(X, y).coef_)

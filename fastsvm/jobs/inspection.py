@@ -12,6 +12,7 @@ from fastsvm.sources.hdf5 import open_file
 __all__ = ["describe"]
 
 _LISTED_CLASSES = 50
+_CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # of which a model has some
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -71,17 +72,14 @@ def _name(label: Any, names: list[str] | None) -> str:
 
 def _model(path: str | Path) -> dict[str, Any]:
     model = load(path)
+    found = vars(model)
     return {
         "file": str(path),
         "kind": "model",
         "estimator": type(model).__name__,
         "parameters": model.get_params(),
         "n_features": model.n_features_in_,
-        "classes": model.classes_.tolist(),
-        "n_support": len(model.support_),
-        "objective": model.objective_,
-        "duality_gap": model.duality_gap_,
-        "kkt_violation": model.kkt_violation_,
-        "converged": bool(model.converged_),
-        "stop_reason": model.stop_reason_,
+        "classes": found["classes_"].tolist() if "classes_" in found else None,
+        "n_support": len(found["support_"]) if "support_" in found else None,
+        **{name: found.get(f"{name}_") for name in _CERTIFICATE},
     }
