@@ -98,7 +98,7 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.training import MODELS, train
 
     given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
-    known = signature(MODELS[options.model]).parameters
+    known = [name for name in _parameters() if name in signature(MODELS[options.model]).parameters]
     for name in given:
         if name not in known:
             raise ValueError(f"--{name} is no parameter of --model {options.model}, which has {', '.join(known)}.")
@@ -166,7 +166,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: Any, name: str, run: Callable, words: str) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=words, description=words.capitalize() + ".")
+    parser = commands.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.set_defaults(run=run)
     return parser
@@ -192,7 +192,7 @@ def _add_train(commands: Any) -> None:
     train = _command(commands, "train", _train, "train a model from an HDF5 file")
     train.add_argument("data", help="HDF5 file with X and y")
     train.add_argument("-o", "--output", help="file for the model (default: it is not saved)")
-    train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the accuracy")
+    train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the model")
     train.add_argument("--seed", type=int, default=0, help="which rows are held out, and their order (default: 0)")
     train.add_argument(
         "--model", choices=("svc", "sgd", "sgd-regressor"), default="svc", help="which estimator (default: svc)"
@@ -201,7 +201,7 @@ def _add_train(commands: Any) -> None:
     for name, defaults in _parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
         words = ", ".join(f"{model}: {default}" for model, default in defaults.items())
-        if all(isinstance(default, bool) for default in defaults.values()):
+        if all(isinstance(default, bool) for default in defaults.values()) and name != "average":  # which may be an int
             action: Any = argparse.BooleanOptionalAction
             group.add_argument(*flags, dest=name, action=action, default=argparse.SUPPRESS, help=words)
         else:

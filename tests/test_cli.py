@@ -217,3 +217,28 @@ def test_a_parameter_of_another_model_is_refused(iris, tmp_path, capsys):
     report(capsys, "convert", iris, tmp_path / "iris.h5")
     code, _, err = run(capsys, "train", tmp_path / "iris.h5", "--model", "sgd", "--gamma", 1)
     assert code == 2 and "--gamma" in err and "alpha" in err
+
+
+def test_weights_in_a_file_with_rows_held_out(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    with h5py.File(tmp_path / "w.h5", "w") as file:
+        file["X"], file["y"], file["sample_weight"] = X, (X[:, 0] > 0).astype(int), rng.random(400)
+    assert report(capsys, "train", tmp_path / "w.h5", "--model", "sgd", "--holdout", 0.25)["accuracy"] > 0.9
+
+
+def test_averaging_after_some_rows(iris, tmp_path, capsys):
+    report(capsys, "convert", iris, tmp_path / "iris.h5")
+    words = "train", tmp_path / "iris.h5", "--model", "sgd", "--max-iter", 20, "--tol", "none", "--average"
+    assert len({report(capsys, *words, average)["objective"] for average in ("true", "false", 600)}) == 3
+
+
+def test_classes_are_not_compared_with_numbers(iris, tmp_path, capsys):
+    report(capsys, "convert", iris, tmp_path / "iris.h5")
+    report(capsys, "train", tmp_path / "iris.h5", "-o", tmp_path / "m", "--model", "sgd")
+    with h5py.File(tmp_path / "line.h5", "w") as file:
+        file["X"], file["y"] = np.ones((9, 4)), np.linspace(0.1, 1, 9)
+    code, _, err = run(capsys, "evaluate", tmp_path / "m", tmp_path / "line.h5")
+    assert code == 2 and "real numbers" in err
+    code, _, err = run(capsys, "train", tmp_path / "iris.h5", "--model", "sgd-regressor")
+    assert code == 2 and "strings" in err

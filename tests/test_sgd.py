@@ -684,6 +684,56 @@ def test_standardised_features(layout, two):
     assert before == pytest.approx(wanted.objective_, rel=1e-9)
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_standardize_may_change_between_partial_fits(first, two):
+    X, y = two
+    wide = 100 * X + 50
+    model = SGDClassifier(random_state=0, standardize=first, max_iter=50, tol=None).fit(wide, y)
+    before = model.score(wide, y)
+    model.set_params(standardize=not first).partial_fit(wide[:50], y[:50])
+    assert model.score(wide, y) > before - 0.05
+
+
+@pytest.mark.parametrize("n", [10, 100, 128, 129, 500])
+def test_the_size_of_the_parts_of_a_stream_matters_little(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 8))
+    y = X @ rng.normal(size=8) + rng.normal(size=5000)
+    model = SGDRegressor(random_state=0)
+    for start in range(0, 5000, n):
+        model.partial_fit(X[start : start + n], y[start : start + n])
+    assert model.score(X, y) > SGDRegressor(random_state=0).fit(X, y).score(X, y) - 0.02
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int64, np.float16])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_other_types_are_converted_a_window_at_a_time(dtype, layout, monkeypatch):
+    monkeypatch.setattr(_descent, "_WINDOW_VALUES", 200)
+    monkeypatch.setattr(_descent, "_WINDOW_BYTES", 400)
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(-3, 4, (300, 5)), rng.integers(0, 2, 300)
+    parameters = {"random_state": 0, "max_iter": 3, "tol": None}
+    if dtype == np.float16 and layout is sparse.csr_array:
+        pytest.skip("SciPy has no sparse arrays of float16")
+    model = SGDClassifier(**parameters).fit(layout(X.astype(dtype)), y)
+    wanted = SGDClassifier(**parameters).fit(layout(X.astype(np.float32 if dtype != np.int64 else float)), y)
+    np.testing.assert_allclose(model.coef_, wanted.coef_, rtol=0, atol=1e-6)
+
+
+def test_weights_of_a_loaded_model_begin_the_next_fit(two, tmp_path):
+    X, y = two
+    model = SGDClassifier("log_loss", random_state=0, max_iter=30, tol=None, warm_start=True).fit(X, y)
+    fastsvm.save(model, tmp_path / "m.h5")
+    loaded = fastsvm.load(tmp_path / "m.h5").set_params(max_iter=1, random_state=0).fit(X, y)
+    cold = SGDClassifier("log_loss", random_state=0, max_iter=1, tol=None).fit(X, y)
+    assert loaded.history_["objective"][0] < cold.history_["objective"][0] - 0.01
+    renamed = np.where(y == 1, "a", "z")
+    again = model.set_params(max_iter=1).fit(X, renamed)  # of other classes it knows nothing
+    assert again.history_["objective"][0] == pytest.approx(
+        SGDClassifier("log_loss", random_state=0, max_iter=1, tol=None).fit(X, renamed).history_["objective"][0]
+    )
+
+
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_a_loaded_model_goes_on(layout, two, tmp_path):
     X, y = two
@@ -827,7 +877,7 @@ def test_other_rows_are_not_gone_on_with(two, three, monkeypatch):
 
 def test_partial_fits_of_all_rows_are_epochs(two):
     X, y = two
-    parameters = {"learning_rate": "auto", "alpha": 0.01}
+    parameters = {"learning_rate": "invscaling", "eta0": 0.3, "alpha": 0.01}
     model = made("log_loss", **parameters)
     for _ in range(4):
         model.partial_fit(X, y, classes=[0, 1])

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 
-from fastsvm._threads import Pool
+from fastsvm._threads import Pool, spans
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._step_length import Lengths, suitable_rate
@@ -27,6 +27,8 @@ __all__ = ["Descent", "Task", "Unfinished", "deadline_of", "fingerprint", "seed_
 _BATCH = 32
 _SPARSE_BATCH = 8  # where small batches take no longer
 _MARKED_ROWS = 16
+_SCORED_ROWS = 2048
+_STEPS_OF_A_STREAM = 1000  # as if of an epoch, where nobody knows how much is to come
 _FEW = 128  # so few rows are one batch
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two looks at the clock
 _WINDOW_BYTES = 16 << 20  # of sparse rows in memory
@@ -74,12 +76,15 @@ class Unfinished(NamedTuple):
         Losses so far.
     state : State
         Where it was.
+    records : list of tuple
+        Of the epochs so far, as `EpochWatch` keeps them.
     """
 
     mark: str
     seed: int
     curve: LossCurve
     state: State
+    records: list[tuple]
 
 
 def fingerprint(task: Task) -> str:
@@ -121,7 +126,7 @@ class Descent:
             validate = _validator(task, held)
             weights[held] = 0
         problem = Problem(source, shift, scale, task.targets, weights, task.balance)
-        settings = _settings(estimator, problem, task, memory)
+        settings = _settings(estimator, problem, task, memory, watched)
         settings = settings._replace(seed=seed if estimator.shuffle else None)
         if not watched:
             settings = settings._replace(tol=None)
@@ -152,20 +157,22 @@ def _as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndar
     return source, shift, scale
 
 
-def _settings(estimator: Any, problem: Problem, task: Task, memory: int) -> Settings:
+def _settings(estimator: Any, problem: Problem, task: Task, memory: int, whole: bool) -> Settings:
+    """Return how it is learnt; the rows are `whole`, or a part of which others follow."""
     source, n_rows = problem.source, int(np.count_nonzero(problem.weights))
     lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.offset)
     given = estimator.batch_size
-    everything = given is None or (given == "auto" and n_rows <= _FEW)
+    everything = whole and (given is None or (given == "auto" and n_rows <= _FEW))
     usual = _SPARSE_BATCH if touches_columns(problem, penalty) else _BATCH
-    batch_size = n_rows if everything else min(usual if given == "auto" else int(given), n_rows)
+    wanted = n_rows if given is None else usual if given == "auto" else int(given)
+    batch_size = n_rows if everything else min(wanted, n_rows)
     average = estimator.average
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
     first = _first_rate(estimator, lengths, np.inf if everything else batch_size)
     loss = loss_of(estimator)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
-    n_steps = np.inf if exact else max(1, -(-n_rows // batch_size))
+    n_steps = np.inf if exact else max(1 if whole else _STEPS_OF_A_STREAM, -(-n_rows // batch_size))
     return Settings(
         loss=loss,
         penalty=penalty,
@@ -180,6 +187,7 @@ def _settings(estimator: Any, problem: Problem, task: Task, memory: int) -> Sett
 
 
 def _window_rows(source: Source, batch_size: int, memory: int) -> int:
+    """Return the rows of a window, in memory whole batches."""
     row_bytes = max(1, source.nbytes // max(1, len(source)))
     if not source.resident:
         return max(1, memory // _WINDOW_SHARE // row_bytes)
@@ -201,6 +209,7 @@ def loss_of(estimator: Any) -> Loss:
 
 
 def _penalty(estimator: Any, offset: float) -> Penalty:
+    """Return penalties, momentum and clipping; `offset` is the rate of the offset in multiples of the weights'."""
     l1_share = {"l2": 0.0, "l1": 1.0, "elasticnet": float(estimator.l1_ratio), None: 0.0}[estimator.penalty]
     alpha = 0.0 if estimator.penalty is None else float(estimator.alpha)
     clip = np.inf if estimator.clip_norm is None else float(estimator.clip_norm)
@@ -208,6 +217,7 @@ def _penalty(estimator: Any, offset: float) -> Penalty:
 
 
 def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> float:
+    """Return the first rate, by the lengths of the rows if it adapts to them."""
     loss = loss_of(estimator)
     if lengths is not None:
         return suitable_rate(lengths, loss, batch_size)
@@ -229,13 +239,13 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
             parts.append(rng.permutation(members)[:count])
         held = np.sort(np.concatenate(parts))
     else:
-        spans = list(source.spans())
-        most = memory // _WINDOW_SHARE // max(1, source.nbytes // max(1, len(source)))
+        runs = list(source.spans())
+        most = memory // _WINDOW_SHARE // max(1, task.source.nbytes // max(1, len(source)))
         wanted, chosen = min(fraction * used.sum(), most), []
-        for k in rng.permutation(len(spans)):
+        for k in rng.permutation(len(runs)):
             if sum(map(len, chosen)) >= wanted:
                 break
-            start, stop = spans[k]
+            start, stop = runs[k]
             chosen.append(start + np.flatnonzero(used[start:stop]))
         held = np.sort(np.concatenate([np.empty(0, np.int64), *chosen]))[: int(wanted)]
     least = 1 if task.of_classes else 2  # of one number there is no variance to explain
@@ -250,11 +260,15 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
 def _validator(task: Task, held: np.ndarray) -> Callable[[Linear], float]:
     """Return the function that scores weights on the rows held out: accuracy, or R² for real numbers."""
     block, targets, weights = task.source.rows(held), task.targets[held], task.weights[held]
-    for k, row in enumerate(held):
-        check_finite(block.slice(k, k + 1), row)
+    try:
+        check_finite(block, 0)
+    except ValueError:
+        for k, row in enumerate(held):
+            check_finite(block.slice(k, k + 1), row)
 
     def validate(linear: Linear) -> float:
-        found = block_scores(block, *linear)
+        parts = [block_scores(block.slice(a, b), *linear) for a, b in spans(len(held), _SCORED_ROWS)]
+        found = np.concatenate(parts)
         if not task.of_classes:
             return r2_score(targets, found[:, 0], sample_weight=weights)
         if found.shape[1] == 1:

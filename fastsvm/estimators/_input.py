@@ -108,6 +108,8 @@ def check_training_set(
             + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
         )
     source = check_rows(estimator, X, reset=reset)
+    if not of_classes and np.asarray(y).dtype.kind in "SU":
+        raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. For classes take a classifier.")
     kind = None if of_classes else np.float64
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
     if y.dtype.kind == "f" and not np.isfinite(y).all():

@@ -123,6 +123,8 @@ class EpochWatch:
         `attributes(state)` gives the fitted attributes of a model that stops there.
     state : State
         Where it begins.
+    records : list of tuple
+        Where records are added, to those of a fit that is gone on with.
 
     Attributes
     ----------
@@ -141,11 +143,12 @@ class EpochWatch:
         n_epochs: int,
         attributes: Callable[[State], dict],
         state: State,
+        records: list[tuple],
     ) -> None:
         self._estimator, self._context, self._solver, self._attributes = estimator, context, solver, attributes
         self._curve = curve
-        self._begin = time.perf_counter()
-        self._records: list[tuple] = []
+        self._records = records
+        self._begin = time.perf_counter() - (records[-1][1] if records else 0.0)
         self.state = state
         self._bar = tqdm(
             total=n_epochs, unit="epoch", desc=type(estimator).__name__, disable=None if estimator.verbose else True

@@ -49,6 +49,7 @@ _RULES = {
     "early_stopping": boolean,
     "validation_fraction": number(above=0, below=1),
     "n_iter_no_change": number(integral=True, least=1),
+    "verbose": either(boolean, number(integral=True, least=0)),
     "warm_start": boolean,
     "average": either(boolean, number(integral=True, least=0)),
     "batch_size": either(one_of("auto"), optional(number(integral=True, least=1))),
@@ -100,11 +101,11 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
             descent = Descent(self, task, pool, seed)
             solver = descent.solver
             if kept is None or not solver.accepts(kept.state):
-                kept = Unfinished(mark, seed, LossCurve(), solver.init(begin))
+                kept = Unfinished(mark, seed, LossCurve(), solver.init(begin), [])
             self._curve, state = kept.curve, kept.state
             watch = EpochWatch(
                 self, context, solver, kept.curve, self.max_iter,
-                lambda state: names | self._weights(solver, state, task), state,
+                lambda state: names | self._weights(solver, state, task), state, kept.records,
             )  # fmt: skip
             over = False
             try:
@@ -117,7 +118,7 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
                 self._unfinished = kept._replace(state=watch.state) if self.warm_start and not over else None
             vars(self).update(names | self._weights(solver, state, task))
             self.objective_ = solver.objective(solver.finish(state))
-        self._state = state
+        self._state, self._rate = state, (solver.settings.schedule, solver.settings.penalty.offset)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_ = str(reason)
         self.history_, self.loss_curve_ = watch.history(), kept.curve.points()
@@ -132,15 +133,25 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
         with Pool.open() as pool:
             descent = Descent(self, task, pool, seed_of(self), watched=False)
             solver = descent.solver
+            if kept is None:
+                self._rate = solver.settings.schedule, solver.settings.penalty.offset
+            elif self.learning_rate == "auto":  # that of the first rows, which falls from call to call
+                self._go_on_with_rate(solver)
             if kept is None or len(kept.model.intercept) != len(task.balance):
                 state = solver.init(self._loaded(task))
             else:
                 state = solver.continued(kept)
-            watch = EpochWatch(self, None, solver, self._curve, 1, lambda state: {}, state)
+            watch = EpochWatch(self, None, solver, self._curve, 1, lambda state: {}, state, [])
             state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state
         self.loss_curve_ = self._curve.points()
+
+    def _go_on_with_rate(self, solver: SGD) -> None:
+        schedule, offset = getattr(self, "_rate", (solver.settings.schedule, solver.settings.penalty.offset))
+        schedule = schedule._replace(alpha=solver.settings.schedule.alpha)
+        penalty = solver.settings.penalty._replace(offset=offset * self.fit_intercept)
+        solver.settings = solver.settings._replace(schedule=schedule, penalty=penalty)
 
     def _loaded(self, task: Task) -> Linear | None:
         """Return the weights of a model that was read from a file, from which partial fits go on."""
@@ -154,16 +165,24 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
         coef = coef if task.of_classes else coef[0]
         return {"coef_": coef, "intercept_": intercept, "n_iter_": state.epoch, "t_": float(state.n_steps + 1)}
 
-    def _begin(self, coef: Any, intercept: Any, task: Task) -> Linear | None:
-        """Return where to begin: at what the user gives, or, with `warm_start`, at the last fit's weights."""
+    def _earlier(self) -> dict[str, Any]:
+        """Return the weights and classes of the last fit, if the next is to begin with them."""
+        names = ("coef_", "intercept_", "classes_") if self.warm_start else ()
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def _begin(self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict) -> Linear | None:
+        """Return where to begin: at what the user gives, or at the weights of the last fit."""
         shown = 1 if self._is_pair(task) else len(task.balance)
         n_features = task.source.shape[1]
         if coef is None and intercept is None:
-            state = getattr(self, "_state", None) if self.warm_start else None
-            last = None if state is None else state.model.last()
-            return last if last is not None and last.coef.shape == (len(task.balance), n_features) else None
+            same = all(np.array_equal(earlier.get(name), value) for name, value in names.items())
+            if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
+                return None
+            return self._hidden(Linear(np.atleast_2d(earlier["coef_"]), np.atleast_1d(earlier["intercept_"])), task)
         coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
         intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise ValueError("coef_init or intercept_init contains NaN or infinity.")
         if coef.shape != (shown, n_features) or intercept.shape != (shown,):
             raise ValueError(
                 f"coef_init must have shape ({shown}, {n_features}) and intercept_init ({shown},), found "
@@ -194,6 +213,8 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
 
     def _scaled(self, source: Source, again: bool = False) -> Source:
         """Return the rows to be learnt from: standardised if asked to, by a pass over them or as before."""
+        if again and self.standardize != (getattr(self, "_scale", None) is not None):
+            self._state = None  # whose weights are for rows scaled otherwise; those that are shown are gone on with
         if not self.standardize:
             self._shift = self._scale = None
             return source
@@ -270,7 +291,7 @@ class SGDClassifier(ClassifierMixin, _Descended):
         Whether some rows are held out, and what is watched is the score on them; the weights of the best score are
         returned. Of rows on disk these are whole blocks.
     validation_fraction : float, default=0.1
-        Share of the rows held out.
+        Share of the rows held out, of a file at most what an eighth of `memory` holds.
     n_iter_no_change : int, default=5
         Epochs without progress at which the fit ends.
     class_weight : dict, "balanced" or None, default=None
@@ -282,8 +303,8 @@ class SGDClassifier(ClassifierMixin, _Descended):
         Return the average of the weights after each step, in which step t weighs t; an int is the number of rows to be
         visited before it begins. False returns the weights after the last step.
     batch_size : "auto", int or None, default="auto"
-        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, and all if there
-        are at most 128.
+        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, for sparse rows
+        of many features 8, and all if there are at most 128.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.
@@ -291,7 +312,8 @@ class SGDClassifier(ClassifierMixin, _Descended):
         Largest norm of a batch's gradient; longer ones are shortened. Sparse rows as with `momentum`.
     memory : "auto", int or str, default="auto"
         What rows on disk may take in memory: bytes, or a size such as "2GB". If a third of it holds them, they are read
-        once, else window after window. "auto" is half of what is available.
+        once, else window after window; less than some blocks of 4 MB, and 2,048 rows a thread, it cannot be. "auto" is
+        half of what is available.
     max_time : float or None, default=None
         Most seconds of a fit.
     standardize : bool, default=False
@@ -308,7 +330,7 @@ class SGDClassifier(ClassifierMixin, _Descended):
     intercept_ : ndarray of float64, shape (1,) or (n_classes,)
         Offsets.
     objective_ : float
-        Mean loss + alpha R(w) over the rows, of these weights.
+        Mean loss + alpha R(w) over the rows that were learnt from, of these weights.
     n_iter_ : int
         Epochs.
     t_ : float
@@ -434,19 +456,21 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable, or the weights overflow; the message says what was found.
         """
         self._check_parameters(self._LOSS_RULES)
+        earlier = self._earlier()
         self._forget()
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
         task = self._task(self._scaled(data.source), labels, data.weight, classes)
+        names = {"classes_": classes}
         given = coef_init is not None or intercept_init is not None
-        self._fit(task, self._begin(coef_init, intercept_init, task), {"classes_": classes}, given)
+        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given)
         return self
 
-    @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
         """Go on for one epoch, on these rows.
 
-        The average and the learning rate go on too; progress is not judged, and nothing is held out.
+        The average and the learning rate go on too, "auto" as it suited the first rows and as if an epoch had at least
+        1,000 steps; progress is not judged, nothing is held out, and callbacks are not called.
 
         Parameters
         ----------
@@ -695,7 +719,7 @@ class SGDRegressor(RegressorMixin, _Descended):
         Whether some rows are held out, and what is watched is the score on them; the weights of the best score are
         returned. Of rows on disk these are whole blocks.
     validation_fraction : float, default=0.1
-        Share of the rows held out.
+        Share of the rows held out, of a file at most what an eighth of `memory` holds.
     n_iter_no_change : int, default=5
         Epochs without progress at which the fit ends.
     warm_start : bool, default=False
@@ -705,8 +729,8 @@ class SGDRegressor(RegressorMixin, _Descended):
         Return the average of the weights after each step, in which step t weighs t; an int is the number of rows to be
         visited before it begins. False returns the weights after the last step.
     batch_size : "auto", int or None, default="auto"
-        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, and all if there
-        are at most 128.
+        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, for sparse rows
+        of many features 8, and all if there are at most 128.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.
@@ -714,7 +738,8 @@ class SGDRegressor(RegressorMixin, _Descended):
         Largest norm of a batch's gradient; longer ones are shortened. Sparse rows as with `momentum`.
     memory : "auto", int or str, default="auto"
         What rows on disk may take in memory: bytes, or a size such as "2GB". If a third of it holds them, they are read
-        once, else window after window. "auto" is half of what is available.
+        once, else window after window; less than some blocks of 4 MB, and 2,048 rows a thread, it cannot be. "auto" is
+        half of what is available.
     max_time : float or None, default=None
         Most seconds of a fit.
     standardize : bool, default=False
@@ -729,7 +754,7 @@ class SGDRegressor(RegressorMixin, _Descended):
     intercept_ : ndarray of float64, shape (1,)
         Offsets.
     objective_ : float
-        Mean loss + alpha R(w) over the rows, of these weights.
+        Mean loss + alpha R(w) over the rows that were learnt from, of these weights.
     n_iter_ : int
         Epochs.
     t_ : float
@@ -849,17 +874,18 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable, or the weights overflow; the message says what was found.
         """
         self._check_parameters(self._LOSS_RULES)
+        earlier = self._earlier()
         self._forget()
         task = self._task(X, y, sample_weight, first=True)
         given = coef_init is not None or intercept_init is not None
-        self._fit(task, self._begin(coef_init, intercept_init, task), {}, given)
+        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given)
         return self
 
-    @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDRegressor":
         """Go on for one epoch, on these rows.
 
-        The average and the learning rate go on too; progress is not judged, and nothing is held out.
+        The average and the learning rate go on too, "auto" as it suited the first rows and as if an epoch had at least
+        1,000 steps; progress is not judged, nothing is held out, and callbacks are not called.
 
         Parameters
         ----------

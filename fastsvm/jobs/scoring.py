@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
+from sklearn.utils.multiclass import type_of_target
 from tqdm.auto import tqdm
 
 from fastsvm.jobs.outputs import check_output
@@ -111,6 +112,8 @@ def _score(model_path: str | Path, path: str | Path, writer: AbstractContextMana
     with open_hdf5(path) as data, writer as write:
         if len(data) == 0:
             raise ValueError(f"{path} has no rows.")
+        if is_classifier(model) and data.y is not None and type_of_target(data.y).startswith("continuous"):
+            raise ValueError(f"y in {path} holds real numbers, the model in {model_path} predicts classes.")
         predicted = []
         for start in tqdm(range(0, len(data), _ROWS), desc="predict", unit="block", disable=None):
             labels, decisions = model._decided(data.X.take(np.arange(start, min(start + _ROWS, len(data)))))

@@ -64,7 +64,7 @@ class TrainingReport(NamedTuple):
     accuracy: float | None
     r2: float | None
     n_holdout: int
-    objective: float
+    objective: float | None
     duality_gap: float | None
     kkt_violation: float | None
     converged: bool
@@ -166,7 +166,7 @@ def _fit(model: Any, data: HDF5Data, rows: np.ndarray) -> None:
         model.fit(data)
     else:
         weight = None if data.sample_weight is None else data.sample_weight[rows]
-        model.fit(data.X.take(rows), data.y[rows], weight)
+        model.fit(data.X.take(rows), data.y[rows], sample_weight=weight)
 
 
 def _with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:

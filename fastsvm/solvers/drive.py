@@ -26,7 +26,7 @@ class Report(NamedTuple):
     gap : float
         Distance from optimality, in the unit of the tolerance.
     objective : float
-        Value of the dual objective.
+        Value of the objective, of a dual solver that of the dual.
     n_steps : int
         Inner steps taken.
     within : bool

@@ -7,8 +7,8 @@ Problem
 Step
     With the mean gradient G of the loss over a batch and the rate η_t of a schedule:
         V ← momentum V + G,  W ← (1 - η_t l2) W - η_t V,  then W ← sign(W) max(0, |W| - η_t l1)
-    Rows come in random order, a window at a time (`sources.epochs`). One against the rest, all scores are learnt in one
-    product: two of the batch's rows with the weights, as small as they fit the processor's cache.
+    Rows come in random order, a window at a time (`sources.epochs`). All scores are learnt in the same two products of
+    the batch's rows, with the weights and with the slopes of the losses.
 
 Average
     The answer is Σ t W_t / Σ t, in which early weights count for little (Lacoste-Julien, Schmidt and Bach 2012).
@@ -22,7 +22,8 @@ Cost
     many features cost 4 n_scores multiplications a value that they hold.
 
 Memory
-    4 arrays of the weights' shape, a window of rows, 24 n bytes.
+    Some eight arrays of the weights' shape (a state has three or four, and a window is visited with a copy), three
+    windows of rows on disk, 24 n bytes.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -42,7 +43,7 @@ from fastsvm.solvers.drive import Report
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
 from fastsvm.solvers.sparse_steps import SparseModel, settle, sparse_steps
-from fastsvm.sources import Block, CSRBlock, Source, Window, check_finite, windows
+from fastsvm.sources import Block, CSRBlock, DenseBlock, Source, Window, check_finite, windows
 
 __all__ = ["SGD", "Diverged", "Linear", "Problem", "Settings", "State", "objective", "touches_columns"]
 
@@ -73,7 +74,7 @@ class Problem(NamedTuple):
     targets : ndarray of float64, shape (n,)
         As `losses.add_losses` takes them.
     weights : ndarray of float64, shape (n,)
-        Of mean 1 over the rows that are learnt from; 0 for the others.
+        In multiples of the mean weight of rows, classes left aside; 0 for rows that are not learnt from.
     balance : ndarray of float64, shape (n_scores,)
         As `losses.add_losses` takes it.
     """
@@ -287,11 +288,11 @@ class SGD:
     def _take(self, model: Model | SparseModel, pending: int, window: Window, course: Course) -> np.ndarray:
         """Take steps and return the batches' sums of losses, and that of the rows that wait."""
         problem, loss = self.problem, self.settings.loss
-        block = _readable(window.block)
+        block, places = _readable(window)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         if self.lazy:
             losses = np.zeros(len(course.rates) + 1)
-            rows = Rows(window.places, targets, weights, problem.balance, *_map(problem, np.float64))
+            rows = Rows(places, targets, weights, problem.balance, *_map(problem, np.float64))
             sparse_steps(loss, block, rows, model, course, losses)
             return losses
         shares = self._shares()
@@ -299,7 +300,7 @@ class SGD:
         parts = [model.part(start, stop) for start, stop in shares]
 
         def some(k: int, start: int, stop: int) -> None:
-            rows = Rows(window.places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
+            rows = Rows(places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
             steps(loss, block, rows, parts[k], course, self._memory(start, stop, dtype), pending, losses[k])
 
         self.pool.run(some, [(k, *share) for k, share in enumerate(shares)])
@@ -403,18 +404,24 @@ def _map(problem: Problem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     return problem.shift.astype(dtype), problem.scale.astype(dtype)
 
 
-def _readable(block: Block) -> Block:
-    """Return the block in one of the types for which there is machine code."""
+def _readable(window: Window) -> tuple[Block, np.ndarray]:
+    """Return a block in one of the types for which there is machine code, and where in it the window's rows are.
+
+    What has to be converted for it are the window's rows only, for the block may be all rows in memory.
+    """
+    block, places = window.block, window.places
     if isinstance(block, CSRBlock):
-        return CSRBlock(
-            block.data.astype(product_type(block.data.dtype), copy=False),
-            block.indices.astype(np.int32 if block.n_features < 2**31 else np.int64, copy=False),
-            block.indptr.astype(np.int64, copy=False),
-            block.n_features,
-        )
-    if block.values.dtype == np.uint8:
-        return block
-    return block._replace(values=block.values.astype(product_type(block.values.dtype), copy=False))
+        kinds = product_type(block.data.dtype), np.int32 if block.n_features < 2**31 else np.int64, np.int64
+        arrays = block.data, block.indices, block.indptr
+        if any(array.dtype != kind for array, kind in zip(arrays[:2], kinds[:2], strict=True)):
+            block, places = block.take(places), np.arange(len(places))
+        arrays = block.data, block.indices, block.indptr
+        found = [array.astype(kind, copy=False) for array, kind in zip(arrays, kinds, strict=True)]
+        return CSRBlock(*found, block.n_features), places
+    kind = product_type(block.values.dtype)
+    if block.values.dtype in (np.uint8, kind):
+        return block, places
+    return DenseBlock(block.values[places].astype(kind)), np.arange(len(places))
 
 
 def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float:

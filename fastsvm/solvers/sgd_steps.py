@@ -103,7 +103,7 @@ class Rows(NamedTuple):
     targets : ndarray of float64, shape (n,)
         As `add_losses` takes them.
     weights : ndarray of float64, shape (n,)
-        Of mean 1.
+        Of the rows' losses in the gradient.
     balance : ndarray of float64, shape (n_scores,)
         As `add_losses` takes it.
     shift, scale : ndarray of float, shape (n_features,)

@@ -74,8 +74,8 @@ def sparse_steps(
 
     Parameters
     ----------
-    losses : ndarray of float64, shape (n_steps,)
-        Sum of losses of each batch; it is written. NaN if a score is not finite.
+    losses : ndarray of float64, shape (n_steps + 1,)
+        Sum of losses of each batch; all but the last are written. NaN if a score is not finite.
     """
     k = model.intercept.size
     scores, slopes = np.empty((course.batch_size, k)), np.empty((course.batch_size, k))
