@@ -1170,3 +1170,9 @@ def test_callbacks_do_not_change_sparse_fits_with_an_l1_penalty():
     model = SGDClassifier(**parameters)
     recorded(model, X, y)
     np.testing.assert_array_equal(model.coef_, SGDClassifier(**parameters).fit(X, y).coef_)
+
+
+def test_huber_without_a_bend_is_refused(line):
+    X, y = line
+    with pytest.raises(ValueError, match="epsilon"):
+        SGDRegressor("huber", epsilon=0).fit(X, y)

@@ -33,7 +33,7 @@ def warn_unless_converged(model: Any) -> None:
 _ADVICE_ON_DESCENT = {
     StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
     StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
-    StopReason.CALLBACK: "a callback asked to stop",
+    StopReason.CALLBACK: "go on with warm_start=True; a callback asked to stop",
 }
 
 
@@ -41,9 +41,10 @@ def warn_of_unfinished_descent(model: Any) -> None:
     """Warn of a model whose objective was still falling when its fit ended."""
     if model.converged_:
         return
+    more = "" if model.tol is None else f" by more than tol={model.tol:g}"
     warnings.warn(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
-        f"objective, {model.objective_:.6g}, may still fall by more than tol={model.tol}. What to try: "
+        f"objective, {model.objective_:.6g}, may still fall{more}. What to try: "
         f"{_ADVICE_ON_DESCENT[StopReason(model.stop_reason_)]}.",
         ConvergenceWarning,
         stacklevel=5,

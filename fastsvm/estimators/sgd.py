@@ -78,6 +78,8 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
         parse_memory(self.memory)
         if self.learning_rate in ("optimal", "pegasos") and self.alpha == 0:
             raise ValueError(f"alpha must be > 0 since learning_rate={self.learning_rate!r} divides by it; found 0.")
+        if self.loss == "huber" and self.epsilon == 0:
+            raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
 
     def _forget(self) -> None:
         """Become unfitted, so that a fit that fails leaves no half of an older model."""
