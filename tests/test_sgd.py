@@ -1163,6 +1163,15 @@ def test_a_callback_may_stop_and_the_next_fit_goes_on(two):
     np.testing.assert_array_equal(model.coef_, wanted.coef_)
 
 
+def test_fewer_epochs_than_were_done_are_none(two):
+    X, y = two
+    model = SGDClassifier(random_state=0, max_iter=6, tol=None, warm_start=True)
+    recorded(model, X, y, stop_after=3)
+    before = model.coef_
+    model.set_callbacks().set_params(max_iter=2).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, before)
+
+
 def test_callbacks_do_not_change_sparse_fits_with_an_l1_penalty():
     rng = np.random.default_rng(0)
     X, y = sparse.random_array((500, 300), density=0.02, rng=rng).tocsr(), rng.integers(0, 2, 500)

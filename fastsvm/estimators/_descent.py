@@ -137,7 +137,7 @@ class Descent:
 
         After an interrupt, what was reached is `watch.state`.
         """
-        limits = Limits(n_epochs - state.epoch, deadline)
+        limits = Limits(max(0, n_epochs - state.epoch), deadline)
         try:
             state, reason, _ = drive(self.solver, state, limits, watch.observe)
         finally:
