@@ -1,12 +1,14 @@
 """Scores of linear functions of rows, over blocks of any source."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
 from fastsvm._threads import Pool, spans
 from fastsvm.sources import Block, CSRBlock, Source
 
-__all__ = ["block_scores", "product_type", "scores"]
+__all__ = ["block_scores", "each_piece", "product_type", "scores"]
 
 _ROWS = 2048  # of a piece of work
 
@@ -32,9 +34,18 @@ def scores(source: Source, coef: np.ndarray, intercept: np.ndarray, pool: Pool) 
     """Return coef·x + intercept for all rows x, float64 of shape (n_rows, n_scores)."""
     found = np.empty((len(source), len(intercept)))
 
-    def piece(block: Block, start: int, a: int, b: int) -> None:
-        found[start + a : start + b] = block_scores(block.slice(a, b), coef, intercept)
+    def piece(block: Block, start: int) -> None:
+        found[start : start + block.shape[0]] = block_scores(block, coef, intercept)
+
+    each_piece(source, piece, pool)
+    return found
+
+
+def each_piece(source: Source, function: Callable[[Block, int], None], pool: Pool) -> None:
+    """Call `function(piece, start)` for pieces of all blocks, each with the number of its first row."""
+
+    def call(block: Block, start: int, a: int, b: int) -> None:
+        function(block.slice(a, b), start + a)
 
     for start, block in source.blocks():
-        pool.run(piece, [(block, start, a, b) for a, b in spans(block.shape[0], _ROWS)])
-    return found
+        pool.run(call, [(block, start, a, b) for a, b in spans(block.shape[0], _ROWS)])

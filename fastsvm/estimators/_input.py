@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fastsvm.sources import HDF5Data, Source, as_source, check_finite, is_stored, read_column
 
-__all__ = ["TrainingSet", "check_rows", "check_training_set", "labels_of"]
+__all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
 
 
 class TrainingSet(NamedTuple):
@@ -40,6 +40,20 @@ def labels_of(X: Any, y: Any) -> Any:
     if y is None and isinstance(X, HDF5Data):
         return X.y
     return read_column(y) if isinstance(y, h5py.Dataset) else y
+
+
+def required_labels(X: Any, y: Any) -> Any:
+    """Return y, or the labels that come with X if it is None; raise ValueError if there are none to score by."""
+    y = labels_of(X, y)
+    if y is None:
+        raise ValueError("score needs y: none was passed and X does not bring labels.")
+    return y
+
+
+def forget(estimator: Any) -> None:
+    """Make an estimator unfitted, so that a fit that fails leaves no half of an older model."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        delattr(estimator, name)
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:

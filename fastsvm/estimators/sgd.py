@@ -14,7 +14,7 @@ from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_of_unfinished_descent
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._descent import Descent, Task, Unfinished, deadline_of, fingerprint, seed_of
-from fastsvm.estimators._input import check_rows, check_training_set, labels_of
+from fastsvm.estimators._input import check_rows, check_training_set, forget, required_labels
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._parameters import (
     boolean,
@@ -80,11 +80,6 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"alpha must be > 0 since learning_rate={self.learning_rate!r} divides by it; found 0.")
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
-
-    def _forget(self) -> None:
-        """Become unfitted, so that a fit that fails leaves no half of an older model."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
 
     def _fit(self, task: Task, begin: Linear | None, names: dict[str, Any], given: bool) -> None:
         """Descend to the end; `names` are fitted attributes beside those of the descent.
@@ -459,7 +454,7 @@ shape (n_samples, n_features)
         """
         self._check_parameters(self._LOSS_RULES)
         earlier = self._earlier()
-        self._forget()
+        forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
         task = self._task(self._scaled(data.source), labels, data.weight, classes)
@@ -672,7 +667,7 @@ shape (n_samples, n_features)
         ValueError
             If there is no y.
         """
-        return super().score(X, _required(X, y), sample_weight)
+        return super().score(X, required_labels(X, y), sample_weight)
 
 
 class SGDRegressor(RegressorMixin, _Descended):
@@ -877,7 +872,7 @@ shape (n_samples, n_features)
         """
         self._check_parameters(self._LOSS_RULES)
         earlier = self._earlier()
-        self._forget()
+        forget(self)
         task = self._task(X, y, sample_weight, first=True)
         given = coef_init is not None or intercept_init is not None
         self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given)
@@ -965,7 +960,7 @@ shape (n_samples, n_features)
         ValueError
             If there is no y.
         """
-        return super().score(X, _required(X, y), sample_weight)
+        return super().score(X, required_labels(X, y), sample_weight)
 
 
 def _has_probabilities(estimator: SGDClassifier) -> bool:
@@ -973,11 +968,3 @@ def _has_probabilities(estimator: SGDClassifier) -> bool:
     if estimator.loss in ("log_loss", "modified_huber", "softmax"):
         return True
     raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
-
-
-def _required(X: Any, y: Any) -> Any:
-    """Return the labels, those that come with X if none are passed."""
-    y = labels_of(X, y)
-    if y is None:
-        raise ValueError("score needs y: none was passed and X does not bring any.")
-    return y

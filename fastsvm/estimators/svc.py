@@ -14,7 +14,7 @@ from fastsvm.budget import Need, Plan, parse_memory, plan
 from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import class_weights, encode
-from fastsvm.estimators._input import check_rows, check_training_set, labels_of
+from fastsvm.estimators._input import check_rows, check_training_set, forget, required_labels
 from fastsvm.estimators._kernel import resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._parameters import (
@@ -242,7 +242,7 @@ shape (n_samples, n_features)
         deadline = time.perf_counter() + (self.max_time if self.max_time is not None else np.inf)
         check_parameters(self, _RULES)
         budget = parse_memory(self.memory)
-        self._forget()
+        forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
         context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
@@ -259,11 +259,6 @@ shape (n_samples, n_features)
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
         warn_unless_converged(self)
         return self
-
-    def _forget(self) -> None:
-        """Become unfitted, so that a fit that fails leaves no half of an older model."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a fit was completed."""
@@ -472,7 +467,4 @@ shape (n_samples, n_features)
         ValueError
             If there are no labels.
         """
-        y = labels_of(X, y)
-        if y is None:
-            raise ValueError("score needs y: none was passed and X does not bring labels.")
-        return super().score(X, y, sample_weight)
+        return super().score(X, required_labels(X, y), sample_weight)

@@ -36,9 +36,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._jit import jit
-from fastsvm._threads import Pool, spans
+from fastsvm._threads import Pool
 from fastsvm.losses import Loss, add_losses
-from fastsvm.scores import block_scores, product_type
+from fastsvm.scores import block_scores, each_piece, product_type
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
@@ -438,16 +438,14 @@ def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float
         intercept = intercept - coef @ problem.shift
     sums: list[tuple[int, float]] = []
 
-    def piece(block: Block, start: int, a: int, b: int) -> None:
-        found = block_scores(block.slice(a, b), coef, intercept)
+    def piece(block: Block, start: int) -> None:
+        found, part = block_scores(block, coef, intercept), slice(start, start + block.shape[0])
         if not np.isfinite(found).all():
-            check_finite(block.slice(a, b), start + a)
+            check_finite(block, start)
             raise Diverged(_OVERFLOW)
-        part = slice(start + a, start + b)
-        sums.append((start + a, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
+        sums.append((start, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
 
-    for start, block in problem.source.blocks():
-        pool.run(piece, [(block, start, a, b) for a, b in spans(block.shape[0], 2048)])
+    each_piece(problem.source, piece, pool)
     return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))
 
 
