@@ -10,10 +10,11 @@ from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import RBF
 from fastsvm.row_cache import RowCache
-from fastsvm.solvers import active_set, smo
+from fastsvm.solvers import active_set, blocks, decomposition
 from fastsvm.solvers.active_set import ActiveSet
+from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.smo import SMO, Problem
+from fastsvm.solvers.smo import SMO
 from fastsvm.solvers.working_set import bounds, select, settled
 from fastsvm.sources import MemorySource
 
@@ -63,7 +64,7 @@ def check(solution, reason, K, y, upper, tol=1e-8, wanted=None):
 @pytest.fixture
 def at_once(monkeypatch):
     """Pair steps are taken in the active set from the first."""
-    monkeypatch.setattr(smo, "_SETS_BEFORE_ACTIVE", 0)
+    monkeypatch.setattr(decomposition, "_SETS_BEFORE_ACTIVE", 0)
 
 
 # --- the set ---------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ CAPACITIES = [(4, 2), (4, 4), (5, 2), (8, 4), (20, 8), (59, 16), (60, 16), (90, 
 @pytest.mark.parametrize("inner_size", [8, 1024])
 @pytest.mark.parametrize(("capacity", "size"), CAPACITIES)
 def test_the_solution_is_that_of_a_general_solver(capacity, size, inner_size, at_once, monkeypatch, quadratic):
-    monkeypatch.setattr(smo, "_INNER_SIZE", inner_size)
+    monkeypatch.setattr(decomposition, "INNER_SIZE", inner_size)
     for K, y, upper, objective in quadratic:
         solution, reason, _ = solve(K, y, upper, capacity, size=size)
         check(solution, reason, K, y, upper, wanted=objective)
@@ -174,7 +175,7 @@ def quadratic():
 @pytest.mark.parametrize("C", [1.0, 100.0])
 @pytest.mark.parametrize(("n", "capacity", "size"), [(33, 10, 4), (250, 60, 16), (250, 249, 64), (250, 400, 64)])
 def test_the_solution_is_that_without_an_active_set(n, capacity, size, C, dtype, at_once, monkeypatch):
-    monkeypatch.setattr(smo, "_INNER_SIZE", 24)
+    monkeypatch.setattr(decomposition, "INNER_SIZE", 24)
     K, y, upper = problem(n, n, C=C)
     K, upper = K.astype(dtype), upper * np.random.default_rng(n).choice([0.1, 1.0, 3.0], n)
     tol = 1e-8 if dtype == np.float64 else 1e-4
@@ -192,7 +193,7 @@ def test_a_cache_of_fewer_rows_than_the_active_set(n_slots, at_once):
 
 @pytest.mark.parametrize("n_sets", [1, 3, 6])
 def test_an_active_set_that_begins_later(n_sets, monkeypatch):
-    monkeypatch.setattr(smo, "_SETS_BEFORE_ACTIVE", n_sets)
+    monkeypatch.setattr(decomposition, "_SETS_BEFORE_ACTIVE", n_sets)
     K, y, upper = problem(6, 150)
     solution, reason, _ = solve(K, y, upper, 40)
     check(solution, reason, K, y, upper, wanted=solve(K, y, upper, 0)[0].objective)
@@ -214,8 +215,8 @@ def test_any_problem(seed, n, size, more, C, gamma, by_label):
         order = np.argsort(y)
         K, y, upper = np.ascontiguousarray(K[np.ix_(order, order)]), y[order], upper[order]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(smo, "_SETS_BEFORE_ACTIVE", 0)
-        patch.setattr(smo, "_INNER_SIZE", 8)
+        patch.setattr(decomposition, "_SETS_BEFORE_ACTIVE", 0)
+        patch.setattr(decomposition, "INNER_SIZE", 8)
         solution, reason, _ = solve(K, y, upper, size + more, 1e-6, size)
     check(solution, reason, K, y, upper, 1e-6)
 
@@ -234,7 +235,7 @@ def test_repeated_rows(capacity, at_once):
 @pytest.mark.parametrize("C", [1.0, 100.0])
 @pytest.mark.parametrize(("slope", "offset"), [(0.3, 0.0), (1.0, -1.0), (1.0, -2.0)])
 def test_indefinite_kernels_end_where_nothing_violates(slope, offset, C, dtype, at_once, monkeypatch):
-    monkeypatch.setattr(smo, "_INNER_SIZE", 16)
+    monkeypatch.setattr(decomposition, "INNER_SIZE", 16)
     rng = np.random.default_rng(8)
     X = rng.normal(size=(120, 3))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=120) > 0, 1.0, -1.0)
@@ -257,7 +258,7 @@ def test_any_beginning_leads_to_the_same_end(at_once):
 
 @pytest.mark.parametrize("most", [1, 7, 50, 333])
 def test_the_number_of_steps_is_limited(most, at_once, monkeypatch):
-    monkeypatch.setattr(smo, "_INNER_SIZE", 8)
+    monkeypatch.setattr(decomposition, "INNER_SIZE", 8)
     K, y, upper = problem(10, 150, C=100.0)
     solution, reason, n_steps = solve(K, y, upper, 40, limits=Limits(most, np.inf))
     assert (reason, n_steps) == (StopReason.MAX_ITER, most)
@@ -267,7 +268,7 @@ def test_the_number_of_steps_is_limited(most, at_once, monkeypatch):
 
 
 def test_the_objective_never_falls_and_each_gap_is_true(at_once, monkeypatch):
-    monkeypatch.setattr(smo, "_INNER_SIZE", 8)
+    monkeypatch.setattr(decomposition, "INNER_SIZE", 8)
     K, y, upper = problem(11, 150, C=100.0)
     seen = []
     solve(K, y, upper, 20, size=8, seen=seen)
@@ -297,14 +298,14 @@ def working_sets(rng, n, count):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
-    monkeypatch.setattr(smo, "_GATHERED_ROWS", 7)  # several pieces, on threads
-    counts, complete = [], smo.complete
-    monkeypatch.setattr(smo, "complete", lambda *given: (counts.append(given[3]), complete(*given)))
+    monkeypatch.setattr(blocks, "_GATHERED_ROWS", 7)  # several pieces, on threads
+    counts, complete = [], blocks._complete
+    monkeypatch.setattr(blocks, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
     K, rng = kernel(60, dtype), np.random.default_rng(seed)
     with Pool.open() as pool:
         solver = SMO(Problem(np.ones(60), np.ones(60)), cache(K, 59, pool), 1e-3, 20, pool)
         for chosen in working_sets(rng, 60, 60):
-            block = solver._block_of(chosen, solver.rows.fetch(chosen))
+            block = solver._block.of(chosen, solver.rows.fetch(chosen))
             np.testing.assert_array_equal(block, K[np.ix_(chosen, chosen)])
     assert len(set(counts)) > 5  # halves were moved, of several lengths
 
@@ -312,7 +313,7 @@ def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("within", [False, True])
 def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeypatch):
-    monkeypatch.setattr(smo, "gather", None)
+    monkeypatch.setattr(blocks, "_gather", None)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     with Pool.open() as pool:
@@ -328,7 +329,7 @@ def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeyp
         n = len(wanted)
         solver = SMO(Problem(np.ones(n), np.ones(n)), rows, 1e-3, 20, pool)
         for chosen in working_sets(rng, n, 30):
-            block = solver._block_of(chosen, rows.fetch(chosen))
+            block = solver._block.of(chosen, rows.fetch(chosen))
             np.testing.assert_allclose(block, wanted[np.ix_(chosen, chosen)], rtol=0, atol=4 * np.finfo(dtype).eps)
 
 
@@ -340,11 +341,11 @@ def test_the_block_among_all_rows_of_an_active_set():
         solver = SMO(Problem(np.ones(12), np.ones(12)), active, 1e-3, 12, pool)
         for places in (np.arange(12), np.arange(1, 12), np.arange(12)):
             wanted = K[np.ix_(places + 5, places + 5)]
-            np.testing.assert_array_equal(solver._block_of(places, active.fetch(places)), wanted)
+            np.testing.assert_array_equal(solver._block.of(places, active.fetch(places)), wanted)
 
 
 def test_the_block_after_one_that_was_interrupted(monkeypatch):
-    K, whole = kernel(30), smo.complete
+    K, whole = kernel(30), blocks._complete
 
     def interrupted(*given):
         raise KeyboardInterrupt
@@ -352,13 +353,13 @@ def test_the_block_after_one_that_was_interrupted(monkeypatch):
     with Pool.open() as pool:
         solver = SMO(Problem(np.ones(30), np.ones(30)), cache(K, 20, pool), 1e-3, 10, pool)
         first, second, third = np.arange(10), np.arange(5, 15), np.arange(10, 20)
-        solver._block_of(first, solver.rows.fetch(first))
-        monkeypatch.setattr(smo, "complete", interrupted)
+        solver._block.of(first, solver.rows.fetch(first))
+        monkeypatch.setattr(blocks, "_complete", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            solver._block_of(second, solver.rows.fetch(second))
-        monkeypatch.setattr(smo, "complete", whole)
+            solver._block.of(second, solver.rows.fetch(second))
+        monkeypatch.setattr(blocks, "_complete", whole)
         for chosen in (second, third, np.arange(15, 25)):
-            block = solver._block_of(chosen, solver.rows.fetch(chosen))
+            block = solver._block.of(chosen, solver.rows.fetch(chosen))
             np.testing.assert_array_equal(block, K[np.ix_(chosen, chosen)])
 
 
@@ -369,7 +370,7 @@ def test_the_block_of_all_rows_whatever_slots_they_are_in(first):
         solver = SMO(Problem(np.ones(15), np.ones(15)), cache(K, 15, pool), 1e-3, 15, pool)
         solver.rows.fetch(first)
         for _ in range(2):
-            np.testing.assert_array_equal(solver._block_of(everything, solver.rows.fetch(everything)), K)
+            np.testing.assert_array_equal(solver._block.of(everything, solver.rows.fetch(everything)), K)
 
 
 def test_the_block_of_all_rows_in_another_order():
@@ -377,7 +378,7 @@ def test_the_block_of_all_rows_in_another_order():
     with Pool.open() as pool:
         solver = SMO(Problem(np.ones(15), np.ones(15)), cache(K, 15, pool), 1e-3, 15, pool)
         solver.rows.fetch(np.arange(15))
-        np.testing.assert_array_equal(solver._block_of(chosen, solver.rows.fetch(chosen)), K[::-1, ::-1])
+        np.testing.assert_array_equal(solver._block.of(chosen, solver.rows.fetch(chosen)), K[::-1, ::-1])
 
 
 # --- choosing rows ---------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import RBF
 from fastsvm.row_cache import RowCache
-from fastsvm.solvers import newton, smo
+from fastsvm.solvers import decomposition, newton
+from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, Report, StopReason, drive
 from fastsvm.solvers.newton import moved, newton_step
-from fastsvm.solvers.smo import SMO, Problem, feasible
+from fastsvm.solvers.smo import SMO, feasible
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(10**7, np.inf)
@@ -382,11 +383,11 @@ def test_multipliers_within_rounding_of_a_bound_meet_it():
 
 
 def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow(monkeypatch):
-    monkeypatch.setattr(smo, "_STEPS_BEFORE_NEWTON", 500)
+    monkeypatch.setattr(decomposition, "_STEPS_BEFORE_NEWTON", 500)
     K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)
     solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
     check(solution, reason, K, y, upper, 1e-6)
-    monkeypatch.setattr(smo, "_STEPS_BEFORE_NEWTON", 10**9)
+    monkeypatch.setattr(decomposition, "_STEPS_BEFORE_NEWTON", 10**9)
     without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
     check(without, reason, K, y, upper, 1e-6, solution.objective)
     assert n_steps < more_steps / 2

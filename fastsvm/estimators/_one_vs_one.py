@@ -16,8 +16,9 @@ from fastsvm.gram import Gram
 from fastsvm.multiclass import disjoint_order
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
+from fastsvm.solvers.decomposition import Problem, State
 from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.smo import SMO, Problem, State
+from fastsvm.solvers.smo import SMO
 
 __all__ = ["OneVsOneFit", "Outcome", "TwoClass"]
 

@@ -70,6 +70,10 @@ class ActiveSet:
         """Return that all places are at hand."""
         return np.ones(len(places), bool)
 
+    def keep(self, places: list[int]) -> None:
+        """Let the rows in these places be the last to give way, of those that can move, in the next admission."""
+        self._entered[places] = self._clock + 1
+
     def admit(self, entering: np.ndarray, slots: np.ndarray, store: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """Put rows in, in place of others if there is no room, and return their places.
 

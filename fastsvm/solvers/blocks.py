@@ -1,14 +1,78 @@
-"""Square blocks of the kernel, copied from its rows, and products with rows."""
+"""Square blocks of the kernel, copied from its rows to where the processor's cache holds them."""
 
 import numpy as np
 
 from fastsvm._jit import jit
+from fastsvm._threads import Pool, spans
+from fastsvm.row_cache import RowCache
+from fastsvm.solvers.active_set import ActiveSet
 
-__all__ = ["add_rows", "complete", "gather"]
+__all__ = ["WorkingBlock"]
+
+_GATHERED_ROWS = 256  # for a thread at a time
+
+
+class WorkingBlock:
+    """The kernel among the rows of a working set; what the next one retains is moved, not gathered again.
+
+    Parameters
+    ----------
+    rows : RowCache or ActiveSet
+        The kernel.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, rows: RowCache | ActiveSet, pool: Pool) -> None:
+        self._rows, self._pool = rows, pool
+        self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_inside`
+        self._spare = self._block  # takes turns with it
+        self._inside = np.empty(0, np.int64)
+        self._square = np.empty(0)  # of the last Newton step
+
+    def of(self, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Return the kernel among the rows `chosen`, which are in `slots`; the newer half of the last may be in front.
+
+        It is valid until the next call.
+        """
+        q, store = len(chosen), self._rows.store
+        if store.shape == (q, q) and np.array_equal(chosen, np.arange(q)) and np.array_equal(slots, chosen):
+            return store
+        first = len(self._inside) // 2
+        old = self._inside[first:][:q]
+        same = chosen[: len(old)] == old
+        count = len(old) if same.all() else int(np.argmin(same))
+        block = self._spare if self._spare.shape[0] == q else np.empty((q, q), store.dtype)
+        self._inside = np.empty(0, np.int64)  # until it is whole again
+        self.gather(chosen, slots, count, block)
+        self._pool.run(_complete, [(self._block, first, block, count, a, b) for a, b in _parts(0, count)])
+        self._block, self._spare, self._inside = block, self._block, chosen
+        return block
+
+    def gather(self, rows: np.ndarray, slots: np.ndarray, first: int, block: np.ndarray) -> None:
+        """Write the kernel between `rows[first:]` and all `rows` to `block[first:]`."""
+        if self._rows.cheap_among:
+            self._rows.among(rows, first, block)
+            return
+        store, order = self._rows.store, np.argsort(rows)
+        self._pool.run(_gather, [(store, slots, rows, order, block, a, b) for a, b in _parts(first, len(rows))])
+
+    def square(self, m: int) -> np.ndarray:
+        """Return memory for a matrix of order m, of float64.
+
+        It is what served before if it can be: the first touch of new memory is dear.
+        """
+        if len(self._square) < m * m:
+            self._square = np.empty(m * m)
+        return self._square[: m * m].reshape(m, m)
+
+
+def _parts(start: int, stop: int) -> list[tuple[int, int]]:
+    return [(start + a, start + b) for a, b in spans(stop - start, _GATHERED_ROWS)]
 
 
 @jit
-def gather(store, slots, columns, order, block, start, stop):
+def _gather(store, slots, columns, order, block, start, stop):
     """Copy rows `start` to `stop` of the kernel among `columns`; `order` sorts the columns.
 
     Row s of the kernel is in slot `slots[s]`.
@@ -20,7 +84,7 @@ def gather(store, slots, columns, order, block, start, stop):
 
 
 @jit
-def complete(old, first, block, count, start, stop):
+def _complete(old, first, block, count, start, stop):
     """Complete rows `start` to `stop`, of the `count` first ones, of a block.
 
     Their values among each other are those of the old block from row and column `first` on, the others are those of
@@ -43,22 +107,3 @@ def complete(old, first, block, count, start, stop):
                 target = block[top + s, left : left + width]
                 for t in range(width):
                     target[t] = values[t, s]
-
-
-@jit
-def add_rows(store, slots, delta, gradient, start, stop):
-    """Add Σ_s delta_s store[slots_s] to columns `start` to `stop` of the gradient, in float64."""
-    target = gradient[start:stop]
-    s = 0
-    while s + 4 <= slots.size:
-        a, b = store[slots[s], start:stop], store[slots[s + 1], start:stop]
-        c, d = store[slots[s + 2], start:stop], store[slots[s + 3], start:stop]
-        da, db, dc, dd = delta[s], delta[s + 1], delta[s + 2], delta[s + 3]
-        for i in range(target.size):
-            target[i] += da * a[i] + db * b[i] + dc * c[i] + dd * d[i]
-        s += 4
-    while s < slots.size:
-        a, da = store[slots[s], start:stop], delta[s]
-        for i in range(target.size):
-            target[i] += da * a[i]
-        s += 1

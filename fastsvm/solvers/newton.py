@@ -1,9 +1,10 @@
 """Newton steps on the free support vectors, to end where pair steps become slow.
 
 Problem
-    That of `smo`, with every multiplier that is at a bound held there. With β = y ∘ α the free ones solve
+    That of `decomposition`, with every multiplier that is at a bound held there. With β = y ∘ α the free ones solve
         K_FF Δ = ρ − F_F,   Σ Δ = 0
-    so that F is equal to ρ on all of them: one symmetric system of order m + 1.
+    so that F is equal to ρ on all of them: one symmetric system of order m + 1. Without an offset ρ = 0, and nothing
+    is asked of the sum.
 
 Step
     The solution of this system within the bounds, Σ Δ = 0 kept: rows that it takes beyond a bound are held there, rows
@@ -33,8 +34,9 @@ _AT_BOUND = 1e-14
 
 
 def newton_step(
-    block: np.ndarray, dtype: np.dtype, gradient: np.ndarray, low: np.ndarray, high: np.ndarray, pool: Pool
-) -> np.ndarray | None:
+    block: np.ndarray, dtype: np.dtype, gradient: np.ndarray, low: np.ndarray, high: np.ndarray, pool: Pool,
+    balanced: bool = True,
+) -> np.ndarray | None:  # fmt: skip
     """Return Δ for the free rows, within `low` < 0 and `high` > 0, or None if the system cannot be solved.
 
     Parameters
@@ -49,31 +51,36 @@ def newton_step(
         Bounds of Δ.
     pool : Pool
         Threads.
+    balanced : bool, default=True
+        Whether there is an offset, and Σ Δ = 0.
     """
     try:
         block[np.diag_indices_from(block)] += _RIDGE[dtype.itemsize] * max(float(np.trace(block)), 1e-300)
         inverse = Inverse(block, pool)
-        solved = inverse.times(np.column_stack([gradient, np.ones(len(gradient))])).T
-        first = _free_step(*solved)
+        ones = np.full(len(gradient), float(balanced))
+        solved = inverse.times(np.column_stack([gradient, ones])).T
+        first = _free_step(*solved, balanced)
         if first is None:
             return None
-        step = _held_step(inverse, *solved, low, high)
+        step = _held_step(inverse, *solved, low, high, balanced)
     except linalg.LinAlgError:
         return None
     return _as_far_as_bounds(first, low, high) if step is None else step
 
 
-def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray) -> np.ndarray | None:
+def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> np.ndarray | None:
     """Return the solution without bounds, from the inverse times the gradient and times ones."""
     total = of_ones.sum()
-    if not (np.isfinite(of_gradient).all() and np.isfinite(of_ones).all() and total > 0):
+    if not (np.isfinite(of_gradient).all() and np.isfinite(of_ones).all() and (total > 0 or not balanced)):
         return None
+    if not balanced:
+        return -of_gradient
     direction = of_gradient.sum() / total * of_ones - of_gradient
     return direction - direction.mean()
 
 
 def _held_step(
-    inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray
+    inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray, balanced: bool
 ) -> np.ndarray | None:
     """Return the solution within the bounds, or None if it is not found soon or holds too many rows."""
     m = len(of_ones)
@@ -92,8 +99,9 @@ def _held_step(
             halves, products = np.concatenate([halves, new]), np.block([[products, beside], [beside.T, new @ new.T]])
         target = np.where(bound[held] < 0, low[held], high[held])
         square = products[np.ix_(place[held], place[held])]
-        system = np.block([[square, of_ones[held, None]], [of_ones[held], of_ones.sum()]])
-        solved = np.linalg.solve(system, np.append(target + of_gradient[held], of_gradient.sum()))
+        # Without an offset `of_ones` is zero: the last equation is then that ρ = 0.
+        system = np.block([[square, of_ones[held, None]], [of_ones[held], of_ones.sum() if balanced else 1.0]])
+        solved = np.linalg.solve(system, np.append(target + of_gradient[held], of_gradient.sum() if balanced else 0.0))
         force, rho = solved[:-1], solved[-1]
         step = rho * of_ones - of_gradient
         if len(held):
@@ -105,7 +113,8 @@ def _held_step(
         unwilling = held[force * bound[held] > 0] if k < _RELEASING_ROUNDS else held[:0]
         if not (below.any() or above.any() or len(unwilling)):
             free = bound == 0
-            step[free] -= step.sum() / max(1, np.count_nonzero(free))
+            if balanced:
+                step[free] -= step.sum() / max(1, np.count_nonzero(free))
             return step if free.any() and np.isfinite(step).all() else None
         bound[below], bound[above] = -1, 1
         bound[unwilling] = 0

@@ -1,93 +1,27 @@
-"""Sequential minimal optimisation on working sets, for kernel SVMs with an offset.
+"""Sequential minimal optimisation: two multipliers at a time, for kernel SVMs with an offset.
 
 Problem
-    minimise    ½ αᵀQα − Σ_i α_i        with Q_ij = y_i y_j K_ij
-    subject to  0 ≤ α_i ≤ C_i,  Σ_i y_i α_i = 0,  y_i = ±1
-
-State
-    α and F_i = Σ_j α_j y_j K_ij − y_i, both float64. With U = {α_i < C_i, y_i = 1} ∪ {α_i > 0, y_i = −1} (rows whose
-    y_i α_i may rise) and L = {α_i > 0, y_i = 1} ∪ {α_i < C_i, y_i = −1} (may fall), α is optimal if and only if
-    the gap max_L F − min_U F is not positive (Keerthi et al. 2001, equation 2.11).
+    That of `decomposition`, with Σ_i y_i α_i = 0. Its optimality condition is that of Keerthi et al. (2001),
+    equation 2.11.
 
 Step
-    A working set of q rows: the newer half of the last one and the rows that violate most (Joachims 1999,
-    section 3.2; the halves as in Wen et al. 2018, ThunderSVM). Its q × q block of K is copied to where the
-    processor's cache holds it, and solved by pair steps (`pair_steps`) until its own gap is a small part of the whole
-    problem's. Then F += K_B Δ.
+    Two multipliers of a working set move so that the sum is kept, to the minimum or the first bound (Platt 1998); which
+    two is said in `pair_steps`.
 
-Where that is slow
-    After many working sets, those to come are chosen within an active set (`active_set`), and F of the other rows is
-    brought up to date now and then. Pair steps are slow too once the free set is nearly right, most of all for large
-    C: when as many were taken as cost the same, a Newton step on the free rows (`newton`) is tried, and kept if it
-    raises the objective.
-
-Cost
-    q n kernel values for new rows, q n multiplications for F, some 10 q pair steps of O(q) each.
-
-Memory
-    24 n bytes, q² values, and the cache of rows.
+Offset
+    The mean of −F over the free rows; if there are none, the middle of what the others allow.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool, spans
-from fastsvm.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.blocks import add_rows, complete, gather
-from fastsvm.solvers.drive import Report
-from fastsvm.solvers.newton import moved, newton_step
+from fastsvm.solvers import decomposition
+from fastsvm.solvers.decomposition import Decomposition, Problem, Solution, State
 from fastsvm.solvers.pair_steps import solve_block
-from fastsvm.solvers.working_set import bounds, select, settled
+from fastsvm.solvers.working_set import bounds
 
-__all__ = ["SMO", "Problem", "Solution", "State", "feasible"]
+__all__ = ["SMO", "feasible"]
 
-_STEPS_PER_ROW = 100
-_COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
-_UPDATE_COLUMNS = 4096
-_GATHERED_ROWS = 256  # for a thread at a time
-_SETS_BEFORE_ACTIVE = 128  # working sets after which progress is slow
-_ACTIVE_RATIO = 0.1  # of the gap, to which an active set is solved
-_INNER_SIZE = 1024  # rows of a working set within it
-_INNER_ITERATIONS = 100
-_LEAST_SET = 256  # rows of a working set when nothing is known
-_RATIO = 0.02  # of the gap, to which a working set is solved
-_PATIENCE = 0.6  # of the gap that rows in the cache must have to be solved before dear ones are computed
-_MOST_POLISHED = 300
-_NEWTON_SPEED = 1_000_000  # multiplications of a factorisation in the time of a pair step
-_STEPS_BEFORE_NEWTON = 20_000
-_POLISH_ROUNDS = 20
-_UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
-_ROUNDING = 0.05  # of an error in each value, what comes to if there are few values: their errors do not cancel
-_NEAR = 10  # times the tolerance
-_EXACT = 1e-11
 _BALANCED = 1e-13
-
-
-class Problem(NamedTuple):
-    """What is to be solved: labels ±1 and upper bounds, both float64 of shape (n,)."""
-
-    y: np.ndarray
-    upper: np.ndarray
-
-
-class State(NamedTuple):
-    """All that a solver must remember: multipliers, gradient F, and the last working set."""
-
-    alpha: np.ndarray
-    gradient: np.ndarray
-    working_set: np.ndarray
-
-
-class Solution(NamedTuple):
-    """Multipliers, offset, and the certificate of how good they are."""
-
-    alpha: np.ndarray
-    intercept: float
-    objective: float
-    duality_gap: float
-    kkt_violation: float
 
 
 def feasible(alpha: np.ndarray, problem: Problem) -> np.ndarray:
@@ -104,187 +38,23 @@ def feasible(alpha: np.ndarray, problem: Problem) -> np.ndarray:
     return alpha
 
 
-class SMO:
-    """Solve one two-class problem.
+class SMO(Decomposition):
+    """Solve one two-class problem, with an offset."""
 
-    Parameters
-    ----------
-    problem : Problem
-        Labels and bounds.
-    rows : RowCache
-        The kernel.
-    tol : float
-        Largest gap at the end.
-    size : int
-        Rows of a working set.
-    pool : Pool
-        Threads.
-    active : ActiveSet or None
-        Where most pair steps are taken, empty at first; None to take them on working sets of the whole problem.
-    most_free : int, default=2000
-        Rows of a Newton step at most.
-    """
+    balanced = True
 
-    def __init__(
-        self,
-        problem: Problem,
-        rows: RowCache | ActiveSet,
-        tol: float,
-        size: int,
-        pool: Pool,
-        active: ActiveSet | None = None,
-        most_free: int = 2000,
-    ) -> None:
-        self.problem, self.rows, self.tol, self.pool, self.active = problem, rows, tol, pool, active
-        self.size = max(2, min(size, len(problem.y), rows.n_slots))
-        self.most_free = most_free
-        self._drift = np.inf  # Σ |Δα| since the gradient was computed from the multipliers alone
-        self._since_newton = self._failures = 0
-        self._n_sets = 0
-        self._all_considered = isinstance(rows, ActiveSet)
-        self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_in_block`
-        self._spare = self._block  # takes turns with it
-        self._in_block = np.empty(0, np.int64)
-        self._square = np.empty(0)  # of the last Newton step
+    def _feasible(self, alpha: np.ndarray) -> np.ndarray:
+        return feasible(alpha, self.problem)
 
-    @property
-    def verified(self) -> bool:
-        """Whether the gradient is that of the multipliers, but for errors that are small beside the tolerance."""
-        return not self._shows(self._drift)
+    _ends = staticmethod(bounds)
 
-    def _shows(self, total: float) -> bool:
-        """Return whether rounding errors of kernel values, times multipliers of that total, may be seen at `tol`."""
-        return total * _ROUNDING * np.finfo(self.rows.store.dtype).eps > _UNSEEN * self.tol
+    def _solve_block(
+        self, block: np.ndarray, part: Problem, alpha: np.ndarray, gradient: np.ndarray, target: float, most_steps: int
+    ) -> int:
+        return solve_block(block, *part, alpha, gradient, target, most_steps)
 
-    def init(self, alpha: np.ndarray | None = None) -> State:
-        """Return the state at `alpha`, which is made feasible, or at zero."""
-        n = len(self.problem.y)
-        nothing = np.empty(0, np.int64)
-        if alpha is None:
-            return State(np.zeros(n), -self.problem.y, nothing)
-        state = State(feasible(alpha, self.problem), np.empty(n), nothing)
-        self._recompute(state)
-        return state
-
-    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
-        """Solve one working set, or declare convergence after recomputing the gradient.
-
-        Parameters
-        ----------
-        state : State
-            Its arrays are changed in place.
-        most_steps : int
-            Pair steps allowed.
-        """
-        low, high = self._bounds(state)
-        if high - low <= self.tol:
-            if state.alpha.any() and not self.verified:
-                self._recompute(state)
-                return self.step(state, most_steps)
-            return state, self._report(state, self._polish(state))
-        if high - low <= _NEAR * self.tol and not self.verified and self._may_be_exact(state):
-            self._recompute(state)  # so that the last steps are those of the true gradient
-            return self.step(state, most_steps)
-        self._n_sets += 1
-        self._consider_all_rows(state, low, high)
-        slow = self.active is not None and self._n_sets > _SETS_BEFORE_ACTIVE
-        state, n_steps = (self._active_steps if slow else self._pair_steps)(state, self.tol, most_steps)
-        n_newton = self._newton_if_slow(state, n_steps)
-        low, high = self._bounds(state)
-        return state, self._report(state, high - low, n_steps)._replace(n_newton=n_newton)
-
-    def _bounds(self, state: State) -> tuple[float, float]:
-        return bounds(self.problem.y, self.problem.upper, state.alpha, state.gradient)
-
-    def _pair_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
-        """Choose and solve a working set; return the state and the number of pair steps."""
-        low, high = self._bounds(state)
-        if high <= low:
-            return state, 0
-        whole = self.size == len(state.alpha)
-        chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, low, high, tol)
-        n_steps = self._solve(state, chosen, target, most_steps)
-        return state._replace(working_set=chosen), n_steps
-
-    def _choose(self, state: State, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
-        """Return a working set and the gap to which it is to be solved.
-
-        While those whose rows are in the cache violate much, no dear rows are computed for others: many will do so
-        no longer when those are settled, and the rest are computed together.
-        """
-        # As many rows as support: with more, and little known, rows would be computed that are of no use.
-        size = min(self.size, max(_LEAST_SET, np.count_nonzero(state.alpha)))
-        retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
-        values = *self.problem, state.alpha, state.gradient
-        chosen = np.empty(size, np.int64)
-        if self.rows.dear:
-            known = np.flatnonzero(self.rows.cached(np.arange(len(state.alpha))))
-            among = [each[known] for each in values]
-            least, most = bounds(*among) if len(known) > size else (high, low)
-            if most - least > _PATIENCE * (high - low):
-                places = np.searchsorted(known, retained[self.rows.cached(retained)])
-                count = select(*among, places, least, most, chosen)
-                return known[chosen[:count]], max(_RATIO * (most - least), 0.5 * tol)
-        count = select(*values, retained, low, high, chosen)
-        return chosen[:count], max(_RATIO * (high - low), 0.5 * tol)
-
-    def _consider_all_rows(self, state: State, low: float, high: float) -> None:
-        """Once a quarter of the rows was computed, compute all others if so many will be needed that it is cheaper.
-
-        Those needed in the end are about those that have a multiplier now or are on the wrong side of their margin.
-        """
-        n = len(self.problem.y)
-        if self._all_considered or self.rows.n_computed < n / 4:
-            return
-        self._all_considered = True
-        wrong = self.problem.y * (state.gradient - (low + high) / 2) < 0
-        if np.count_nonzero((state.alpha > 0) | wrong) > self.rows.worth_filling * n:
-            self.rows.fill()
-
-    def _active_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
-        """Let violators into the active set, solve the problem among its rows, then bring F up to date everywhere."""
-        low, high = self._bounds(state)
-        if high <= low:
-            return state, 0
-        y, upper = self.problem
-        rows = self._admit(state, low, high)
-        target = max(_ACTIVE_RATIO * (high - low), 0.5 * tol)
-        inner = SMO(Problem(y[rows], upper[rows]), self.active, target, _INNER_SIZE, self.pool)
-        local = State(state.alpha[rows], state.gradient[rows], np.empty(0, np.int64))
-        n_steps = 0
-        for _ in range(_INNER_ITERATIONS):
-            local, taken = inner._pair_steps(local, target, most_steps - n_steps)
-            n_steps += taken
-            if taken == 0 or n_steps >= most_steps:
-                break
-        delta = (local.alpha - state.alpha[rows]) * y[rows]
-        state.alpha[rows] = local.alpha
-        changed = delta != 0
-        self._add_kernel(state.gradient, rows[changed], delta[changed])
-        return state, n_steps
-
-    def _admit(self, state: State, low: float, high: float) -> np.ndarray:
-        """Put the worst violators into the active set and return its rows."""
-        y, upper = self.problem
-        present = self.active.rows
-        size = min(self.size, self.active.capacity)
-        most = size if len(present) else self.active.capacity
-        chosen = np.empty(len(present) + most, np.int64)
-        count = select(y, upper, state.alpha, state.gradient, present, low, high, chosen)
-        entering = chosen[len(present) : count]
-        for a, b in spans(len(entering), size):
-            part, inside = entering[a:b], self.active.rows
-            slack = settled(y[inside], upper[inside], state.alpha[inside], state.gradient[inside], low, high)
-            self.active.admit(part, self.rows.fetch(part), self.rows.store, slack)
-        return self.active.rows
-
-    def _add_kernel(self, gradient: np.ndarray, rows: np.ndarray, delta: np.ndarray) -> None:
-        """Add Σ_i delta_i K_i to the gradient; rows that are in the cache first, before they go."""
-        cached = self.rows.cached(rows)
-        most = self.rows.n_slots
-        for group in (cached, ~cached):
-            for a, b in spans(int(group.sum()), most):
-                self._add(gradient, self.rows.fetch(rows[group][a:b]), delta[group][a:b])
+    def _on_active(self, part: Problem, target: float) -> "SMO":
+        return SMO(part, self.active, target, decomposition.INNER_SIZE, self.pool)
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
@@ -297,138 +67,3 @@ class SMO:
         quadratic = float(state.alpha @ (y * state.gradient + 1))
         objective = self._objective(state)
         return Solution(state.alpha, -rho, objective, max(0.0, quadratic / 2 + loss - objective), max(0.0, high - low))
-
-    def _objective(self, state: State) -> float:
-        """Return Σα − ½ αᵀQα = ½ Σ α_i (1 − y_i F_i)."""
-        return float(state.alpha @ (1 - self.problem.y * state.gradient)) / 2
-
-    def _report(self, state: State, gap: float, n_steps: int = 0) -> Report:
-        within = gap <= self.tol
-        converged = within and (self.verified or not state.alpha.any())
-        stalled = n_steps == 0 and not converged
-        return Report(max(0.0, gap), self._objective(state), n_steps, within, converged, stalled)
-
-    def _solve(self, state: State, chosen: np.ndarray, target: float, most_steps: int) -> int:
-        y, upper = self.problem.y[chosen], self.problem.upper[chosen]
-        slots = self.rows.fetch(chosen)
-        block = self._block_of(chosen, slots)
-        before = state.alpha[chosen]
-        alpha = before.copy()
-        limit = min(most_steps, _STEPS_PER_ROW * len(chosen), _COMPARISONS // len(chosen))
-        n_steps = solve_block(block, y, upper, alpha, state.gradient[chosen], target, limit)
-        state.alpha[chosen] = alpha
-        delta = (alpha - before) * y
-        changed = delta != 0
-        self._add(state.gradient, slots[changed], delta[changed])
-        return n_steps
-
-    def _block_of(self, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return the kernel among the rows `chosen`; that among those retained is moved from the last block."""
-        q, store = len(chosen), self.rows.store
-        if store.shape == (q, q) and np.array_equal(chosen, np.arange(q)) and np.array_equal(slots, chosen):
-            return store
-        old = self._in_block[len(self._in_block) // 2 :][:q]
-        same = chosen[: len(old)] == old
-        count = len(old) if same.all() else int(np.argmin(same))
-        block = self._spare if self._spare.shape[0] == q else np.empty((q, q), store.dtype)
-        first = len(self._in_block) // 2
-        self._in_block = np.empty(0, np.int64)  # until it is whole again
-        self._among(chosen, slots, count, block)
-        self.pool.run(complete, [(self._block, first, block, count, a, b) for a, b in _parts(0, count)])
-        self._block, self._spare, self._in_block = block, self._block, chosen
-        return block
-
-    def _among(self, rows: np.ndarray, slots: np.ndarray, first: int, block: np.ndarray) -> None:
-        """Write the kernel between `rows[first:]` and all `rows` to `block[first:]`."""
-        if self.rows.cheap_among:
-            self.rows.among(rows, first, block)
-            return
-        store, order = self.rows.store, np.argsort(rows)
-        self.pool.run(gather, [(store, slots, rows, order, block, a, b) for a, b in _parts(first, len(rows))])
-
-    def _add(self, gradient: np.ndarray, slots: np.ndarray, delta: np.ndarray) -> None:
-        """Add Σ_s delta_s K_s to the gradient, a piece of columns a thread."""
-        pieces = [(self.rows.store, slots, delta, gradient, a, b) for a, b in spans(len(gradient), _UPDATE_COLUMNS)]
-        self.pool.run(add_rows, pieces)
-        self._drift += float(np.abs(delta).sum())
-
-    def _newton_if_slow(self, state: State, n_steps: int) -> int:
-        """Try a Newton step after as many pair steps as cost the same, after one that gave little twice as many."""
-        self._since_newton += n_steps
-        if self._since_newton < _STEPS_BEFORE_NEWTON:
-            return 0
-        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self.problem.upper))
-        if self._since_newton < (_STEPS_BEFORE_NEWTON + n_free**3 // _NEWTON_SPEED) << min(self._failures, 10):
-            return 0
-        gap, objective = self._gap(state), self._objective(state)
-        kept = self._newton(state, self.most_free)
-        good = self._gap(state) < 0.9 * gap or self._objective(state) > objective + 0.01 * abs(objective)
-        self._failures = 0 if good else self._failures + 1
-        self._since_newton = 0
-        return int(kept)
-
-    def _newton(self, state: State, most: int) -> bool:
-        """Try a Newton step on the free rows; keep it and return true if it raises the objective."""
-        y, upper = self.problem
-        free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
-        if not 2 <= len(free) <= min(most, self.rows.n_slots):
-            return False
-        slots, block = self.rows.fetch(free), self._square_of(len(free))
-        self._among(free, slots, 0, block)
-        old, bound, sign = state.alpha[free], upper[free], y[free]
-        low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
-        dtype = block.dtype if self.rows.cheap_among else self.rows.store.dtype
-        change = newton_step(block, dtype, state.gradient[free], low, high, self.pool)
-        if change is None:
-            return False
-        kept = state.alpha.copy(), state.gradient.copy(), self._objective(state)
-        state.alpha[free] = moved(old, bound, change * sign)
-        self._add(state.gradient, slots, (state.alpha - kept[0])[free] * y[free])
-        if self._objective(state) >= kept[2]:
-            return True
-        state.alpha[:], state.gradient[:] = kept[:2]
-        return False
-
-    def _square_of(self, m: int) -> np.ndarray:
-        """Return memory for a matrix of order m that served before if it can: the first touch of new memory is dear."""
-        if len(self._square) < m * m:
-            self._square = np.empty(m * m)
-        return self._square[: m * m].reshape(m, m)
-
-    def _polish(self, state: State) -> float:
-        """Go on from within tolerance to rounding error, where that is cheap, and return the gap."""
-        gap = self._gap(state)
-        for _ in range(_POLISH_ROUNDS):
-            kept = state.alpha.copy(), state.gradient.copy()
-            if gap <= _EXACT or self.rows.store.dtype != np.float64 or not self._newton(state, _MOST_POLISHED):
-                break
-            if self._gap(state) > gap * 0.5:  # the free set is not the right one yet
-                state, _ = self._pair_steps(state, 2 * _EXACT, self.size)
-            if self._gap(state) >= gap:  # rounding is all that is left
-                state.alpha[:], state.gradient[:] = kept
-                break
-            gap = self._gap(state)
-        return gap
-
-    def _gap(self, state: State) -> float:
-        low, high = self._bounds(state)
-        return max(0.0, high - low)
-
-    def _may_be_exact(self, state: State) -> bool:
-        """Return whether kernel values in float64 are of use for the gradient, and cheap."""
-        return self.rows.store.dtype == np.float32 and self.rows.cheap and self._shows(state.alpha.sum())
-
-    def _recompute(self, state: State) -> None:
-        """Set the gradient from the multipliers alone."""
-        support = np.flatnonzero(state.alpha)
-        coef = (state.alpha * self.problem.y)[support]
-        state.gradient[:] = -self.problem.y
-        if self._may_be_exact(state):
-            state.gradient[:] += self.rows.weighted_sum(support, coef)
-        else:
-            self._add_kernel(state.gradient, support, coef)
-        self._drift = 0.0
-
-
-def _parts(start: int, stop: int) -> list[tuple[int, int]]:
-    return [(start + a, start + b) for a, b in spans(stop - start, _GATHERED_ROWS)]

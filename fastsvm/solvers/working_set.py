@@ -24,8 +24,8 @@ def bounds(y, upper, alpha, gradient):
 def select(y, upper, alpha, gradient, retained, low, high, chosen):
     """Write a working set to `chosen` and return its size: `retained`, fewer by two or more, and the worst violators.
 
-    The worst of all, at `low` and `high`, are always in it; the others are found by histograms of how much they
-    violate, in two passes and without a sort.
+    The worst of all, at `low` and `high` if there are such, are always in it; the others are found by histograms of
+    how much they violate, in two passes and without a sort.
     """
     n, size, bins = y.size, chosen.size, 256
     scale = (bins - 1) / (high - low)
@@ -48,7 +48,7 @@ def select(y, upper, alpha, gradient, retained, low, high, chosen):
                 rising[place] += rises
                 falling[bins - 1 - place] += falls
     for i in (lowest, highest):
-        if taken[i] == 0:
+        if i >= 0 and taken[i] == 0:
             chosen[count] = i
             taken[i] = 1
             count += 1

@@ -1,0 +1,66 @@
+"""Sums of kernel rows, added to what a solver keeps for every row of the problem."""
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm._threads import Pool, spans
+from fastsvm.row_cache import RowCache
+from fastsvm.solvers.active_set import ActiveSet
+
+__all__ = ["KernelProducts"]
+
+_UPDATE_COLUMNS = 4096
+
+
+class KernelProducts:
+    """Products of the kernel matrix with vectors that have few values.
+
+    Parameters
+    ----------
+    rows : RowCache or ActiveSet
+        The kernel.
+    pool : Pool
+        Threads.
+
+    Attributes
+    ----------
+    drift : float
+        Σ |coef| of all that was added since the sums were computed anew; the solver that does so sets it to 0.
+    """
+
+    def __init__(self, rows: RowCache | ActiveSet, pool: Pool) -> None:
+        self._rows, self._pool = rows, pool
+        self.drift = np.inf
+
+    def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray) -> None:
+        """Add Σ_s coef_s K_s to the sums, for the rows in the slots that `fetch` gave; a piece of columns a thread."""
+        store = self._rows.store
+        self._pool.run(_add_rows, [(store, slots, coef, sums, a, b) for a, b in spans(len(sums), _UPDATE_COLUMNS)])
+        self.drift += float(np.abs(coef).sum())
+
+    def add_rows(self, sums: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> None:
+        """Add Σ_i coef_i K_i over any number of rows; those that are in the cache first, before they go."""
+        cached = self._rows.cached(rows)
+        most = self._rows.n_slots
+        for group in (cached, ~cached):
+            for a, b in spans(int(group.sum()), most):
+                self.add(sums, self._rows.fetch(rows[group][a:b]), coef[group][a:b])
+
+
+@jit
+def _add_rows(store, slots, delta, sums, start, stop):
+    """Add Σ_s delta_s store[slots_s] to columns `start` to `stop` of the sums, in float64."""
+    target = sums[start:stop]
+    s = 0
+    while s + 4 <= slots.size:
+        a, b = store[slots[s], start:stop], store[slots[s + 1], start:stop]
+        c, d = store[slots[s + 2], start:stop], store[slots[s + 3], start:stop]
+        da, db, dc, dd = delta[s], delta[s + 1], delta[s + 2], delta[s + 3]
+        for i in range(target.size):
+            target[i] += da * a[i] + db * b[i] + dc * c[i] + dd * d[i]
+        s += 4
+    while s < slots.size:
+        a, da = store[slots[s], start:stop], delta[s]
+        for i in range(target.size):
+            target[i] += da * a[i]
+        s += 1
