@@ -1,0 +1,80 @@
+"""Coordinate steps: one multiplier at a time, within a block of the kernel that the processor's cache holds."""
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm.solvers.working_set import freedom
+
+__all__ = ["solve_block"]
+
+_SHARE = 0.3  # of the largest violation of a sweep, less than which the next one leaves alone
+_TINY = 1e-12
+_MULTIPLIER, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth, MMIX
+
+
+@jit
+def solve_block(K, y, upper, alpha, gradient, order, seed, tol, most_steps):
+    """Solve the block's own problem in `alpha` by sweeps over its coordinates and return the number of steps.
+
+    Rows are visited as `order` says, which is shuffled before each sweep if `seed` is not 0. A step costs a pass over a
+    row of the block, a visit without one costs next to nothing: so rows that violate little wait until others do not
+    violate more.
+    """
+    q = K.shape[0]
+    g = np.empty(q, K.dtype)
+    for k in range(q):
+        g[k] = gradient[k]
+    steps, worst = 0, np.inf
+    while steps < most_steps:
+        if seed != 0:
+            seed = _shuffle(order, seed)
+        least = max(0.5 * tol, _SHARE * worst if worst < np.inf else 0.0)
+        worst = 0.0
+        before = steps
+        for t in range(q):
+            k = order[t]
+            violation = _violation(y[k], alpha[k], upper[k], g[k])
+            worst = max(worst, violation)
+            if violation <= least:
+                continue
+            length = _step(y, upper, alpha, k, float(g[k]) / max(float(K[k, k]), _TINY))
+            if length != 0.0:
+                _add(g, K[k], K.dtype.type(length))
+                steps += 1
+                if steps == most_steps:
+                    break
+        if steps == before and least <= 0.5 * tol:
+            break
+    return steps
+
+
+@jit
+def _violation(y, alpha, upper, gradient):
+    """Return the size of the projected gradient."""
+    rises, falls = freedom(y, alpha, upper)
+    down = -gradient if rises else 0.0
+    return max(down, gradient if falls else 0.0)
+
+
+@jit
+def _step(y, upper, alpha, k, newton):
+    """Set α_k to its best value, which is `newton` less in y_k α_k if no bound is met, and return the change in y_k α_k."""
+    old = alpha[k]
+    alpha[k] = min(max(old - y[k] * newton, 0.0), upper[k])
+    return y[k] * (alpha[k] - old)
+
+
+@jit
+def _add(g, row, length):
+    for i in range(g.size):
+        g[i] += length * row[i]
+
+
+@jit
+def _shuffle(order, seed):
+    """Shuffle in place (Fisher and Yates) by a linear congruential generator, and return its next state."""
+    for t in range(order.size - 1, 0, -1):
+        seed = np.uint64(seed * _MULTIPLIER + _INCREMENT)
+        k = np.int64((seed >> np.uint64(33)) % np.uint64(t + 1))
+        order[t], order[k] = order[k], order[t]
+    return seed

@@ -1,0 +1,76 @@
+"""What the dual problem says about a solution of the primal one.
+
+With the hinge it is the problem of `decomposition`. With the squared hinge it has K + 1/(2C) on its diagonal and no upper
+bound (Chang and Lin 2001, LIBSVM, section 2, for the hinge; Cortes and Vapnik 1995, section 3, for powers of it).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fastsvm.solvers.decomposition import Problem, Solution
+from fastsvm.solvers.margin_loss import bent_hinge, squared_hinge
+from fastsvm.solvers.smo import feasible
+from fastsvm.solvers.working_set import bounds
+
+__all__ = ["DualView"]
+
+_NO_BEND = 1e-300
+
+
+class DualView:
+    """The dual of a problem with hinge or squared hinge.
+
+    Parameters
+    ----------
+    problem : Problem
+        Labels and factors of the loss.
+    squared : bool
+        Whether the loss is the squared hinge.
+    fit_intercept : bool
+        Whether there is an offset, and hence Σ y α = 0.
+    """
+
+    def __init__(self, problem: Problem, squared: bool, fit_intercept: bool) -> None:
+        y, upper = problem
+        self._y, self._fit_intercept = y, fit_intercept
+        self._factors = upper
+        self.loss = squared_hinge if squared else bent_hinge(_NO_BEND)
+        self.upper = np.full(len(y), np.inf) if squared else upper
+        self._ridge = 1 / (2 * upper) if squared else np.zeros(len(y))
+
+    def ends(self, alpha: np.ndarray, upper: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
+        """Return the least F that may rise and the greatest that may fall, 0 among both if there is no offset."""
+        low, high = bounds(self._y, upper, alpha, gradient)
+        return (low, high) if self._fit_intercept else (min(low, 0.0), max(high, 0.0))
+
+    def solution(
+        self, alpha: np.ndarray, sums: np.ndarray, intercept: float, times: Callable[[np.ndarray], np.ndarray]
+    ) -> Solution:
+        """Return a solution with its certificate, by multipliers near `alpha` that satisfy the dual's constraints.
+
+        Parameters
+        ----------
+        alpha, sums, intercept
+            y β, Kβ and b.
+        times : callable
+            Multiplies a vector by K.
+        """
+        y = self._y
+        objective = float((y * alpha) @ sums) / 2 + self._loss_of(sums + intercept)
+        near = self.feasible(alpha)
+        if not np.array_equal(near, alpha):
+            sums = times(y * near)
+        gradient = sums + self._ridge * y * near - y
+        dual = float(near @ (1 - y * gradient)) / 2
+        low, high = self.ends(near, self.upper, gradient)
+        return Solution(alpha, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
+
+    def _loss_of(self, scores: np.ndarray) -> float:
+        return float(self._factors @ self.loss.value(self._y * scores))
+
+    def feasible(self, alpha: np.ndarray) -> np.ndarray:
+        """Return multipliers near `alpha` that satisfy the dual's constraints."""
+        if self._fit_intercept:
+            return feasible(alpha, Problem(self._y, self.upper))
+        return np.clip(alpha, 0, self.upper)

@@ -1,0 +1,284 @@
+"""Newton's method in the primal, for kernel SVMs with hinge or squared hinge.
+
+Problem
+    minimise over β and b    ½ βᵀKβ + Σ_i C_i ℓ(y_i f_i),    f = Kβ + b
+    where ℓ is the squared hinge, or the hinge by way of hinges with a bend of width h that is narrowed until it cannot be
+    seen at the tolerance (`margin_loss`).
+
+Step
+    Rows are in the line (ℓ'' = 0, ℓ' < 0), in the bend (ℓ'' > 0) or beyond it (ℓ' = 0). If no row changes its place, the
+    minimum has β_i = y_i C_i |ℓ'| for those in the line, 0 for those beyond, and for those in the bend, B,
+        (K_BB + D) β_B + b = y_B start − K_BL β_L,   D = 1 / (C_i ℓ''),   Σ_i β_i = 0
+    (Chapelle 2007, equations 10 to 12, there for the squared hinge; with no offset b = 0 and nothing is asked of the
+    sum). The step goes from β towards this solution, to the minimum of the objective along the way, which is found
+    exactly, for it is a function of one variable that is piecewise quadratic. If nothing changes its place the step has
+    length 1 and ends the method.
+
+System
+    By Cholesky's factorisation if its order is not too large, else by conjugate gradients, to a residual that is small
+    beside the violation that is left (Dembo, Eisenstat and Steihaug 1982).
+
+Start
+    The solution on some hundred rows: with it most rows are beyond the bend from the first step on (Chapelle 2007,
+    section 4.1).
+
+Certificate
+    That of the dual problem (`dual_view`): in the end α = yβ are its multipliers.
+
+Cost
+    |B|³/3 multiplications and n |B ∪ L| kernel values for a step, of which there are some tens.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.row_cache import RowCache
+from fastsvm.solvers.active_set import ActiveSet
+from fastsvm.solvers.decomposition import Problem, Solution
+from fastsvm.solvers.drive import Report
+from fastsvm.solvers.dual_view import DualView
+from fastsvm.solvers.line_search import Line, best_length, best_offset, slope_at_start
+from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
+from fastsvm.solvers.products import KernelProducts
+from fastsvm.solvers.ridge_system import RidgeSystem
+
+__all__ = ["Primal", "State"]
+
+_FIRST_BEND = 1.0
+_NARROWED = 0.1  # of its width the next bend has
+_LAST_BEND = 0.25  # of the tolerance
+_SUFFICES = 0.2  # of the width of a bend, the violation at which it is narrowed
+_START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
+_FORCING = 0.1  # of the violation, to which systems are solved
+_COARSEST, _FINER, _FINEST = 1e-2, 1e-3, 1e-11  # at most, by how much more if that was not enough, and at best
+
+
+class State(NamedTuple):
+    """Multipliers y β, of any sign on the way, Kβ, the offset, and half the width of the bend."""
+
+    alpha: np.ndarray
+    sums: np.ndarray
+    intercept: float
+    bend: float
+
+
+class Step(NamedTuple):
+    """Where to: changes of β, of Kβ, and of the offset, or None if it is not determined."""
+
+    delta: np.ndarray
+    sums: np.ndarray
+    shift: float | None
+
+
+class Method(NamedTuple):
+    """What is minimised, and how.
+
+    Attributes
+    ----------
+    squared : bool
+        Whether the loss is the squared hinge.
+    fit_intercept : bool
+        Whether there is an offset.
+    most_factorised : int
+        Order of a system that is factorised at most.
+    rng : numpy.random.Generator
+        Draws rows.
+    """
+
+    squared: bool
+    fit_intercept: bool
+    most_factorised: int
+    rng: np.random.Generator
+
+
+class Primal:
+    """Solve one two-class problem in the primal.
+
+    Parameters
+    ----------
+    problem : Problem
+        Labels and factors of the loss.
+    rows : RowCache or ActiveSet
+        The kernel.
+    tol : float
+        Largest violation at the end.
+    pool : Pool
+        Threads.
+    method : Method
+        What is minimised, and how.
+    """
+
+    def __init__(
+        self, problem: Problem, rows: RowCache | ActiveSet, tol: float, pool: Pool, method: Method
+    ) -> None:
+        self.problem, self.rows, self.tol, self.pool, self.method = problem, rows, tol, pool, method
+        self._dual = DualView(problem, method.squared, method.fit_intercept)
+        self._products = KernelProducts(rows, pool)
+        self._system = RidgeSystem(rows, pool, method.most_factorised)
+
+    def init(self, alpha: np.ndarray | None = None) -> State:
+        """Return the state at `alpha`, or at zero."""
+        n = len(self.problem.y)
+        bend = 0.0 if self.method.squared else _FIRST_BEND
+        state = State(np.zeros(n), np.zeros(n), 0.0, bend)
+        if alpha is None:
+            return state
+        state.alpha[:] = alpha
+        self._recompute(state)
+        return self._centred(state)
+
+    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+        """Take one Newton step, or declare convergence after recomputing Kβ.
+
+        Parameters
+        ----------
+        state : State
+            Its arrays are changed in place.
+        most_steps : int
+            Newton steps allowed.
+        """
+        if not state.alpha.any():
+            state = self._begun(state)
+        while (violation := self._violation(state)) <= self._target(state):
+            if not self._is_last(state):
+                state = state._replace(bend=max(_NARROWED * state.bend, self._last_bend))
+            elif self._products.drift > 0:  # what is judged in the end satisfies the constraints, and its Kβ is true
+                state.alpha[:] = self._dual.feasible(state.alpha)
+                self._recompute(state)
+            else:
+                return state, Report(violation, self._objective(state), 0, True, True, False)
+        before = self._bent_objective(state)
+        accuracy = min(_FORCING * violation, _COARSEST)
+        step = self._newton(state, accuracy)
+        while not self._descends(state, step) and accuracy > _FINEST:  # as that of the exact solution does
+            accuracy *= _FINER
+            step = self._newton(state, accuracy)
+        state = self._walk(state, step)
+        falls = self._bent_objective(state) < before
+        return state, Report(self._violation(state), self._objective(state), 1, False, False, not falls)
+
+    def finish(self, state: State) -> Solution:
+        """Return the solution and its certificate."""
+        return self._dual.solution(state.alpha, state.sums, state.intercept, self._times)
+
+    # --- how far it is ---------------------------------------------------------------------------------------
+
+    @property
+    def _last_bend(self) -> float:
+        return _LAST_BEND * self.tol
+
+    def _is_last(self, state: State) -> bool:
+        return state.bend <= self._last_bend
+
+    def _target(self, state: State) -> float:
+        """Return the violation to which the problem with the present bend is solved."""
+        last = self.tol if self.method.squared else 0.5 * self.tol
+        return last if self._is_last(state) else max(_SUFFICES * state.bend, last)
+
+    def _loss(self, state: State) -> MarginLoss:
+        return squared_hinge if self.method.squared else bent_hinge(state.bend)
+
+    def _margins(self, state: State) -> np.ndarray:
+        return self.problem.y * (state.sums + state.intercept)
+
+    def _penalised(self, state: State, loss: MarginLoss) -> float:
+        y, upper = self.problem
+        return float((y * state.alpha) @ state.sums) / 2 + float(upper @ loss.value(self._margins(state)))
+
+    def _objective(self, state: State) -> float:
+        return self._penalised(state, self._dual.loss)
+
+    def _bent_objective(self, state: State) -> float:
+        return self._penalised(state, self._loss(state))
+
+    def _violation(self, state: State) -> float:
+        """Return how much the optimality conditions of the problem with its bend are violated, in units of margins."""
+        y, upper = self.problem
+        loss = self._loss(state)
+        stiffness, most = upper * loss.curvature, upper * loss.curvature * loss.width
+        inside = np.clip(state.alpha, 0, most)
+        gradient = state.sums + y * (state.alpha / stiffness - loss.start)
+        low, high = self._dual.ends(inside, most, gradient)
+        imbalance = abs(float(y @ state.alpha)) / float(stiffness.sum()) if self.method.fit_intercept else 0.0
+        violation = max(high - low, imbalance)
+        if violation <= self._target(state) and (inside != state.alpha).any():
+            return max(violation, float(np.abs(self._times(y * (state.alpha - inside))).max()))
+        return violation
+
+    # --- a step ----------------------------------------------------------------------------------------------
+
+    def _newton(self, state: State, accuracy: float) -> Step:
+        """Return the way to the minimum if no row changes its place."""
+        y, upper = self.problem
+        loss, margins = self._loss(state), self._margins(state)
+        bend = loss.bends(margins)
+        target = y * upper * loss.curvature * loss.excess(margins)
+        delta = np.where(bend, 0.0, target - y * state.alpha)
+        sums = self._times(delta)
+        inside = np.flatnonzero(bend)
+        if not len(inside):
+            return Step(delta, sums, None)
+        ridge = 1 / (upper[inside] * loss.curvature)
+        wanted = y[inside] * (loss.start - ridge * state.alpha[inside]) - state.sums[inside] - sums[inside]
+        of_wanted, of_ones = self._system.solve(inside, ridge, wanted, accuracy)
+        intercept = 0.0
+        if self.method.fit_intercept:
+            missing = -float(y @ state.alpha + delta.sum())
+            intercept = float((of_wanted.sum() - missing) / of_ones.sum())
+        delta[inside] = of_wanted - intercept * of_ones
+        self._products.add_rows(sums, inside, delta[inside])
+        return Step(delta, sums, intercept - state.intercept)
+
+    def _line(self, state: State, step: Step) -> Line:
+        slope, curvature = float(step.delta @ state.sums), float(step.delta @ step.sums)
+        return Line(state.sums + state.intercept, step.sums + (step.shift or 0.0), slope, curvature)
+
+    def _descends(self, state: State, step: Step) -> bool:
+        return slope_at_start(self.problem, self._loss(state), self._line(state, step)) < 0
+
+    def _walk(self, state: State, step: Step) -> State:
+        """Go to where the objective is least along the way."""
+        t = best_length(self.problem, self._loss(state), self._line(state, step))
+        state.alpha[:] += t * self.problem.y * step.delta
+        state.sums[:] += t * step.sums
+        state = state._replace(intercept=state.intercept + t * (step.shift or 0.0))
+        return self._centred(state) if step.shift is None else state
+
+    def _centred(self, state: State) -> State:
+        """Return the state with the best offset."""
+        if not self.method.fit_intercept:
+            return state
+        return state._replace(intercept=best_offset(self.problem, self._loss(state), state.sums))
+
+    def _begun(self, state: State) -> State:
+        """Return the state of the solution on a few rows, whose loss stands for that of all."""
+        n = len(self.problem.y)
+        count = min(_START_ROWS, self.rows.n_slots)
+        if n <= 2 * count or isinstance(self.rows, ActiveSet):
+            return self._centred(state)
+        some = np.sort(self.method.rng.choice(n, count, replace=False))
+        y, upper = self.problem
+        active = ActiveSet(count, self.rows, self.pool)
+        active.admit(some, self.rows.fetch(some), self.rows.store, np.empty(0))
+        few = Primal(Problem(y[some], upper[some] * n / count), active, _START_TOL, self.pool, self.method)
+        found = few.init()
+        for _ in range(_START_STEPS):
+            found, report = few.step(found, _START_STEPS)
+            if report.converged or report.stalled:
+                break
+        state.alpha[some] = found.alpha
+        state.sums[:] = self._times(y * state.alpha)
+        return self._centred(state)
+
+    def _times(self, coef: np.ndarray) -> np.ndarray:
+        """Return K times a vector."""
+        sums, some = np.zeros(len(coef)), np.flatnonzero(coef)
+        self._products.add_rows(sums, some, coef[some])
+        return sums
+
+    def _recompute(self, state: State) -> None:
+        """Set Kβ from β alone."""
+        state.sums[:] = self._times(self.problem.y * state.alpha)
+        self._products.drift = 0.0
