@@ -2,7 +2,7 @@
 
 Every compiled function of the package is made by `jit`. Its machine code is cached in a folder named
 after a digest of the package's sources, because numba itself only looks at the file in which a function
-stands: an edit of a helper in another file would be answered by old code.
+stands: an edit of a helper in another file would be answered by old code. Code for a user's classes is not cached.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import binding, ir
-from numba.core import types
+from numba.core import caching, types
 from numba.extending import intrinsic, overload
 
 __all__ = [
@@ -121,12 +121,38 @@ def _own_cache() -> Iterator[None]:
         numba.config.CACHE_DIR = users
 
 
+def _is_ours(kind: Any) -> bool:
+    """Return whether the NamedTuple classes in an argument's type are all of the package."""
+    owner = getattr(kind, "instance_class", None)
+    ours = owner is None or owner.__module__.partition(".")[0] == __package__
+    return ours and all(_is_ours(part) for part in getattr(kind, "types", ()))
+
+
+class _OurCode(caching.FunctionCache):
+    """Code on disk of the package's own classes; that of a user's class is compiled in each process.
+
+    The digest knows nothing of a user's sources, so an edit of a body would be answered by old code. And numba writes
+    the class into an index, which without the user's module could not be read, be it for a class of ours.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for the types `sig`, or None."""
+        return super().load_overload(sig, target_context) if all(map(_is_ours, sig)) else None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code for the types `sig`."""
+        if all(map(_is_ours, sig)):
+            super().save_overload(sig, data)
+
+
 def jit(function: Callable) -> Callable:
     """Compile `function` on first use, without the GIL, and keep its code on disk."""
     if JIT_DISABLED:
         return function
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=_FASTMATH)(function)
     with _own_cache():
-        return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FASTMATH)(function)
+        compiled._cache = _OurCode(function)  # where cache=True would put numba's own
+    return compiled
 
 
 def inlined(function: Callable) -> Callable:
@@ -137,6 +163,18 @@ def inlined(function: Callable) -> Callable:
 # --- one name, one body a type ---------------------------------------------------------------------------
 
 
+_NAMED: dict[str, type] = {}
+
+
+def _name_apart(kind: type) -> None:
+    """Give a class a name of its own: numba takes NamedTuples with the same name and fields for one class.
+
+    A user's RBF would be computed by the code of ours, and a class that is defined anew by that of the old one.
+    """
+    while _NAMED.setdefault(kind.__name__, kind) is not kind:
+        kind.__name__ += "_"
+
+
 class generic:
     """A function that chooses its body by the NamedTuple class of its first argument.
 
@@ -145,7 +183,7 @@ class generic:
     """
 
     def __new__(cls, stub: Callable) -> Any:
-        """Make the dispatching function; its attribute `register` adds a body for a class."""
+        """Make the dispatching function: `register` adds a body for a class to its `bodies`."""
         bodies: dict[type, Callable] = {}
 
         @functools.wraps(stub)
@@ -156,14 +194,20 @@ class generic:
             return bodies.get(getattr(first, "instance_class", None))
 
         def register(kind: type) -> Callable[[Callable], Callable]:
+            if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+                raise TypeError(f"{stub.__name__} can only be compiled for classes of NamedTuple; {kind} is none.")
+            if kind in bodies:  # the code compiled for the first would be used on
+                raise ValueError(f"{kind} has a {stub.__name__} already: define the class anew for another.")
+
             def add(body: Callable) -> Callable:
+                _name_apart(kind)
                 bodies[kind] = body
                 return body
 
             return add
 
         overload(dispatch, strict=False, jit_options={"fastmath": _FASTMATH, "error_model": "numpy"})(choose)
-        dispatch.register = register  # type: ignore[attr-defined]
+        dispatch.register, dispatch.bodies = register, bodies  # type: ignore[attr-defined]
         return dispatch
 
 

@@ -5,22 +5,58 @@ Manhattan distance. The same map serves training and prediction, dense and spars
 To add a kernel, write its class, register its map, and add it to the table.
 """
 
+import math
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from fastsvm._jit import exp, generic, jit
 
-__all__ = ["KERNELS", "RBF", "Exponential", "Kernel", "Laplacian", "Linear", "Polynomial", "Sigmoid"]
+__all__ = [
+    "KERNELS",
+    "RBF",
+    "Exponential",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Sigmoid",
+    "is_kernel",
+    "kernel_value",
+]
 
 
 class Kernel(Protocol):
-    """What the rest of the package asks of a kernel."""
+    """What the rest of the package asks of a kernel, and all that it asks of yours.
+
+    A NamedTuple of numbers with these three attributes and a scalar map, which is compiled. Its class and its map
+    stand in a module of your own, so that other processes (`n_jobs`, pickles) find them.
+
+    Examples
+    --------
+    k(x, z) = width / (width + ‖x - z‖²). The map has no literals, which would widen float32 to float64.
+
+    >>> from typing import NamedTuple
+    >>> import fastsvm
+    >>> class Cauchy(NamedTuple):
+    ...     width: float = 1.0
+    ...     pairing = "dot"
+    ...     translation_invariant = True
+    ...     def rounding(self, eps, sq_norm):
+    ...         return 4 * eps * sq_norm / self.width + eps
+    >>> @fastsvm.kernels.kernel_value.register(Cauchy)
+    ... def cauchy(kernel, dot, sq_x, sq_z):
+    ...     return kernel.width / (kernel.width + abs(sq_x + sq_z - dot - dot))
+    >>> model = fastsvm.SVC(kernel=Cauchy(width=2.0), C=10).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> model.predict([[0.9]])
+    array([1])
+    """
 
     pairing: ClassVar[str]
     """`"dot"` if the map takes dot products, `"manhattan"` if it takes L1 distances."""
     translation_invariant: ClassVar[bool]
-    """Whether k(x - c, z - c) = k(x, z), so that rows may be centred to keep their products accurate."""
+    """Whether k is a function of the distance of x and z, so that rows may be centred to keep products accurate."""
 
     def rounding(self, eps: float, sq_norm: float) -> float:
         """Return the error of a value when dot products of rows are rounded to `eps` times `sq_norm`."""
@@ -32,8 +68,30 @@ def kernel_value(kernel: Kernel, pairing: float, sq_x: float, sq_z: float) -> fl
     """Return k(x, z) from the pairing of x and z and, for dot products, their squared norms."""
 
 
+def is_kernel(value: Any) -> bool:
+    """Return whether a value is an object whose class has a scalar map."""
+    return type(value) in kernel_value.bodies
+
+
+def _unlike_others(kind: type) -> type:
+    """Make kernels of different classes unequal: as mere tuples RBF(1.0) and Laplacian(1.0) are one key of a dict."""
+    kind.__eq__ = lambda self, other: type(other) is kind and tuple.__eq__(self, other)  # type: ignore[assignment]
+    kind.__ne__ = lambda self, other: not kind.__eq__(self, other)  # type: ignore[assignment]
+    kind.__hash__ = lambda self: hash((kind, *self))  # type: ignore[assignment]
+    return kind
+
+
+@_unlike_others
 class Linear(NamedTuple):
-    """k(x, z) = x·z."""
+    """k(x, z) = x·z.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from fastsvm.kernels import Linear
+    >>> fastsvm.SVC(kernel=Linear()).fit([[0.0], [2.0]], [0, 1]).coef_
+    array([[1.]])
+    """
 
     pairing = "dot"
     translation_invariant = False
@@ -48,12 +106,31 @@ def _linear(kernel, dot, sq_x, sq_z):
     return dot
 
 
+@_unlike_others
 class Polynomial(NamedTuple):
-    """k(x, z) = (gamma x·z + coef0)^degree."""
+    """k(x, z) = (gamma x·z + coef0)^degree.
 
-    gamma: float
-    coef0: float
-    degree: int
+    Parameters
+    ----------
+    degree : int, default=3
+        At least 0.
+    coef0 : float, default=0.0
+        Added to the product.
+    gamma : float, default=1.0
+        Factor of the product, at least 0.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from fastsvm.kernels import Polynomial
+    >>> model = fastsvm.SVC(kernel=Polynomial(degree=2)).fit([[-2.0], [-1.0], [1.0], [2.0]], [1, 0, 0, 1])
+    >>> model.predict([[-3.0], [0.0]])
+    array([1, 0])
+    """
+
+    degree: int = 3
+    coef0: float = 0.0
+    gamma: float = 1.0
     pairing = "dot"
     translation_invariant = False
 
@@ -73,12 +150,68 @@ def _polynomial(kernel, dot, sq_x, sq_z):
     return base**kernel.degree
 
 
+@_unlike_others
 class RBF(NamedTuple):
-    """k(x, z) = exp(-gamma ‖x - z‖²)."""
+    """k(x, z) = exp(-gamma ‖x - z‖²).
 
-    gamma: float
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        At least 0.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from fastsvm.kernels import RBF
+    >>> model = fastsvm.SVC(kernel=RBF(gamma=0.5), C=10).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> model.predict([[0.9]])
+    array([1])
+    """
+
+    gamma: float = 1.0
     pairing = "dot"
     translation_invariant = True
+
+    @classmethod
+    def from_sigma(cls, sigma: float, convention: str = "2sigma2") -> "RBF":
+        """Return the kernel of a given width.
+
+        Parameters
+        ----------
+        sigma : float
+            The width, above 0.
+        convention : {"2sigma2", "sigma2"}, default="2sigma2"
+            What publications mean by it: exp(-‖x - z‖² / (2 sigma²)) or exp(-‖x - z‖² / sigma²).
+
+        Returns
+        -------
+        RBF
+            The kernel with that gamma.
+
+        Raises
+        ------
+        ValueError
+            If sigma is not a finite number above 0, or the convention is another.
+
+        Examples
+        --------
+        >>> from fastsvm.kernels import RBF
+        >>> RBF.from_sigma(2.0)
+        RBF(gamma=0.125)
+        >>> RBF.from_sigma(2.0, convention="sigma2")
+        RBF(gamma=0.25)
+        """
+        if not (isinstance(sigma, Real) and not isinstance(sigma, bool) and sigma > 0 and math.isfinite(sigma)):
+            raise ValueError(f"sigma must be a finite number above 0. Got {sigma!r} instead.")
+        if convention not in ("2sigma2", "sigma2"):
+            raise ValueError(
+                "convention must be '2sigma2', for exp(-‖x-z‖²/(2 sigma²)), or 'sigma2', for exp(-‖x-z‖²/sigma²). "
+                f"Got {convention!r} instead."
+            )
+        scale = float(sigma) * float(sigma) * (2 if convention == "2sigma2" else 1)
+        if not 0 < scale < math.inf:
+            raise ValueError(f"sigma must have a square that floats can hold. Got {sigma!r} instead.")
+        return cls(1 / scale)
 
     def rounding(self, eps, sq_norm):
         """Return the error of a value: that of the squared distance, and of the exponential itself."""
@@ -90,10 +223,25 @@ def _rbf(kernel, dot, sq_x, sq_z):
     return exp(-kernel.gamma * abs(sq_x + sq_z - dot - dot))
 
 
+@_unlike_others
 class Exponential(NamedTuple):
-    """k(x, z) = exp(-gamma ‖x - z‖)."""
+    """k(x, z) = exp(-gamma ‖x - z‖).
 
-    gamma: float
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        At least 0.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from fastsvm.kernels import Exponential
+    >>> model = fastsvm.SVC(kernel=Exponential(gamma=0.5), C=10).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> model.predict([[0.9]])
+    array([1])
+    """
+
+    gamma: float = 1.0
     pairing = "dot"
     translation_invariant = True
 
@@ -107,11 +255,28 @@ def _exponential(kernel, dot, sq_x, sq_z):
     return exp(-kernel.gamma * np.sqrt(abs(sq_x + sq_z - dot - dot)))
 
 
+@_unlike_others
 class Sigmoid(NamedTuple):
-    """k(x, z) = tanh(gamma x·z + coef0), which is not positive semi-definite."""
+    """k(x, z) = tanh(gamma x·z + coef0), which is not positive semi-definite.
 
-    gamma: float
-    coef0: float
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the product, at least 0.
+    coef0 : float, default=0.0
+        Added to the product.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from fastsvm.kernels import Sigmoid
+    >>> model = fastsvm.SVC(kernel=Sigmoid(gamma=0.5)).fit([[-1.0], [1.0]], [0, 1])
+    >>> model.predict([[0.9]])
+    array([1])
+    """
+
+    gamma: float = 1.0
+    coef0: float = 0.0
     pairing = "dot"
     translation_invariant = False
 
@@ -127,10 +292,25 @@ def _sigmoid(kernel, dot, sq_x, sq_z):
     return (up - down) / (up + down)
 
 
+@_unlike_others
 class Laplacian(NamedTuple):
-    """k(x, z) = exp(-gamma ‖x - z‖₁)."""
+    """k(x, z) = exp(-gamma ‖x - z‖₁), of the sum of the features' distances.
 
-    gamma: float
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        At least 0.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from fastsvm.kernels import Laplacian
+    >>> model = fastsvm.SVC(kernel=Laplacian(gamma=0.5), C=10).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> model.predict([[0.9]])
+    array([1])
+    """
+
+    gamma: float = 1.0
     pairing = "manhattan"
     translation_invariant = True
 

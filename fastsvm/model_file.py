@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm.estimators import SVC, SGDClassifier, SGDRegressor
+from fastsvm.kernels import KERNELS
 
 __all__ = ["load", "save", "written_beside"]
 
@@ -56,7 +57,8 @@ def save(model: Any, path: str | Path) -> None:
     Raises
     ------
     TypeError
-        If the model is of another type, or its kernel is a Python function, which cannot be stored as data.
+        If the model is of another type, or its kernel is a function or a class of your own, which cannot be stored as
+        data.
     ValueError
         If the model is not fitted.
 
@@ -76,8 +78,8 @@ def save(model: Any, path: str | Path) -> None:
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
     parameters = model.get_params()
-    if callable(parameters.get("kernel")):
-        raise TypeError("A model whose kernel is a Python function cannot be saved: code is not data.")
+    if "kernel" in parameters:
+        parameters["kernel"] = _kernel_words(parameters["kernel"])
     parameters["random_state"] = None
     arrays, scalars = _split({key: value for key, value in vars(model).items() if _is_fitted(key)})
     if isinstance(parameters.get("class_weight"), dict):
@@ -128,6 +130,8 @@ def load(path: str | Path) -> Any:
     parameters = header["parameters"]
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = {key: value for key, value in parameters["class_weight"]}
+    if isinstance(parameters.get("kernel"), dict):
+        parameters["kernel"] = _kernel_object(parameters["kernel"], path)
     model = kind(**parameters)
     for key, value in (header["attributes"] | arrays).items():
         if key.startswith("history_."):
@@ -149,6 +153,23 @@ def _header(file: h5py.File, path: Path) -> dict[str, Any]:
     if version > VERSION:
         raise ValueError(f"{path} has model format {version}; this fastsvm reads up to {VERSION}: install a newer one.")
     return header
+
+
+def _kernel_words(kernel: Any) -> str | dict[str, Any]:
+    """Return a kernel as JSON has it: its name or, of an object, name and parameters."""
+    if isinstance(kernel, str):
+        return kernel
+    for name, kind in KERNELS.items():
+        if type(kernel) is kind:
+            return {"name": name, "parameters": kernel._asdict()}
+    raise TypeError("A model whose kernel is a function or a class of your own cannot be saved: code is not data.")
+
+
+def _kernel_object(words: dict[str, Any], path: Path) -> Any:
+    try:
+        return KERNELS[words["name"]](**words["parameters"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} has the kernel {words}, which this fastsvm does not know.") from error
 
 
 def _is_fitted(key: str) -> bool:

@@ -1,10 +1,13 @@
 """From an estimator's kernel parameters to an evaluator of kernel values, for training."""
 
+from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._threads import Pool
+from fastsvm.estimators._parameters import Rule, boolean, either, number, one_of
 from fastsvm.evaluators import (
     ByteEvaluator,
     CallableEvaluator,
@@ -13,16 +16,20 @@ from fastsvm.evaluators import (
     VectorEvaluator,
     multiplies_bytes,
 )
-from fastsvm.kernels import KERNELS, Kernel
+from fastsvm.kernels import KERNELS, Kernel, is_kernel
 from fastsvm.sources import ByteImage, MemorySource, Source, Survey, find_byte_image, survey
 
 __all__ = [
+    "KERNEL",
     "Coefficients",
     "TrainingRows",
     "bytes_for",
+    "check_kernel",
     "choose_precision",
-    "make_kernel",
+    "evaluator_of_given",
+    "is_precomputed",
     "resolve_gamma",
+    "resolve_kernel",
     "training_evaluator",
     "training_rows",
     "value_type",
@@ -43,6 +50,73 @@ _NEAR_CENTRE = 0.5  # of the squared norm: closer to the middle, centring would 
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
 
 
+# --- what `kernel` stands for ----------------------------------------------------------------------------
+
+KERNEL = either(
+    one_of(*KERNELS, "precomputed"),
+    Rule(
+        lambda value: is_kernel(value) or (callable(value) and not isinstance(value, type)),
+        "an object (not a class) that is a kernel of fastsvm.kernels, another with a map registered by "
+        "fastsvm.kernels.kernel_value.register, or a callable",
+    ),
+)
+"""The rule of an estimator's `kernel`."""
+_PARAMETERS = {"gamma": number(least=0), "degree": number(integral=True, least=0)}
+_ATTRIBUTES = {
+    "pairing": one_of("dot", "manhattan"),
+    "translation_invariant": boolean,
+    "rounding": Rule(callable, "a method, see fastsvm.kernels.Kernel"),
+}
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise ValueError if an attribute or a parameter of a kernel object is not usable."""
+    if not is_kernel(kernel):
+        return
+    known = _PARAMETERS if _is_ours(kernel) else {}
+    rules = _ATTRIBUTES | {name: known.get(name, number()) for name in kernel._fields}
+    for name, rule in rules.items():
+        value = getattr(kernel, name, None)
+        if not rule.holds(value):
+            raise ValueError(f"The {name!r} of the kernel {kernel!r} must be {rule.words}. Got {value!r} instead.")
+
+
+def _is_ours(kernel: Kernel) -> bool:
+    return type(kernel) in KERNELS.values()
+
+
+def is_precomputed(estimator: Any) -> bool:
+    """Return whether an estimator's rows are kernel values; other parameters may be wrong."""
+    return isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
+
+
+def resolve_kernel(estimator: Any, gamma: float | None = None) -> Kernel | Callable | None:
+    """Return what an estimator's `kernel` stands for: a kernel, the user's function, or None for kernel values.
+
+    Parameters
+    ----------
+    estimator : SVC
+        Its parameters are valid.
+    gamma : float or None
+        The estimator's, resolved. None before that, where only the class of the kernel matters.
+    """
+    given = estimator.kernel
+    if is_precomputed(estimator):
+        return None
+    if isinstance(given, str):
+        kind = KERNELS[given]
+        parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
+        return kind(**{name: parameters[name] for name in kind._fields})
+    return _in_python(given) if is_kernel(given) else given
+
+
+def _in_python(kernel: Any) -> Kernel:
+    """Return a kernel object with Python's own numbers, for whose types maps are compiled."""
+    kinds = getattr(type(kernel), "__annotations__", {})
+    whole = (isinstance(value, Integral) and kinds.get(name) is not float for name, value in kernel._asdict().items())
+    return type(kernel)(*(int(value) if is_int else float(value) for is_int, value in zip(whole, kernel, strict=True)))
+
+
 def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float:
     """Return gamma as scikit-learn defines "scale" and "auto"."""
     if gamma == "scale":
@@ -50,11 +124,7 @@ def resolve_gamma(gamma: str | float, n_features: int, variance: float) -> float
     return 1.0 / n_features if gamma == "auto" else float(gamma)
 
 
-def make_kernel(estimator: Any, gamma: float) -> Kernel:
-    """Return the kernel that an estimator's parameters name, with `gamma` resolved."""
-    kind = KERNELS[estimator.kernel]
-    given = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
-    return kind(**{name: given[name] for name in kind._fields})
+# --- how its values are computed -------------------------------------------------------------------------
 
 
 def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: float) -> type:
@@ -96,7 +166,7 @@ def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spa
     ValueError
         If a value is NaN or infinite.
     """
-    found = bytes_for(estimator, source, pool) if _worth_a_copy(source, spare) else None
+    found = bytes_for(resolve_kernel(estimator), source, pool) if _worth_a_copy(source, spare) else None
     if found is None:
         return TrainingRows(source, None, survey(source, weight))
     image, rows = found
@@ -112,15 +182,23 @@ def _worth_a_copy(source: Source, spare: int) -> bool:
     return n * d <= spare and n * n * d >= _MUCH and density >= _SPARSEST
 
 
-def bytes_for(estimator: Any, source: Source, pool: Pool) -> tuple[ByteImage, Source] | None:
+def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[ByteImage, Source] | None:
     """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those."""
-    kind = KERNELS.get(estimator.kernel) if isinstance(estimator.kernel, str) else None
-    if kind is None or kind.pairing != "dot" or not multiplies_bytes(source.shape[1]):
+    if not (is_kernel(kernel) and kernel.pairing == "dot" and multiplies_bytes(source.shape[1])):
         return None
+    if not (kernel.translation_invariant or _is_ours(kernel)):
+        return None  # products of bytes come without the norms, which a user's map of them may need
     found = find_byte_image(source, pool)
-    if found is None or (found[0].offset != 0 and not kind.translation_invariant):
+    if found is None or (found[0].offset != 0 and not kernel.translation_invariant):
         return None
     return found
+
+
+def evaluator_of_given(kernel: Any, columns: np.ndarray) -> Evaluator | None:
+    """Return the evaluator of the user's function, or of kernel values in `columns`; None for a kernel."""
+    if kernel is None:
+        return PrecomputedEvaluator(columns)
+    return None if is_kernel(kernel) else CallableEvaluator(kernel)
 
 
 def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) -> Evaluator:
@@ -129,11 +207,10 @@ def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) 
     About a quarter of the rows is expected to support, at their bounds.
     """
     source, image, found = rows
-    if callable(estimator.kernel):
-        return CallableEvaluator(estimator.kernel)
-    if estimator.kernel == "precomputed":
-        return PrecomputedEvaluator(np.arange(len(source)))
-    kernel = make_kernel(estimator, estimator._gamma)
+    kernel: Any = resolve_kernel(estimator, estimator._gamma)
+    given = evaluator_of_given(kernel, np.arange(len(source)))
+    if given is not None:
+        return given
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
     sq_norm = found.usual_sq_norm if centred else found.sq_norm  # values of far rows are small, and so are their errors

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from fastsvm._threads import Pool
-from fastsvm.estimators._kernel import Coefficients, bytes_for, make_kernel, value_type
-from fastsvm.evaluators import ByteEvaluator, CallableEvaluator, Evaluator, PrecomputedEvaluator, VectorEvaluator
+from fastsvm.estimators._kernel import Coefficients, bytes_for, evaluator_of_given, resolve_kernel, value_type
+from fastsvm.evaluators import ByteEvaluator, Evaluator, VectorEvaluator
 from fastsvm.gram import expand
 from fastsvm.sources import Block, ByteImage, CSRBlock, MemorySource, Source
 
@@ -30,6 +30,7 @@ class Predictor:
 
     def __init__(self, estimator: Any, coef: np.ndarray, pool: Pool) -> None:
         self.estimator, self.coef, self.pool = estimator, coef, pool
+        self.kernel: Any = resolve_kernel(estimator, estimator._gamma)
         self.support = MemorySource.of(estimator.support_vectors_)
         self._as_bytes = self._bytes_of_support()
         size = np.abs(coef)
@@ -41,7 +42,7 @@ class Predictor:
         n, d = self.support.shape
         if n == 0 or (n * d < _MANY_VALUES and self.support.dtype != np.uint8):
             return None
-        return bytes_for(self.estimator, self.support, self.pool)
+        return bytes_for(self.kernel, self.support, self.pool)
 
     def scores(self, block: Block) -> np.ndarray:
         """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, shape (n_rows, n_outputs)."""
@@ -53,18 +54,16 @@ class Predictor:
         return expand(self._evaluator(block), self.support.block, self.coef, block, self.pool)
 
     def _byte_evaluator(self, image: ByteImage) -> Evaluator:
-        kernel = make_kernel(self.estimator, self.estimator._gamma)
-        sq_norm = 0.0 if kernel.translation_invariant else self.estimator._sq_norm
-        dtype = value_type(self.estimator, kernel, sq_norm, self._norms, len(self.support))
-        return ByteEvaluator(kernel, dtype, image.scale)
+        sq_norm = 0.0 if self.kernel.translation_invariant else self.estimator._sq_norm
+        dtype = value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.support))
+        return ByteEvaluator(self.kernel, dtype, image.scale)
 
     def _evaluator(self, block: Block) -> Evaluator:
-        estimator, sparse = self.estimator, self.support.sparse or isinstance(block, CSRBlock)
-        if callable(estimator.kernel):
-            return CallableEvaluator(estimator.kernel)
-        if estimator.kernel == "precomputed":
-            return PrecomputedEvaluator(np.asarray(estimator.support_, dtype=np.int64))
-        kernel = make_kernel(estimator, estimator._gamma)
+        estimator, kernel = self.estimator, self.kernel
+        given = evaluator_of_given(kernel, np.asarray(estimator.support_, dtype=np.int64))
+        if given is not None:
+            return given
+        sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
             return VectorEvaluator(kernel, np.float64, None, sparse)
         sq_norm = estimator._centred_sq_norm if kernel.translation_invariant and not sparse else estimator._sq_norm

@@ -15,10 +15,17 @@ from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._input import check_rows, check_training_set, forget, required_labels
-from fastsvm.estimators._kernel import resolve_gamma, training_evaluator, training_rows
+from fastsvm.estimators._kernel import (
+    KERNEL,
+    check_kernel,
+    is_precomputed,
+    resolve_gamma,
+    resolve_kernel,
+    training_evaluator,
+    training_rows,
+)  # fmt: skip
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._parameters import (
-    Rule,
     boolean,
     check_parameters,
     either,
@@ -31,7 +38,7 @@ from fastsvm.estimators._repeats import Repeats
 from fastsvm.estimators._watch import Watch
 from fastsvm.evaluators import ByteEvaluator
 from fastsvm.gram import Gram
-from fastsvm.kernels import KERNELS
+from fastsvm.kernels import Linear
 from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
 from fastsvm.solvers.drive import Limits, StopReason
 from fastsvm.sources import Source, check_finite, is_stored
@@ -42,7 +49,7 @@ _SHARED = 1024  # rows of a two-class problem from which on problems share kerne
 
 _RULES = {
     "C": number(above=0),
-    "kernel": either(one_of(*KERNELS, "precomputed"), Rule(callable, "a callable")),
+    "kernel": KERNEL,
     "degree": number(integral=True, least=0),
     "gamma": either(one_of("scale", "auto"), number(least=0)),
     "coef0": number(),
@@ -68,11 +75,12 @@ class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Penalty of a margin violation; the larger, the fewer. Very large values give the hard margin on
         separable data.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential", "precomputed"} or callable, \
-default="rbf"
-        "laplacian" is exp(-gamma ‖x-z‖₁), "exponential" is exp(-gamma ‖x-z‖). A callable takes two blocks of
-        rows, (a, d) and (b, d), and returns their (a, b) kernel values. With "precomputed" X is the matrix of
-        kernel values.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential", "precomputed"}, \
+fastsvm.kernels.Kernel or callable, default="rbf"
+        "laplacian" is exp(-gamma ‖x-z‖₁), "exponential" is exp(-gamma ‖x-z‖). An object such as
+        `fastsvm.kernels.RBF(gamma=0.5)` brings its parameters: `degree`, `gamma` and `coef0` are then not used.
+        A callable takes two blocks of rows, (a, d) and (b, d), and returns their (a, b) kernel values. With
+        "precomputed" X is the matrix of kernel values.
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
@@ -211,7 +219,7 @@ default="rbf"
         """Return scikit-learn's tags: sparse rows are taken, and kernel matrices if precomputed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = is_precomputed(self)
         return tags
 
     @with_callbacks
@@ -241,6 +249,7 @@ shape (n_samples, n_features)
         """
         deadline = time.perf_counter() + (self.max_time if self.max_time is not None else np.inf)
         check_parameters(self, _RULES)
+        check_kernel(self.kernel)
         budget = parse_memory(self.memory)
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
@@ -265,7 +274,7 @@ shape (n_samples, n_features)
         return hasattr(self, "dual_coef_")
 
     def _check_square(self, shape: tuple[int, int]) -> None:
-        if isinstance(self.kernel, str) and self.kernel == "precomputed" and shape[0] != shape[1]:
+        if is_precomputed(self) and shape[0] != shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix."
             )
@@ -308,7 +317,7 @@ shape (n_samples, n_features)
             n_stored_rows=len(source),
             copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
             block_rows=min(source.block_rows, len(source)),
-            sparse=source.sparse and self.kernel != "laplacian",
+            sparse=source.sparse and not evaluator.dense_only,
             value_cost=evaluator.cost(source.shape[1]),
             tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * evaluator.dtype.itemsize if share else 0,
             lanes=pool.n_threads if isinstance(evaluator, ByteEvaluator) and not observed else 1,
@@ -329,7 +338,7 @@ shape (n_samples, n_features)
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
         expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
         support_vectors: Any = np.empty((0, 0))
-        if self.kernel != "precomputed":
+        if not is_precomputed(self):
             support_vectors = source.rows(expansion.support).user_array()
         return {
             "classes_": classes,
@@ -352,9 +361,9 @@ shape (n_samples, n_features)
     @property
     def coef_(self) -> np.ndarray:
         """Weights of the features, one row a pair of classes; for the linear kernel only."""
-        if self.kernel != "linear":
-            raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
+        if not isinstance(resolve_kernel(self), Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
         vectors = self.support_vectors_
         if not sparse.issparse(vectors):
             vectors = vectors.astype(np.float64, copy=False)

@@ -31,12 +31,15 @@ class Evaluator(Protocol):
         Bytes of a feature of an operand.
     parallel : bool
         Whether tiles may be computed by several threads.
+    dense_only : bool
+        Whether sparse rows are made dense to be paired.
     """
 
     dtype: np.dtype
     terms_dtype: np.dtype
     feature_bytes: int
     parallel: bool
+    dense_only: bool
 
     def prepare(self, block: Block) -> Any:
         """Return the operand of the rows of a block."""

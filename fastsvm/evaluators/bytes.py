@@ -52,7 +52,7 @@ class ByteEvaluator:
         if the kernel is one of distances.
     """
 
-    parallel = True
+    parallel, dense_only = True, False
     terms_dtype = np.dtype(np.int32)
     feature_bytes = 1
 

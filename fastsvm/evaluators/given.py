@@ -23,7 +23,7 @@ class CallableEvaluator:
         an array of shape (a, b).
     """
 
-    parallel = False
+    parallel = dense_only = False
     dtype = terms_dtype = np.dtype(np.float64)
     feature_bytes = 8
 
@@ -75,7 +75,7 @@ class PrecomputedEvaluator:
         Numbers of the training rows in question, among all the columns.
     """
 
-    parallel = False
+    parallel = dense_only = False
     dtype = np.dtype(np.float64)
     feature_bytes = 8
 

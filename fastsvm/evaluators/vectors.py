@@ -55,7 +55,7 @@ class VectorEvaluator:
         use_centre = kernel.translation_invariant and centre is not None and not sparse
         self.centre = centre.astype(self.dtype) if use_centre else None
         self.by_feature = sparse and kernel.pairing == "dot"
-        self.manhattan = kernel.pairing == "manhattan"
+        self.manhattan = self.dense_only = kernel.pairing == "manhattan"
         self.sparse = sparse
         self._given = kernel, centre
 
