@@ -395,12 +395,13 @@ def blobs():
 )
 def test_lines_are_those_of_fits_that_end_early(model, blobs):
     display = HyperplaneDisplay.from_estimator(model, *blobs, max_iters=(1, 2, 5, 2000))
-    segments = np.array(display.lines_.get_segments())
+    segments = np.array([line.get_xydata() for line in display.lines_])
     assert segments.shape == (4, 2, 2)
     for ends, weights, offset in zip(segments, display.coef, display.intercept, strict=True):
         np.testing.assert_allclose(ends @ weights + offset, 0, atol=1e-9 * np.abs(weights).max())
-    margins = np.array(display.margins_.get_segments()) @ display.coef[-1] + display.intercept[-1]
+    margins = np.array([line.get_xydata() for line in display.margins_]) @ display.coef[-1] + display.intercept[-1]
     np.testing.assert_allclose(margins, [[-1, -1], [1, 1]])
+    assert len({line.get_color() for line in display.lines_}) == 4
     again = HyperplaneDisplay.from_estimator(model, *blobs, max_iters=(1, 2, 5, 2000))
     np.testing.assert_array_equal(again.coef, display.coef)
     assert not np.allclose(display.coef[0], display.coef[-1])
@@ -430,8 +431,7 @@ def test_no_line_where_all_weights_are_zero(blobs):
             return self
 
     display = HyperplaneDisplay.from_estimator(Still(), *blobs, max_iters=(1, 2))
-    segments = display._segments(slice(None), 0.0)
-    assert np.isnan(segments[0]).all() and np.isfinite(segments[1]).all()
+    assert np.isnan(display.lines_[0].get_xydata()).all() and np.isfinite(display.lines_[1].get_xydata()).all()
     display.figure_.canvas.draw()
 
 

@@ -36,9 +36,9 @@ class HyperplaneDisplay:
         Axes with the picture.
     figure_ : matplotlib Figure
         Figure of the axes.
-    lines_ : LineCollection
+    lines_ : list of Line2D
         The lines f = 0, in the order of `max_iters`.
-    margins_ : LineCollection
+    margins_ : list of Line2D
         The lines f = -1 and f = 1 of the last.
     points_ : list of PathCollection
         The points of each class.
@@ -159,23 +159,24 @@ class HyperplaneDisplay:
 
     def _draw_lines(self, cmap: str) -> None:
         from matplotlib import colormaps
-        from matplotlib.collections import LineCollection
+        from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
         n = len(self.max_iters)
         colours = ListedColormap(colormaps[cmap](np.linspace(0.08, 1, n)))  # the palest are not seen on white
-        widths = [1.6] * (n - 1) + [2.6]
-        self.lines_ = LineCollection(
-            self._segments(slice(None), 0.0), cmap=colours, norm=BoundaryNorm(np.arange(n + 1) - 0.5, n),
-            array=np.arange(n), linewidths=widths, zorder=3,
-        )  # fmt: skip
-        margins = np.concatenate([self._segments(slice(-1, None), level) for level in (-1.0, 1.0)])
-        self.margins_ = LineCollection(margins, colors=[colours(n - 1)], linestyles="--", linewidths=1.4, zorder=3)
-        self.ax_.add_collection(self.lines_, autolim=False)
-        self.ax_.add_collection(self.margins_, autolim=False)
-        self.colorbar_ = self.figure_.colorbar(self.lines_, ax=self.ax_, ticks=np.arange(n), label="max_iter")
+        looks = [{"color": colours(k), "linewidth": 1.6, "zorder": 3} for k in range(n)]
+        looks[-1]["linewidth"] = 2.6
+        segments = self._segments(slice(None), 0.0)
+        self.lines_ = [self._line(ends, look) for ends, look in zip(segments, looks, strict=True)]
+        dashed = looks[-1] | {"linestyle": "--", "linewidth": 1.4}
+        self.margins_ = [self._line(self._segments(slice(-1, None), level)[0], dashed) for level in (-1.0, 1.0)]
+        shown = ScalarMappable(BoundaryNorm(np.arange(n + 1) - 0.5, n), colours)
+        self.colorbar_ = self.figure_.colorbar(shown, ax=self.ax_, ticks=np.arange(n), label="max_iter")
         self.colorbar_.set_ticklabels([f"{steps:,}" for steps in self.max_iters])
         self.colorbar_.ax.minorticks_off()
+
+    def _line(self, ends: np.ndarray, look: dict[str, Any]) -> Any:
+        return self.ax_.plot(*ends.T, **look)[0]
 
     def _segments(self, which: slice, level: float) -> np.ndarray:
         """Return ends of the lines f = level, shape (n_lines, 2, 2), beyond what is shown; nan where weights are 0."""
@@ -191,7 +192,7 @@ class HyperplaneDisplay:
         """Return what a legend shows of the last line and its margins."""
         from matplotlib.lines import Line2D
 
-        colour = self.margins_.get_color()[0]
+        colour = self.margins_[0].get_color()
         names = {"f = 0, last": "-", "f = ±1, last": "--"}
         return [Line2D([], [], color=colour, linestyle=style, label=name) for name, style in names.items()]
 
