@@ -307,7 +307,7 @@ def test_several_models_in_the_same_axes(moons, three_classes):
     _, ax = plt.subplots()
     first = ConvergenceDisplay.from_estimator(SVC(C=1).fit(*moons), y="gap", ax=ax, label="two")
     second = ConvergenceDisplay.from_estimator(SVC(C=100).fit(*three_classes), y="gap", ax=ax, label="three")
-    third = ConvergenceDisplay.from_estimator(SVC(tol=1e-5).fit(*moons), y="gap", ax=ax, label="tight", color="red")
+    third = ConvergenceDisplay.from_estimator(SVC(tol=1e-5).fit(*moons), y="gap", ax=ax, label="tight", c="red")
     named = [text.get_text() for text in ax.get_legend().get_texts()]
     assert named == ["two", "tol = 0.001", "three", "tight", "tol = 1e-05"]
     colours = {line.get_color() for line in second.lines_}

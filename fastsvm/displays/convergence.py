@@ -195,7 +195,10 @@ class ConvergenceDisplay:
 
     def _looks(self, label: str | None, given: dict[str, Any]) -> list[dict[str, Any]]:
         """Return how each curve is drawn: each its own colour and name if they are few and the model has no name."""
-        n = len(self.curves)
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.lines import Line2D
+
+        n, given = len(self.curves), normalize_kwargs(given, Line2D)  # "c" and "lw" for what is given in full below
         if label is None and n <= _MOST_NAMED:
             names = [curve.name if n > 1 or self.window > 1 else "_" for curve in self.curves]
             return [{"label": name} | given for name in names]
