@@ -1,0 +1,69 @@
+"""Axes to draw on, and colours; the only file that asks for matplotlib."""
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["axes_on", "colours_of", "figure_on", "legend_on", "pyplot", "tint"]
+
+# Okabe and Ito (2008), Color universal design: told apart with any colour vision.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+
+
+def pyplot() -> Any:
+    """Return matplotlib's pyplot.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed; the message says how to install it.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("Displays need matplotlib, which is missing: pip install 'fastsvm[plot]'") from error
+    return pyplot
+
+
+def axes_on(ax: Any, size: tuple[float, float]) -> Any:
+    """Return `ax`, or the axes of a new figure of so many inches if it is None."""
+    plt = pyplot()
+    if ax is not None:
+        return ax
+    ax = plt.subplots(figsize=size, layout="constrained")[1]
+    ax.set_prop_cycle(color=_COLOURS[:-1])  # yellow lines are not seen on white
+    return ax
+
+
+def figure_on(figure: Any, size: tuple[float, float]) -> Any:
+    """Return `figure`, or a new figure of so many inches if it is None."""
+    plt = pyplot()
+    return plt.figure(figsize=size, layout="constrained") if figure is None else figure
+
+
+def colours_of(n: int, given: Any = None) -> np.ndarray:
+    """Return n colours, shape (n, 3): those given, else colours that are told apart with any colour vision."""
+    pyplot()
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgba_array
+
+    if given is None:
+        given = _COLOURS[:n] if n <= len(_COLOURS) else colormaps["turbo"](np.linspace(0.03, 0.97, n))
+    colours = to_rgba_array(given)[:, :3]
+    if len(colours) != n:
+        raise ValueError(f"colors must hold one colour for each of the {n} classes, found {len(colours)}.")
+    return colours
+
+
+def tint(colours: np.ndarray, strength: Any) -> np.ndarray:
+    """Return colours mixed with white, of which `strength` (0 to 1) is left."""
+    return 1 - np.asarray(strength)[..., None] * (1 - colours)
+
+
+def legend_on(ax: Any, where: bool | str, handles: list[Any]) -> None:
+    """Write the legend "beside" the axes, or at another place within; False is nowhere."""
+    place = {"loc": where, "framealpha": 0.85}
+    if where == "beside":
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "frameon": False}
+    if where is not False:
+        ax.legend(handles=handles, fontsize=9, **place)

@@ -1,0 +1,90 @@
+"""Labelled rows of two features: read, checked, drawn."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array, column_or_1d
+
+from fastsvm.estimators._input import labels_of
+from fastsvm.sources import as_source, is_stored
+
+__all__ = ["Points"]
+
+_MARKERS = "os^DvPX*"
+_MANY = 2000  # points from which on they are drawn smaller, and as pixels within a vector graphic
+_PADDING = 0.08  # of the range of a feature, on each side
+
+
+class Points(NamedTuple):
+    """Labelled points of the plane.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n_samples, 2)
+        Points.
+    y : ndarray of shape (n_samples,)
+        Labels.
+    classes : ndarray of shape (n_classes,)
+        All labels, each once.
+    names : tuple of str
+        Names of the two features.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    classes: np.ndarray
+    names: tuple[str, str] = ("feature 0", "feature 1")
+
+    @classmethod
+    def of(cls, X: Any, y: Any, classes: Any = None) -> "Points":
+        """Return the points of whatever the estimators take as X and y.
+
+        Raises
+        ------
+        ValueError
+            If there are not two features, labels are missing, too many or too few, or not among the classes.
+        """
+        labels = labels_of(X, y)
+        if labels is None:
+            raise ValueError("y is needed to colour the points: none was passed and X does not bring labels.")
+        names = tuple(str(name) for name in getattr(X, "columns", ()))
+        values = as_source(X).in_memory().block.user_array() if is_stored(X) else X
+        values = check_array(values, accept_sparse="csr", dtype=np.float64)
+        if values.shape[1] != 2:
+            raise ValueError(f"X must have 2 features, to be drawn in a plane; found {values.shape[1]}.")
+        values = values.toarray() if sparse.issparse(values) else values
+        labels = column_or_1d(np.asarray(labels))
+        if len(labels) != len(values):
+            raise ValueError(f"X has {len(values)} rows, y has {len(labels)} labels.")
+        classes = np.unique(labels) if classes is None else np.asarray(classes)
+        unknown = np.setdiff1d(labels, classes)
+        if len(unknown):
+            raise ValueError(f"y holds labels that the model does not know: {unknown.tolist()}.")
+        return cls(values, labels, classes, names or ("feature 0", "feature 1"))
+
+    def limits(self) -> np.ndarray:
+        """Return the least and the largest value of each feature to be shown, shape (2, 2), a feature a row."""
+        low, high = self.X.min(axis=0), self.X.max(axis=0)
+        padding = _PADDING * np.where(high > low, high - low, 1.0)
+        return np.column_stack([low - padding, high + padding])
+
+    def are_many(self) -> bool:
+        """Return whether points hide one another, so that what is to be seen must be drawn above them."""
+        return len(self.X) > _MANY
+
+    def place_of(self, legend: bool | str) -> bool | str:
+        """Return where the legend is to be; to look for the best place among many points takes long."""
+        return ("upper right" if self.are_many() else "best") if legend is True else legend
+
+    def draw(self, ax: Any, colours: np.ndarray, **look: Any) -> list[Any]:
+        """Draw the points of each class, name the axes, and return the classes' artists."""
+        many = self.are_many()
+        look = {"s": 8 if many else 24, "edgecolors": "white", "linewidths": 0.3 if many else 0.6} | look
+        drawn = []
+        for number, label in enumerate(self.classes):
+            own = {"c": [colours[number]], "marker": _MARKERS[number % len(_MARKERS)], "label": str(label)}
+            own |= {"zorder": 2.5, "rasterized": many} | look
+            drawn.append(ax.scatter(*self.X[self.y == label].T, **own))
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        return drawn

@@ -1,0 +1,260 @@
+"""Which classes of images are taken for which, with an example of each confusion."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from fastsvm.displays._canvas import axes_on, pyplot, tint
+from fastsvm.displays._images import as_images, names_of, rows_at
+from fastsvm.estimators._input import labels_of
+from fastsvm.sources import HDF5Data
+
+__all__ = ["ConfusionDisplay"]
+
+_RIGHT, _WRONG = np.array([0.0, 0.45, 0.70]), np.array([0.84, 0.37, 0.0])  # blue and vermilion of Okabe and Ito
+_SIDE = 0.66  # of a cell: its image
+
+
+class ConfusionDisplay:
+    """Confusion matrix with an image in each cell: the first row of that class which was predicted so.
+
+    `from_estimator` and `from_predictions` count and choose.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_classes, n_classes)
+        Rows of each class (first axis) by predicted class (second axis).
+    examples : dict of (int, int) to ndarray
+        For cells that have rows an image, shape (height, width) or (height, width, 3), values from 0 to 1.
+    names : list of str
+        Names of the classes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the matrix.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    text_ : ndarray of Text, shape (n_classes, n_classes)
+        The counts.
+    images_ : dict of (int, int) to AxesImage
+        The examples.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_digits
+    >>> from fastsvm import SVC
+    >>> from fastsvm.displays import ConfusionDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SVC().fit(X[:900], y[:900])
+    >>> display = ConfusionDisplay.from_estimator(model, X[900:], y[900:], (8, 8))
+    >>> int(display.counts.sum())
+    897
+    """
+
+    def __init__(self, counts: np.ndarray, examples: dict[tuple[int, int], np.ndarray], names: list[str]) -> None:
+        self.counts, self.examples, self.names = counts, examples, names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, image_shape: tuple[int, ...], **options: Any
+    ) -> "ConfusionDisplay":
+        """Predict the classes of images, and draw what they were taken for.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_pixels)
+            Images, one a row, as the estimator takes them.
+        y : array-like of shape (n_samples,) or None
+            Their classes; None takes those that come with an `HDF5Data`.
+        image_shape : tuple of int
+            (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
+        **options
+            For `from_predictions`: `class_names`, `labels`, `channels`, `ax`, and what `plot` takes.
+
+        Returns
+        -------
+        ConfusionDisplay
+
+        Raises
+        ------
+        ValueError
+            As for `from_predictions`.
+        ImportError
+            If matplotlib is missing.
+        """
+        pyplot()
+        check_is_fitted(estimator)
+        y = labels_of(X, y)
+        if options.get("labels") is None and y is not None:
+            options["labels"] = np.union1d(estimator.classes_, y)
+        return cls.from_predictions(y, estimator.predict(X), X, image_shape, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        X: Any,
+        image_shape: tuple[int, ...],
+        *,
+        class_names: Any = None,
+        labels: Any = None,
+        channels: str | None = None,
+        ax: Any = None,
+        **drawing: Any,
+    ) -> "ConfusionDisplay":
+        """Count what images were taken for, and draw it.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            The classes of the images; None takes those that come with an `HDF5Data`.
+        y_pred : array-like of shape (n_samples,)
+            What they were taken for.
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_pixels)
+            The images, bytes or floats, whose range over those that are shown is that from black to white. On disk,
+            only the rows that are shown are read.
+        image_shape : tuple of int
+            (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
+        class_names : sequence of str or None
+            Names of the classes in the order of `labels`; None takes those that come with an `HDF5Data`.
+        labels : array-like or None
+            Classes to be shown, in this order; None is all. Best are 20 at most.
+        channels : {"first", "last"} or None
+            Where the channels are in `image_shape`; None recognises what is unambiguous.
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        **drawing
+            For `plot`.
+
+        Returns
+        -------
+        ConfusionDisplay
+
+        Raises
+        ------
+        ValueError
+            If labels are missing, numbers of rows differ, or names or shape do not fit.
+        ImportError
+            If matplotlib is missing.
+        """
+        pyplot()
+        y_true, y_pred = _pair(labels_of(X, y_true), y_pred, X)
+        labels = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
+        names = names_of(labels, class_names if class_names is not None else _stored_names(X, labels))
+        counts, first = _count(y_true, y_pred, labels)
+        images = as_images(_brightness(rows_at(X, np.array(list(first.values())))), image_shape, channels)
+        return cls(counts, dict(zip(first, images, strict=True)), names).plot(ax, **drawing)
+
+    def plot(self, ax: Any = None, *, cmap: str = "gray") -> "ConfusionDisplay":
+        """Draw the matrix.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        cmap : str, default="gray"
+            Colour map of images without colours.
+
+        Returns
+        -------
+        ConfusionDisplay
+            The display itself.
+        """
+        n = len(self.names)
+        side = float(np.clip(0.82 * n + 1.4, 4.2, 14))
+        ax = axes_on(ax, (side, side))
+        self.ax_, self.figure_ = ax, ax.figure
+        ax.imshow(self._shades(), zorder=0)
+        self.images_ = {cell: self._draw(cell, image, cmap) for cell, image in self.examples.items()}
+        box = ax.get_window_extent()
+        size = float(np.clip(13.5 * min(box.width, box.height) / ax.figure.dpi / n, 7, 11))  # points, of inches a cell
+        self.text_ = np.empty((n, n), dtype=object)
+        for row, column in np.ndindex(n, n):
+            self.text_[row, column] = self._write(row, column, size)
+        self._dress()
+        return self
+
+    def _shades(self) -> np.ndarray:
+        """Return colours of cells: by the share of their class, of wrong ones against the largest, as it is small."""
+        share = self.counts / np.maximum(1, self.counts.sum(axis=1, keepdims=True))
+        right = np.eye(len(share), dtype=bool)
+        wrong = np.where(right, 0.0, share)
+        wrong = wrong / (wrong.max() or 1.0)
+        return np.where(right[..., None], tint(_RIGHT, 0.55 * share), tint(_WRONG, 0.75 * wrong))
+
+    def _draw(self, cell: tuple[int, int], image: np.ndarray, cmap: str) -> Any:
+        """Draw an image in the upper part of its cell."""
+        height, width = image.shape[:2]
+        half = np.array([width, height]) / max(height, width) * _SIDE / 2
+        row, column = cell[0] - 0.11, cell[1]
+        extent = (column - half[0], column + half[0], row + half[1], row - half[1])
+        return self.ax_.imshow(image, cmap=cmap, vmin=0, vmax=1, extent=extent, zorder=1, interpolation="nearest")
+
+    def _write(self, row: int, column: int, size: float) -> Any:
+        """Write a count below its image; a zero is pale and has the cell for itself."""
+        count = self.counts[row, column]
+        place, colour = (row + 0.36, "black") if count else (row, "0.6")
+        return self.ax_.text(column, place, f"{count:,}", ha="center", va="center", fontsize=size, color=colour)
+
+    def _dress(self) -> None:
+        n = len(self.names)
+        ends, places = (-0.5, n - 0.5), np.arange(n)
+        self.ax_.set(xlim=ends, ylim=ends[::-1], aspect="equal", xlabel="predicted class", ylabel="true class")
+        self.ax_.set_xticks(places, self.names, rotation=45 if max(map(len, self.names)) > 6 else 0)
+        self.ax_.set_yticks(places, self.names)
+        self.ax_.set_xticks(places[1:] - 0.5, minor=True)
+        self.ax_.set_yticks(places[1:] - 0.5, minor=True)
+        self.ax_.grid(which="minor", color="0.85", linewidth=0.8)
+        self.ax_.tick_params(which="both", length=0)
+        if not self.ax_.get_title():
+            total = self.counts.sum()
+            self.ax_.set_title(f"{np.trace(self.counts) / total:.1%} of {total:,} right", fontsize="medium")
+
+
+def _pair(y_true: Any, y_pred: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return both columns of labels, checked to be as many as there are rows."""
+    if y_true is None:
+        raise ValueError("y_true is needed: none was passed and X does not bring labels.")
+    y_true, y_pred = column_or_1d(np.asarray(y_true)), column_or_1d(np.asarray(y_pred))
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if not len(y_true) == len(y_pred) == n:
+        raise ValueError(f"X has {n} rows, y_true {len(y_true)} labels, y_pred {len(y_pred)}.")
+    return y_true, y_pred
+
+
+def _stored_names(X: Any, labels: np.ndarray) -> list[str] | None:
+    """Return the names that come with X, of classes that are numbers from 0."""
+    names = X.class_names if isinstance(X, HDF5Data) else None
+    if names is None or labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(names):
+        return None
+    return [names[label] for label in labels]
+
+
+def _count(
+    y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, dict[tuple[int, int], int]]:
+    """Return the number of rows of each cell, and the first row of those that have one."""
+    n, order = len(labels), np.argsort(labels)
+    known = np.flatnonzero(np.isin(y_true, labels) & np.isin(y_pred, labels))
+    if len(known) == 0:
+        raise ValueError("There is no row whose class and predicted class are both among the labels.")
+    place = [order[np.searchsorted(labels, column[known], sorter=order)] for column in (y_true, y_pred)]
+    cells, first, found = np.unique(place[0] * n + place[1], return_index=True, return_counts=True)
+    counts = np.zeros(n * n, dtype=np.int64)
+    counts[cells] = found
+    rows = {(int(cell) // n, int(cell) % n): int(known[k]) for cell, k in zip(cells, first, strict=True)}
+    return counts.reshape(n, n), rows
+
+
+def _brightness(rows: np.ndarray) -> np.ndarray:
+    """Return values of 0 to 1: those of all rows stretched together, from 0 if none is below."""
+    rows = rows.astype(np.float64)
+    low, high = min(0.0, rows.min()), rows.max()
+    return (rows - low) / ((high - low) or 1.0)

@@ -1,0 +1,262 @@
+"""How a fit went: objective, gap or loss against steps or time."""
+
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm.displays._canvas import axes_on, pyplot
+
+__all__ = ["ConvergenceDisplay", "Curve"]
+
+_MOST_NAMED = 6  # curves that a legend names one by one
+_FEW = 40  # points that are marked
+_PALE, _TOLERANCE = "fastsvm mini-batches", "fastsvm tolerance"  # by which lines are known in the next call
+_BELOW = 0.01  # of the tolerance: smaller gaps, which Newton steps leave, are out of view
+
+
+class Curve(NamedTuple):
+    """One curve.
+
+    Attributes
+    ----------
+    name : str
+        What it is called where there are several.
+    x, y : ndarray of shape (n_points,)
+        Its points.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+
+
+class ConvergenceDisplay:
+    """How far a fit was after each of its steps.
+
+    `from_estimator` collects the curves from a fitted model; calls with the same `ax`, and a `label` each, compare
+    models.
+
+    Parameters
+    ----------
+    curves : list of Curve
+        One, or one for each two-class problem.
+    axis_names : tuple of str
+        What x and y are.
+    tol : float or None, default=None
+        Tolerance to be drawn as a line; y is then on a logarithmic axis.
+    window : int, default=1
+        If more than 1, each curve is drawn pale, and above it the mean of so many points in a row.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    lines_ : list of Line2D
+        The curves, as they are in `curves`.
+    mean_lines_ : list of Line2D
+        Their running means, empty if `window` is 1.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_digits
+    >>> from fastsvm import SGDClassifier
+    >>> from fastsvm.displays import ConvergenceDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> display = None
+    >>> for alpha in (1e-3, 1e-1):
+    ...     model = SGDClassifier(alpha=alpha, max_iter=10, tol=None, random_state=0).fit(X, y)
+    ...     ax = None if display is None else display.ax_
+    ...     display = ConvergenceDisplay.from_estimator(model, ax=ax, label=f"alpha = {alpha:g}")
+    >>> [len(curve.y) for curve in display.curves]
+    [10]
+    """
+
+    def __init__(
+        self, curves: list[Curve], *, axis_names: tuple[str, str], tol: float | None = None, window: int = 1
+    ) -> None:
+        self.curves, self.axis_names, self.tol, self.window = curves, axis_names, tol, window
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        x: str = "iteration",
+        y: str = "objective",
+        ax: Any = None,
+        label: str | None = None,
+        **drawing: Any,
+    ) -> "ConvergenceDisplay":
+        """Collect the curves of a fitted model, and draw them.
+
+        Parameters
+        ----------
+        estimator : SVC, SGDClassifier or SGDRegressor
+            Fitted.
+        x : {"iteration", "time"}, default="iteration"
+            What is on the horizontal axis. Iterations are pair steps of `SVC`, epochs of `SGDClassifier` and
+            `SGDRegressor`, and mini-batches for their loss.
+        y : {"objective", "gap", "loss"}, default="objective"
+            What is on the vertical axis: of `SVC` the dual objective or the gap, which is the largest violation of the
+            optimality conditions, of the others the objective or the loss of each mini-batch.
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        label : str or None
+            Name of the model in the legend.
+        **drawing
+            For `plot`.
+
+        Returns
+        -------
+        ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If x or y is none of these, or the model has no record of it.
+        ImportError
+            If matplotlib is missing.
+        """
+        pyplot()
+        check_is_fitted(estimator)
+        if x not in ("iteration", "time"):
+            raise ValueError(f"x must be 'iteration' or 'time', found {x!r}.")
+        display = cls._of_losses(estimator, x) if y == "loss" else cls._of_history(estimator, x, y)
+        return display.plot(ax, label=label, **drawing)
+
+    @classmethod
+    def _of_history(cls, estimator: Any, x: str, y: str) -> "ConvergenceDisplay":
+        history = _history(estimator)
+        known = [name for name in ("objective", "gap") if name in history]
+        if y not in known:
+            known += ["loss"] if hasattr(estimator, "loss_curve_") else []
+            raise ValueError(f"y must be one of {known} for {type(estimator).__name__}, found {y!r}.")
+        if "problem" not in history:
+            at, step_name = (history["time"], "time (s)") if x == "time" else (history["epoch"], "epoch")
+            return cls([Curve(y, at, history[y])], axis_names=(step_name, "objective"))
+        step_name = "time (s)" if x == "time" else "pair steps"
+        names = {"objective": "dual objective", "gap": "gap: largest violation"}
+        tol = estimator.tol if y == "gap" else None
+        return cls(_curves_of_problems(estimator, x, y), axis_names=(step_name, names[y]), tol=tol)
+
+    @classmethod
+    def _of_losses(cls, estimator: Any, x: str) -> "ConvergenceDisplay":
+        losses = getattr(estimator, "loss_curve_", None)
+        if losses is None:
+            raise ValueError(f"y='loss' needs a loss_curve_, which {type(estimator).__name__} does not have.")
+        # When there are many batches a point is the mean of 2, 4, 8, ... of them.
+        of_point = 2 ** int(np.ceil(np.log2(max(1.0, (estimator.t_ - 1) / max(1, len(losses))))))
+        steps = np.minimum(np.arange(1, len(losses) + 1) * of_point, estimator.t_ - 1)
+        if x == "time":
+            history = _history(estimator)
+            steps = np.interp(steps, [0, *history["steps"]], [0.0, *history["time"]])
+        names = ("time (s)" if x == "time" else "mini-batch", "loss of a mini-batch")
+        name = "each mini-batch" if of_point == 1 else f"each {of_point} mini-batches"
+        return cls([Curve(name, steps, losses)], axis_names=names, window=max(1, len(losses) // 50))
+
+    def plot(
+        self, ax: Any = None, *, label: str | None = None, legend: bool = True, **line_kwargs: Any
+    ) -> "ConvergenceDisplay":
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        label : str or None
+            Name of the model in the legend; all of its curves then have one colour.
+        legend : bool, default=True
+            Whether there is a legend, if there is anything to be said.
+        **line_kwargs
+            For matplotlib's `plot`, which draws the curves.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display itself.
+        """
+        ax = axes_on(ax, (6.4, 4.0))
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_, self.mean_lines_ = [], []
+        for curve, look in zip(self.curves, self._looks(label, line_kwargs), strict=True):
+            self._draw(curve, look)
+        if self.tol is not None:
+            self._draw_tolerance()
+        self._dress()
+        if legend and ax.get_legend_handles_labels()[0]:
+            ax.legend(fontsize=9)
+        return self
+
+    def _looks(self, label: str | None, given: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return how each curve is drawn: each its own colour and name if they are few and the model has no name."""
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.lines import Line2D
+
+        n, given = len(self.curves), normalize_kwargs(given, Line2D)  # "c" and "lw" for what is given in full below
+        if label is None and n <= _MOST_NAMED:
+            names = [curve.name if n > 1 or self.window > 1 else "_" for curve in self.curves]
+            return [{"label": name} | given for name in names]
+        (unseen,) = self.ax_.plot([], [])  # takes the next colour
+        unseen.remove()
+        shared = {"color": unseen.get_color()} | ({"alpha": 0.5, "linewidth": 1} if n > _MOST_NAMED else {})
+        first = label or f"{n} two-class problems"
+        return [shared | {"label": name} | given for name in [first] + ["_"] * (n - 1)]
+
+    def _draw(self, curve: Curve, look: dict[str, Any]) -> None:
+        if self.window <= 1:
+            mark = {"marker": "o", "markersize": 4} if len(curve.x) < _FEW else {}
+            self.lines_ += self.ax_.plot(curve.x, curve.y, **(mark | look))
+            return
+        alone = look["label"] == curve.name
+        pale = {"alpha": 0.3, "linewidth": 0.8, "label": curve.name if alone else "_", "gid": _PALE}
+        self.lines_ += self.ax_.plot(curve.x, curve.y, **(look | pale))
+        look = {"color": self.lines_[-1].get_color()} | look | ({"label": "running mean"} if alone else {})
+        weights = np.full(self.window, 1 / self.window)
+        middle, mean = (np.convolve(column, weights, "valid") for column in (curve.x, curve.y))
+        self.mean_lines_ += self.ax_.plot(middle, mean, **look)
+
+    def _draw_tolerance(self) -> None:
+        """Draw the tolerance once, however many models of the same tolerance are in these axes."""
+        there = [line.get_ydata()[0] for line in self.ax_.lines if line.get_gid() == _TOLERANCE]
+        self.ax_.set_yscale("log", nonpositive="mask")
+        if self.tol not in there:
+            look = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": _TOLERANCE}
+            self.ax_.axhline(self.tol, label=f"tol = {self.tol:g}", **look)
+        self.ax_.autoscale(axis="y")  # for curves that came after the limits were set
+        high = self.ax_.get_ylim()[1]
+        self.ax_.set_ylim(_BELOW * min([self.tol, *there]), max(high, 10 * self.tol))
+
+    def _dress(self) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        self.ax_.grid(alpha=0.3)
+        if not self.axis_names[0].startswith("time"):
+            self.ax_.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+            self.ax_.xaxis.set_major_formatter("{x:,.0f}")
+        if self.mean_lines_:  # the first batches may have losses beside which no others are seen
+            tops = [np.quantile(line.get_ydata(), 0.99) for line in self.ax_.lines if line.get_gid() == _PALE]
+            self.ax_.set_ylim(0, 1.2 * max(tops))
+
+
+def _history(estimator: Any) -> dict[str, np.ndarray]:
+    history = getattr(estimator, "history_", None)
+    if not history:
+        raise ValueError(f"This {type(estimator).__name__} has no history_; `fit` keeps one, `partial_fit` does not.")
+    return history
+
+
+def _curves_of_problems(estimator: Any, x: str, y: str) -> list[Curve]:
+    """Return the curve of each two-class problem."""
+    history, curves = estimator.history_, []
+    for number, (a, b) in enumerate(combinations(estimator.classes_, 2)):
+        own = history["problem"] == number
+        if own.any():
+            curves.append(Curve(f"{a} or {b}", history[x][own], history[y][own]))
+    return curves

@@ -1,0 +1,220 @@
+"""How the line of a linear model moves as it learns."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from fastsvm.displays._canvas import axes_on, colours_of, legend_on, pyplot
+from fastsvm.displays._plane import Points
+
+__all__ = ["HyperplaneDisplay"]
+
+
+class HyperplaneDisplay:
+    """Lines f = 0 of a linear model of two features after more and more iterations, the last with its margins.
+
+    `from_estimator` fits the models.
+
+    Parameters
+    ----------
+    points : Points
+        The rows, their labels, the two classes, and the names of the features.
+    coef : ndarray of shape (n_lines, 2)
+        Weights of the features, from the first to the last.
+    intercept : ndarray of shape (n_lines,)
+        Offsets.
+    max_iters : sequence of int
+        Iterations after which they were reached.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    lines_ : list of Line2D
+        The lines f = 0, in the order of `max_iters`.
+    margins_ : list of Line2D
+        The lines f = -1 and f = 1 of the last.
+    points_ : list of PathCollection
+        The points of each class.
+    colorbar_ : Colorbar
+        Tells lines by their iterations.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import make_blobs
+    >>> from fastsvm import SGDClassifier
+    >>> from fastsvm.displays import HyperplaneDisplay
+    >>> X, y = make_blobs(200, centers=2, random_state=0)
+    >>> display = HyperplaneDisplay.from_estimator(SGDClassifier(random_state=0), X, y, max_iters=(1, 4, 1000))
+    >>> display.coef.shape
+    (3, 2)
+    """
+
+    def __init__(self, points: Points, coef: np.ndarray, intercept: np.ndarray, max_iters: Sequence[int]) -> None:
+        self.points, self.coef, self.intercept, self.max_iters = points, coef, intercept, tuple(max_iters)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        max_iters: Sequence[int] = (1, 3, 10, 30, 100, 1000),
+        ax: Any = None,
+        **drawing: Any,
+    ) -> "HyperplaneDisplay":
+        """Fit a copy of the model with each `max_iter`, and draw their lines.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Linear, with the parameter `max_iter`, such as `SGDClassifier` or `SVC(kernel="linear")`; it is not changed
+            and need not be fitted. All copies have the same `random_state`.
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, 2)
+            Rows to fit, and to draw.
+        y : array-like of shape (n_samples,) or None
+            Labels of two classes; None takes those that come with an `HDF5Data`.
+        max_iters : sequence of int, default=(1, 3, 10, 30, 100, 1000)
+            How many iterations each copy may do, rising: epochs of `SGDClassifier`, pair steps of `SVC`.
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        **drawing
+            For `plot`.
+
+        Returns
+        -------
+        HyperplaneDisplay
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the last copy did not converge; that the others may not is the point.
+
+        Raises
+        ------
+        ValueError
+            If there are not two features and two classes, the model is not linear, has no `max_iter`, or `max_iters`
+            do not rise.
+        ImportError
+            If matplotlib is missing.
+        """
+        pyplot()
+        _check(estimator, max_iters)
+        points = Points.of(X, y)
+        if len(points.classes) != 2:
+            raise ValueError(f"One line parts two classes; y holds {len(points.classes)}.")
+        models = [_fitted(estimator, X, y, steps, last=steps == max_iters[-1]) for steps in max_iters]
+        coef = np.array([np.ravel(model.coef_) for model in models], dtype=np.float64)
+        intercept = np.array([np.ravel(model.intercept_)[0] for model in models], dtype=np.float64)
+        return cls(points, coef, intercept, max_iters).plot(ax, **drawing)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        legend: bool | str = True,
+        colors: Any = None,
+        cmap: str = "viridis_r",
+        points_kwargs: dict[str, Any] | None = None,
+    ) -> "HyperplaneDisplay":
+        """Draw points and lines.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; None makes a figure.
+        legend : bool or str, default=True
+            Whether there is a legend, or where within the axes.
+        colors : sequence of colours or None
+            Two, one a class.
+        cmap : str, default="viridis_r"
+            Colour map of the lines, from first to last.
+        points_kwargs : dict or None
+            For matplotlib's `scatter`, which draws the points.
+
+        Returns
+        -------
+        HyperplaneDisplay
+            The display itself.
+        """
+        ax = axes_on(ax, (6.4, 4.4))
+        self.ax_, self.figure_ = ax, ax.figure
+        look = {"alpha": 0.55} | (points_kwargs or {})
+        self.points_ = self.points.draw(ax, colours_of(2, colors), **look)
+        self._draw_lines(cmap)
+        limits = self.points.limits()
+        ax.set(xlim=limits[0], ylim=limits[1])
+        handles = [*self.points_, *self._last_lines()]
+        legend_on(ax, self.points.place_of(legend), handles)
+        return self
+
+    def _draw_lines(self, cmap: str) -> None:
+        from matplotlib import colormaps
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import BoundaryNorm, ListedColormap
+
+        n = len(self.max_iters)
+        colours = ListedColormap(colormaps[cmap](np.linspace(0.08, 1, n)))  # the palest are not seen on white
+        looks = [{"color": colours(k), "linewidth": 1.6, "zorder": 3} for k in range(n)]
+        looks[-1]["linewidth"] = 2.6
+        segments = self._segments(slice(None), 0.0)
+        self.lines_ = [self._line(ends, look) for ends, look in zip(segments, looks, strict=True)]
+        dashed = looks[-1] | {"linestyle": "--", "linewidth": 1.4}
+        self.margins_ = [self._line(self._segments(slice(-1, None), level)[0], dashed) for level in (-1.0, 1.0)]
+        shown = ScalarMappable(BoundaryNorm(np.arange(n + 1) - 0.5, n), colours)
+        self.colorbar_ = self.figure_.colorbar(shown, ax=self.ax_, ticks=np.arange(n), label="max_iter")
+        self.colorbar_.set_ticklabels([f"{steps:,}" for steps in self.max_iters])
+        self.colorbar_.ax.minorticks_off()
+
+    def _line(self, ends: np.ndarray, look: dict[str, Any]) -> Any:
+        return self.ax_.plot(*ends.T, **look)[0]
+
+    def _segments(self, which: slice, level: float) -> np.ndarray:
+        """Return ends of the lines f = level, shape (n_lines, 2, 2), beyond what is shown; nan where weights are 0."""
+        coef, intercept, limits = self.coef[which], self.intercept[which], self.points.limits()
+        middle, reach = limits.mean(axis=1), np.linalg.norm(np.diff(limits))
+        sq_norm = np.sum(coef**2, axis=1, keepdims=True)
+        sq_norm[sq_norm == 0] = np.nan
+        foot = middle - coef * ((coef @ middle + intercept - level)[:, None] / sq_norm)
+        along = coef[:, ::-1] * [-1, 1] / np.sqrt(sq_norm) * reach
+        return np.stack([foot - along, foot + along], axis=1)
+
+    def _last_lines(self) -> list[Any]:
+        """Return what a legend shows of the last line and its margins."""
+        from matplotlib.lines import Line2D
+
+        colour = self.margins_[0].get_color()
+        names = {"f = 0, last": "-", "f = ±1, last": "--"}
+        return [Line2D([], [], color=colour, linestyle=style, label=name) for name, style in names.items()]
+
+
+def _check(estimator: Any, max_iters: Sequence[int]) -> None:
+    if "max_iter" not in estimator.get_params():
+        raise ValueError(f"{type(estimator).__name__} has no parameter max_iter.")
+    if getattr(estimator, "kernel", "linear") != "linear":
+        raise ValueError(f"The model must be linear, found kernel={estimator.kernel!r}.")
+    if len(max_iters) == 0 or list(max_iters) != sorted(set(max_iters)) or max_iters[0] < 1:
+        raise ValueError(f"max_iters must be positive numbers that rise, found {tuple(max_iters)}.")
+
+
+def _fitted(estimator: Any, X: Any, y: Any, max_iter: int, last: bool) -> Any:
+    """Return a fitted copy; without a `random_state` of its own it gets one, the same for all."""
+    model = clone(estimator).set_params(max_iter=max_iter)
+    if model.get_params().get("random_state", 0) is None:
+        model.set_params(random_state=0)
+    with warnings.catch_warnings():
+        if not last:
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    if not hasattr(model, "coef_"):
+        raise ValueError(f"The model must be linear: {type(model).__name__} has no coef_.")
+    return model

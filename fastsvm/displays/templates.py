@@ -1,0 +1,157 @@
+"""The weights of a linear model of images, as images."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm.displays._canvas import figure_on, pyplot
+from fastsvm.displays._images import as_images, names_of
+
+__all__ = ["TemplatesDisplay"]
+
+
+class TemplatesDisplay:
+    """Weights of each class, drawn as the image that the class looks for.
+
+    `from_estimator` takes them from a fitted model.
+
+    Parameters
+    ----------
+    templates : ndarray of shape (n_templates, height, width) or (n_templates, height, width, 3)
+        Weights.
+    names : list of str
+        Title of each.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes, shape (n_templates,)
+        Axes of each image.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    images_ : list of AxesImage
+        The images: weights divided by the reach of their image, and in colour brought to 0 to 1, where 0.5 is none.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_digits
+    >>> from fastsvm import SGDClassifier
+    >>> from fastsvm.displays import TemplatesDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SGDClassifier(loss="softmax", alpha=0.1, random_state=0).fit(X, y)
+    >>> display = TemplatesDisplay.from_estimator(model, (8, 8))
+    >>> display.templates.shape
+    (10, 8, 8)
+    """
+
+    def __init__(self, templates: np.ndarray, names: list[str]) -> None:
+        self.templates, self.names = templates, names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        image_shape: tuple[int, ...],
+        *,
+        class_names: Any = None,
+        channels: str | None = None,
+        figure: Any = None,
+        **drawing: Any,
+    ) -> "TemplatesDisplay":
+        """Take the weights of a fitted model, and draw them.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with `coef_`: one image a class, for two classes one, and one a pair of classes for `SVC`.
+        image_shape : tuple of int
+            Shape of the image of which a row holds the values: (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
+        class_names : sequence of str or None
+            Names of the classes in the order of `classes_`.
+        channels : {"first", "last"} or None
+            Where the channels are in `image_shape`; None recognises what is unambiguous.
+        figure : matplotlib Figure, SubFigure or None
+            Where to draw; None makes a figure.
+        **drawing
+            For `plot`.
+
+        Returns
+        -------
+        TemplatesDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model has no `coef_`, or names or shape do not fit it.
+        ImportError
+            If matplotlib is missing.
+        """
+        pyplot()
+        check_is_fitted(estimator)
+        coef = getattr(estimator, "coef_", None)
+        if coef is None:
+            raise ValueError(f"This {type(estimator).__name__} has no coef_: only linear models have templates.")
+        coef = np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
+        templates = as_images(coef, image_shape, channels)
+        return cls(templates, _titles(estimator, len(coef), class_names)).plot(figure, **drawing)
+
+    def plot(
+        self, figure: Any = None, *, n_columns: int | None = None, quantile: float = 0.995, cmap: str = "RdBu"
+    ) -> "TemplatesDisplay":
+        """Draw the images, each with its own scale, the same up and down.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, SubFigure or None
+            Where to draw; None makes a figure.
+        n_columns : int or None
+            Images a row.
+        quantile : float, default=0.995
+            Share of an image's weights that its scale holds; those beyond have the last colour.
+        cmap : str, default="RdBu"
+            Diverging colour map of images without colours.
+
+        Returns
+        -------
+        TemplatesDisplay
+            The display itself.
+        """
+        n = len(self.templates)
+        n_columns = n_columns or -(-n // max(1, round(np.sqrt(n / 2.2))))
+        n_rows = -(-n // n_columns)
+        ratio = self.templates.shape[1] / self.templates.shape[2]
+        figure = figure_on(figure, (1.5 * n_columns + 1.2, (1.5 * ratio + 0.36) * n_rows))
+        cells = figure.subplots(n_rows, n_columns, squeeze=False)
+        for cell in cells.flat:
+            cell.axis("off")
+        self.figure_, self.axes_ = figure, cells.ravel()[:n]
+        self.images_ = [self._draw(ax, k, quantile, cmap) for k, ax in enumerate(self.axes_)]
+        if self.templates.ndim == 3:
+            bar = figure.colorbar(self.images_[0], ax=cells, ticks=[-1, 0, 1], shrink=0.8, pad=0.02)
+            bar.set_ticklabels(["against", "0", "for"])
+        return self
+
+    def _draw(self, ax: Any, number: int, quantile: float, cmap: str) -> Any:
+        image = self.templates[number]
+        image = image / (np.quantile(np.abs(image), quantile) or np.abs(image).max() or 1.0)
+        ax.set_title(self.names[number], fontsize="medium")
+        if image.ndim == 3:
+            return ax.imshow(np.clip(0.5 + image / 2, 0, 1))
+        return ax.imshow(image, cmap=cmap, vmin=-1, vmax=1)
+
+
+def _titles(estimator: Any, n: int, class_names: Any) -> list[str]:
+    """Return what each row of `coef_` is for."""
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        return ["weights"] if n == 1 else [f"output {k}" for k in range(n)]
+    names = names_of(classes, class_names)
+    if n == 1:  # of two classes the second is positive
+        return [f"{names[1]}, not {names[0]}"]
+    if hasattr(estimator, "n_support_"):  # one against one, of which there may be as many as classes
+        return [f"{a}, not {b}" for a, b in combinations(names, 2)]
+    return names
