@@ -145,6 +145,20 @@ def test_the_boundary_is_where_the_sign_changes(moons, moons_model):
     assert low < display.grid[1][0] < display.grid[1][-1] < high
 
 
+def test_shades_of_other_methods(moons):
+    model = SGDClassifier(random_state=0).fit(*moons)
+    soft = MarginDisplay.from_estimator(model, *moons, shade_by="soft_decision")
+    np.testing.assert_array_equal(soft.shade, np.clip(soft.response, -1, 1))
+    hard = MarginDisplay.from_estimator(model, *moons, shade_by="predict")
+    np.testing.assert_array_equal(hard.shade, np.where(hard.response > 0, 1, -1))
+    assert len(np.unique(hard.image_.get_array().reshape(-1, 3), axis=0)) == 2
+    assert soft.lines_.levels.tolist() == hard.lines_.levels.tolist() == [-1, 0, 1]
+    usual = MarginDisplay.from_estimator(model, *moons)
+    np.testing.assert_array_equal(usual.shade, np.clip(usual.response / 2, -1, 1))
+    with pytest.raises(TypeError, match="SVC has no soft_decision, which shades are to follow"):
+        MarginDisplay.from_estimator(SVC().fit(*moons), *moons, shade_by="soft_decision")
+
+
 def test_levels_out_of_view_are_left_out(moons):
     model = LogisticRegression(C=1e-4).fit(*moons)
     display = MarginDisplay.from_estimator(model, *moons)

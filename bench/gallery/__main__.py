@@ -1,25 +1,15 @@
 """Draw the gallery: `python -m bench.gallery --out DIR [--quick] [NAME ...]`, with an index page."""
 
 import argparse
-import html
 import importlib
 import time
 from pathlib import Path
 
-NAMES = ["penalty_and_margin", "cifar_losses"]
+from matplotlib import pyplot as plt
 
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>fastsvm gallery</title>
-<style>
-  body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }}
-  img {{ max-width: 100%; background: white }}
-  :root {{ color-scheme: light dark }}
-</style>
-<h1>fastsvm gallery</h1>
-{entries}
-</html>
-"""
-_ENTRY = '<h2>{title}</h2>\n<p>{words}</p>\n<p><img src="{name}.png" alt="{title}"></p>\n'
+from bench.gallery import NAMES
+from bench.gallery.page import Entry, page
+from bench.gallery.style import STYLE
 
 
 def main() -> None:
@@ -33,15 +23,21 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no picture {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     options.out.mkdir(parents=True, exist_ok=True)
-    entries = []
-    for name in options.names or NAMES:
-        begin = time.perf_counter()
-        picture = importlib.import_module(f"bench.gallery.{name}")
-        words = picture.draw(options.out / f"{name}.png", options.quick)
-        entries.append(_ENTRY.format(title=html.escape(picture.TITLE), words=html.escape(words), name=name))
-        print(f"{name}: {time.perf_counter() - begin:.1f} s", flush=True)
-    (options.out / "index.html").write_text(_PAGE.format(entries="\n".join(entries)), encoding="utf-8")
+    plt.switch_backend("Agg")  # nothing is shown, and a machine without a screen can draw too
+    entries = [_entry(name, options.out, options.quick) for name in options.names or NAMES]
+    (options.out / "index.html").write_text(page(entries, options.quick), encoding="utf-8")
     print(options.out / "index.html")
+
+
+def _entry(name: str, folder: Path, quick: bool) -> Entry:
+    """Draw one picture, and return what the page shows of it."""
+    begin = time.perf_counter()
+    module = importlib.import_module(f"bench.gallery.{name}")
+    with plt.rc_context(STYLE):
+        words = module.draw(folder / f"{name}.png", quick)
+    seconds = time.perf_counter() - begin
+    print(f"{name}: {seconds:.1f} s", flush=True)
+    return Entry(name, module.TITLE, words, Path(module.__file__).read_text(encoding="utf-8"), seconds)
 
 
 if __name__ == "__main__":

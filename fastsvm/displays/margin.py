@@ -12,7 +12,7 @@ from fastsvm.displays._plane import Points
 
 __all__ = ["MarginDisplay"]
 
-_DEEPEST = 2.0  # decision value from which on the shade is the same
+_DEEPEST = {"decision_function": 2.0}  # value from which on the shade is the same; of other methods 1
 _TINT = 0.5  # how much of a class's colour the deepest shade has
 _CROWD = 500  # circles from which on they are drawn faintly
 _RINGS = {"within_margin_": "rows within the margin", "support_": "support vectors"}
@@ -36,6 +36,9 @@ class MarginDisplay:
         Row numbers of the points that are circled.
     circled_name : str, default="support vectors"
         What the legend calls them.
+    shade : ndarray of shape (grid_resolution, grid_resolution) or None, default=None
+        Of two classes, how deep the colour is at each place, from -1, all of the first, to 1, all of the second; None
+        follows the decision values.
 
     Attributes
     ----------
@@ -74,9 +77,11 @@ class MarginDisplay:
         *,
         circled: np.ndarray | None = None,
         circled_name: str = "support vectors",
+        shade: np.ndarray | None = None,
     ) -> None:
         self.points, self.grid, self.response = points, grid, response
         self.circled, self.circled_name = circled, circled_name
+        self.shade = _depth(response, "decision_function") if shade is None else shade
 
     @classmethod
     def from_estimator(
@@ -87,6 +92,7 @@ class MarginDisplay:
         *,
         grid_resolution: int = 200,
         circle: bool = True,
+        shade_by: str = "decision_function",
         ax: Any = None,
         **drawing: Any,
     ) -> "MarginDisplay":
@@ -105,6 +111,10 @@ class MarginDisplay:
             Values of each feature for which the model is asked.
         circle : bool, default=True
             Whether rows are circled: those of `within_margin_` if the model has it, else those of `support_`.
+        shade_by : str, default="decision_function"
+            Of two classes, the method of the estimator that the shades follow: "decision_function"; "predict", for one
+            shade a class; or another with values from -1 to 1, such as "soft_decision" of `SGDClassifier`. The lines
+            are those of the decision values in any case.
         ax : matplotlib Axes or None
             Where to draw; None makes a figure.
         **drawing
@@ -132,8 +142,12 @@ class MarginDisplay:
         circled, name = _circled(estimator, points.X) if circle else (None, "")
         grid = tuple(np.linspace(*ends, grid_resolution) for ends in points.limits())
         places = np.stack(np.meshgrid(*grid), axis=-1)
-        response = _response(estimator, _like(X, places.reshape(-1, 2))).reshape(places.shape[:2])
-        return cls(points, grid, response, circled=circled, circled_name=name).plot(ax, **drawing)
+        rows = _like(X, places.reshape(-1, 2))
+        response = _response(estimator, rows).reshape(places.shape[:2])
+        shade = None
+        if shade_by != "decision_function" and len(estimator.classes_) == 2:
+            shade = _depth(_response(estimator, rows, shade_by), shade_by).reshape(response.shape)
+        return cls(points, grid, response, circled=circled, circled_name=name, shade=shade).plot(ax, **drawing)
 
     def plot(
         self,
@@ -179,8 +193,7 @@ class MarginDisplay:
 
     def _draw_shades(self, colours: np.ndarray) -> None:
         if len(colours) == 2:
-            depth = np.clip(np.abs(self.response) / _DEEPEST, 0, 1)
-            shades = tint(colours[(self.response > 0).astype(int)], _TINT * depth)
+            shades = tint(colours[(self.shade > 0).astype(int)], _TINT * np.abs(self.shade))
         else:
             shades = tint(colours[self.response], 0.8 * _TINT)
         halves = [np.array([-0.5, 0.5]) * (values[1] - values[0]) for values in self.grid]
@@ -256,12 +269,21 @@ def _like(X: Any, places: np.ndarray) -> Any:
     return type(X)(places, columns=X.columns) if hasattr(X, "iloc") else places
 
 
-def _response(estimator: Any, places: Any) -> np.ndarray:
-    """Return decision values of two classes, or the numbers of the predicted of more."""
+def _response(estimator: Any, places: Any, method: str = "decision_function") -> np.ndarray:
+    """Return decision values of two classes, or what another method says, or the numbers of the predicted of more."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         if len(estimator.classes_) > 2:
             return np.searchsorted(estimator.classes_, estimator.predict(places))
-        if not hasattr(estimator, "decision_function"):
-            raise TypeError(f"{type(estimator).__name__} has no decision_function, of which margins are drawn.")
-        return np.asarray(estimator.decision_function(places), dtype=np.float64).reshape(len(places))
+        if not hasattr(estimator, method):
+            asked = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
+            raise TypeError(f"{type(estimator).__name__} has no {method}, {asked}.")
+        found = getattr(estimator, method)(places)
+    if method == "predict":
+        return np.where(found == estimator.classes_[1], 1.0, -1.0)
+    return np.asarray(found, dtype=np.float64).reshape(len(places))
+
+
+def _depth(values: np.ndarray, method: str) -> np.ndarray:
+    """Return what a method says as shades from -1 to 1."""
+    return np.clip(values / _DEEPEST.get(method, 1.0), -1, 1)
