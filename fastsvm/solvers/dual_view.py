@@ -16,6 +16,7 @@ from fastsvm.solvers.working_set import bounds
 __all__ = ["DualView"]
 
 _NO_BEND = 1e-300
+_AT_MARGIN = 1e-10
 
 
 class DualView:
@@ -49,12 +50,21 @@ class DualView:
         loss = self.loss.value(self._y * (sums + intercept))
         return float((self._y * alpha) @ sums) / 2 + float(self._factors @ loss)
 
+    def within(self, scores: np.ndarray, bend: float = 0.0) -> np.ndarray:
+        """Return which rows are on or within the margin, as far as can be told with a loss that bends there."""
+        return self._y * scores <= 1 + bend + _AT_MARGIN
+
     def linear(self, alpha: np.ndarray) -> float:
         """Return the part of the dual objective in which there is no kernel."""
         return float(alpha.sum() - self._ridge @ alpha**2 / 2)
 
     def solution(
-        self, alpha: np.ndarray, sums: np.ndarray, intercept: float, times: Callable[[np.ndarray], np.ndarray]
+        self,
+        alpha: np.ndarray,
+        sums: np.ndarray,
+        intercept: float,
+        times: Callable[[np.ndarray], np.ndarray],
+        bend: float = 0.0,
     ) -> Solution:
         """Return a solution with its certificate, by multipliers near `alpha` that satisfy the dual's constraints.
 
@@ -64,16 +74,19 @@ class DualView:
             y β, Kβ and b.
         times : callable
             Multiplies a vector by K.
+        bend : float, default=0.0
+            Half the width of the bend of the loss that was minimised.
         """
         y = self._y
         objective = self.primal(alpha, sums, intercept)
+        within = self.within(sums + intercept, bend)
         near = self.feasible(alpha)
         if not np.array_equal(near, alpha):
             sums = times(y * near)
         gradient = sums + self._ridge * y * near - y
         dual = float(near @ (1 - y * gradient)) / 2
         low, high = self.ends(near, self.upper, gradient)
-        return Solution(alpha, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
+        return Solution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return multipliers near `alpha` that satisfy the dual's constraints."""

@@ -47,6 +47,14 @@ class Landmarks(Primal):
         square[np.diag_indices_from(square)] += _RIDGE * max(float(np.trace(square)), 1e-300)
         self._whitening = linalg.inv(linalg.cholesky(square, lower=True))
 
+    def init(self, alpha: np.ndarray | None = None) -> State:
+        """Return the state at `alpha` on the landmarks, or at zero."""
+        if alpha is None:
+            return super().init()
+        basis = np.zeros(len(alpha), bool)
+        basis[self._basis] = True
+        return super().init(np.where(basis, alpha, 0.0))
+
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
         y, upper = self.problem
@@ -56,7 +64,8 @@ class Landmarks(Primal):
         dual = self._dual.linear(near) - float(weights @ weights) / 2
         objective = self._objective(state)
         violation = self._violation(state) + state.bend
-        return Solution(state.alpha, state.intercept, objective, max(0.0, objective - dual), violation)
+        within = self._dual.within(state.sums + state.intercept, state.bend)
+        return Solution(state.alpha, within, state.intercept, objective, max(0.0, objective - dual), violation)
 
     def _begun(self, state: State) -> State:
         return self._centred(state)

@@ -162,7 +162,7 @@ class Primal:
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        return self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
+        return self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times, state.bend)
 
     # --- how far it is ---------------------------------------------------------------------------------------
 
