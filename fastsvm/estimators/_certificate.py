@@ -13,8 +13,15 @@ _ADVICE = {
     StopReason.MAX_ITER: "raise max_iter, scale the features, or lower C",
     StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
     StopReason.CALLBACK: "a callback asked to stop",
-    StopReason.STALLED: "no pair of multipliers improves in floating point: scale the features, or raise tol",
+    StopReason.STALLED: "no step improves in floating point: scale the features, or raise tol",
 }
+
+
+def _advice(model: Any) -> str:
+    reason = StopReason(model.stop_reason_)
+    if model.learning_rate is not None and reason in (StopReason.MAX_ITER, StopReason.STALLED):
+        return "lower learning_rate" if reason is StopReason.STALLED else "raise max_iter, or leave out learning_rate"
+    return _ADVICE[reason]
 
 
 def warn_unless_converged(model: Any) -> None:
@@ -24,7 +31,7 @@ def warn_unless_converged(model: Any) -> None:
     warnings.warn(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_.sum()} "
         f"iterations: the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}. "
-        f"What to try: {_ADVICE[StopReason(model.stop_reason_)]}.",
+        f"What to try: {_advice(model)}.",
         ConvergenceWarning,
         stacklevel=4,
     )

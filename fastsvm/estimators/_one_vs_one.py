@@ -11,14 +11,13 @@ from fastsvm._threads import Pool
 from fastsvm.budget import Plan
 from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators._repeats import Repeats
+from fastsvm.estimators._solvers import Resources, SolverOf
 from fastsvm.estimators._watch import Watch
 from fastsvm.gram import Gram
 from fastsvm.multiclass import disjoint_order
 from fastsvm.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.decomposition import Problem, State
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.smo import SMO
+from fastsvm.solvers.decomposition import Problem
+from fastsvm.solvers.drive import Limits, Solver, StopReason, drive
 
 __all__ = ["OneVsOneFit", "Outcome", "TwoClass"]
 
@@ -44,11 +43,12 @@ class TwoClass(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the problems gave, one entry each, the class of every row, and the worst reason for stopping."""
+    """What the problems gave, one entry each, and for all: rows' classes, those within a margin, why it stopped."""
 
     rows: list[np.ndarray]
     beta: list[np.ndarray]
     labels: np.ndarray
+    within: np.ndarray
     intercept: np.ndarray
     objective: np.ndarray
     duality_gap: np.ndarray
@@ -70,8 +70,8 @@ class OneVsOneFit:
         Class number of every row, -1 for rows that are in no problem.
     spent : Plan
         Sizes of working set, caches and tiles.
-    tol : float
-        Largest violation at the end.
+    solver_of : callable
+        Makes the solver of a problem.
     repeats : Repeats or None
         Rows that stand for others, which are in no problem themselves.
     """
@@ -82,11 +82,11 @@ class OneVsOneFit:
         pairs: list[TwoClass],
         labels: np.ndarray,
         spent: Plan,
-        tol: float,
+        solver_of: SolverOf,
         repeats: Repeats | None = None,
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
-        self._spent, self._tol = spent, tol
+        self._spent, self._solver_of = spent, solver_of
         self._pool = gram.pool if spent.lanes == 1 else Pool(1)
         self._tiles: list[ClassTile] = []
         if spent.shared:
@@ -95,7 +95,7 @@ class OneVsOneFit:
         self.pairs = pairs
         self._begin: list[np.ndarray | None] = [None] * len(pairs)
         self._solved: dict[int, tuple] = {}
-        self._current: dict[int, tuple[SMO, State]] = {}
+        self._current: dict[int, tuple[Solver, Any]] = {}
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why problems were not begun
 
@@ -166,9 +166,8 @@ class OneVsOneFit:
         pair = self.pairs[number]
         gram = self._gram_of(pair)
         rows = RowCache(gram, arena, self._spent.frugal)
-        problem, active = Problem(pair.y, pair.upper), self._active(rows, len(pair.rows))
-        sizes = self._spent.working_set, self._pool, active, self._spent.newton_rows
-        solver = SMO(problem, rows, self._tol, *sizes)
+        given = Resources(self._spent, self._pool, number)
+        solver = self._solver_of(Problem(pair.y, pair.upper), rows, given)
         self._current[number] = solver, solver.init(self._begin[number])
 
         def observe(state, report):
@@ -180,10 +179,6 @@ class OneVsOneFit:
         del self._current[number]
         self._passes += gram.passes * len(pair.rows) / len(self.labels)
         watch.end()
-
-    def _active(self, kernel: RowCache, n_rows: int) -> ActiveSet | None:
-        capacity = self._spent.active_set
-        return ActiveSet(capacity, kernel, self._pool) if 0 < capacity < n_rows else None
 
     def _gram_of(self, pair: TwoClass) -> Gram | PairGram:
         """Return the kernel matrix of a problem."""
@@ -215,6 +210,7 @@ class OneVsOneFit:
             rows=[rows for rows, _ in expanded],
             beta=[beta for _, beta in expanded],
             labels=self.labels if self._repeats is None else self.labels[self._repeats.first],
+            within=self._within([self.pairs[k].rows[one[0].within] for k, one in reached.items()]),
             intercept=column(lambda one: one[0].intercept),
             objective=column(lambda one: one[0].objective),
             duality_gap=column(lambda one: one[0].duality_gap, fill=np.inf),
@@ -222,6 +218,13 @@ class OneVsOneFit:
             n_steps=column(lambda one: one[2], np.int64),
             stop_reason=worst,
         )
+
+    def _within(self, rows: list[np.ndarray]) -> np.ndarray:
+        """Return the union of some rows, with those that they stand for."""
+        inside = np.zeros(len(self.labels), bool)
+        for each in rows:
+            inside[each] = True
+        return np.flatnonzero(inside if self._repeats is None else inside[self._repeats.first])
 
     def _expanded(self, pair: TwoClass, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and their y α, those of repeated rows among them."""

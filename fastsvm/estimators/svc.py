@@ -10,21 +10,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._threads import Pool
-from fastsvm.budget import Need, Plan, parse_memory, plan
+from fastsvm.budget import parse_memory
 from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
-from fastsvm.estimators._classes import class_weights, encode
+from fastsvm.estimators._classes import encode
 from fastsvm.estimators._input import check_rows, check_training_set, forget, required_labels
 from fastsvm.estimators._kernel import (
     KERNEL,
     check_kernel,
     is_precomputed,
-    resolve_gamma,
     resolve_kernel,
-    training_evaluator,
-    training_rows,
 )  # fmt: skip
-from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
+from fastsvm.estimators._one_vs_one import OneVsOneFit
 from fastsvm.estimators._parameters import (
     boolean,
     check_parameters,
@@ -33,19 +30,16 @@ from fastsvm.estimators._parameters import (
     one_of,
     optional,
 )  # fmt: skip
+from fastsvm.estimators._planning import prepare
 from fastsvm.estimators._prediction import Predictor
-from fastsvm.estimators._repeats import Repeats
+from fastsvm.estimators._solvers import SOLVERS, check_solver, most_steps
 from fastsvm.estimators._watch import Watch
-from fastsvm.evaluators import ByteEvaluator
-from fastsvm.gram import Gram
 from fastsvm.kernels import Linear
-from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
+from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes
 from fastsvm.solvers.drive import Limits, StopReason
 from fastsvm.sources import Source, check_finite, is_stored
 
 __all__ = ["SVC"]
-
-_SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
 _RULES = {
     "C": number(above=0),
@@ -53,6 +47,12 @@ _RULES = {
     "degree": number(integral=True, least=0),
     "gamma": either(one_of("scale", "auto"), number(least=0)),
     "coef0": number(),
+    "solver": one_of(*SOLVERS),
+    "loss": one_of("hinge", "squared_hinge"),
+    "fit_intercept": boolean,
+    "learning_rate": optional(number(above=0)),
+    "selection": one_of("cyclic", "random"),
+    "n_components": optional(number(integral=True, least=1)),
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
     "max_iter": number(integral=True, least=-1),
@@ -88,10 +88,29 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         variance is weighted if sample weights are given, "auto" is 1 / n_features.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
+    solver : {"smo", "coordinate", "primal"}, default="smo"
+        "smo" solves the dual problem, two multipliers at a time. "coordinate" solves that without an offset, one
+        multiplier at a time; the offset is found afterwards. "primal" minimises over the coefficients of the
+        decision function, by Newton's method.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        What a row costs in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only.
+    fit_intercept : bool, default=True
+        Whether decision values have an offset. "smo" needs one. With "coordinate" it is no part of the problem,
+        but the mean of y - f(x) over the support vectors that are not at their bounds.
+    learning_rate : float or None, default=None
+        None for exact steps. A rate turns "coordinate" into projected gradient ascent, in which all multipliers move
+        at once, and "primal" into gradient descent (of a subgradient for "hinge"), with that rate for all
+        steps.
+    selection : {"cyclic", "random"}, default="cyclic"
+        Order in which "coordinate" visits multipliers.
+    n_components : int or None, default=None
+        For "primal": the decision function has coefficients for so many rows of a two-class problem only, drawn
+        at random, so that very many rows can be fitted to. None for all rows.
     shrinking : bool, default=True
         Whether a fit on which progress is slow goes on for a while among the rows that may still move.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions at the end.
+        Largest violation of the optimality conditions at the end, in units of decision values. "coordinate" goes on
+        until the duality gap is within `tol` of the objective too.
     memory : "auto", int or str, default="auto"
         What a fit may add to the process: bytes, or a size such as "2GB". "auto" is half of what is available.
     cache_size : float or None, default=None
@@ -99,7 +118,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     class_weight : dict, "balanced" or None, default=None
         Factors of C for each class.
     max_iter : int, default=-1
-        Most pair steps of a two-class problem. -1 is a finite default: max(10,000,000, 100 n).
+        Most steps of a two-class problem: of pairs, of coordinates, Newton's, or with `learning_rate` gradient
+        steps. -1 is a finite default: max(10,000,000, 100 n) of pairs, 20 times as many of coordinates, 2,000 of
+        Newton's, 10,000 with `learning_rate`.
     max_time : float or None, default=None
         Most seconds of a fit.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -111,8 +132,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         after an interrupt.
     verbose : bool, default=False
         Show progress, on a terminal.
-    random_state : None
-        Accepted for code written for scikit-learn; nothing is random.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of multipliers, and of the rows that are drawn for "primal". None draws the same every
+        time.
 
     Attributes
     ----------
@@ -130,8 +152,13 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Offsets.
     coef_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2, n_features)
         Weights of the features, for the linear kernel only.
+    within_margin_ : ndarray of int64
+        Row numbers of those on or within the margin in some two-class problem, in rising order. With exact steps on
+        all rows they are the support vectors; with `learning_rate` or `n_components` the decision function has
+        others.
     objective_ : float
-        Dual objective Σα - ½ αᵀQα, summed over the two-class problems.
+        Dual objective Σα - ½ αᵀQα, summed over the two-class problems; for "primal" the primal one,
+        ½ βᵀKβ + C Σ loss.
     kkt_violation_ : float
         The largest violation of the optimality conditions.
     duality_gap_ : float
@@ -141,9 +168,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
     n_iter_ : ndarray of int64, shape (n_classes * (n_classes - 1) / 2,)
-        Pair steps of each two-class problem.
+        Steps of each two-class problem.
     history_ : dict of str to ndarray
-        One entry an outer iteration: problem, time (s), iteration (pair steps), objective, gap, rows_computed,
+        One entry an outer iteration: problem, time (s), iteration (steps), objective, gap, rows_computed,
         cache_hits, bytes_read, newton (Newton steps kept). `pandas.DataFrame(model.history_)` is a table of it.
     passes_ : int
         Passes over the rows.
@@ -161,7 +188,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     References
     ----------
     Fan, Chen and Lin (2005), Working set selection using second order information for training support vector
-    machines, JMLR 6.
+    machines, JMLR 6. Hsieh, Chang, Lin, Keerthi and Sundararajan (2008), A dual coordinate descent method for
+    large-scale linear SVM, ICML, equation 9, for "coordinate". Chapelle (2007), Training a support vector machine in
+    the primal, Neural Computation 19, for "primal".
 
     Examples
     --------
@@ -184,6 +213,12 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        solver: str = "smo",
+        loss: str = "hinge",
+        fit_intercept: bool = True,
+        learning_rate: float | None = None,
+        selection: str = "cyclic",
+        n_components: int | None = None,
         shrinking: bool = True,
         tol: float = 1e-3,
         memory: str | int = "auto",
@@ -202,6 +237,12 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
+        self.solver = solver
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.learning_rate = learning_rate
+        self.selection = selection
+        self.n_components = n_components
         self.shrinking = shrinking
         self.tol = tol
         self.memory = memory
@@ -249,6 +290,7 @@ shape (n_samples, n_features)
         """
         deadline = time.perf_counter() + (self.max_time if self.max_time is not None else np.inf)
         check_parameters(self, _RULES)
+        check_solver(self)
         check_kernel(self.kernel)
         budget = parse_memory(self.memory)
         forget(self)
@@ -257,11 +299,11 @@ shape (n_samples, n_features)
         context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
         if context is not None:
             context.call_on_fit_task_begin(estimator=self)
-        steps = self.max_iter if self.max_iter >= 0 else max(10_000_000, 100 * len(data.y))
+        limits = Limits(most_steps(self, len(data.y)), deadline)
         with Pool.open() as pool:
-            task, source = self._prepare(data, classes, labels, budget, pool, context is not None)
+            task, source = prepare(self, data, classes, labels, budget, pool, context is not None)
             watch = Watch(self, context, len(task.pairs), bool(self.verbose))
-            self._solve(task, lambda: self._attributes(task, classes, source), classes, Limits(steps, deadline), watch)
+            self._solve(task, lambda: self._attributes(task, classes, source), classes, limits, watch)
         vars(self).update(self._attributes(task, classes, source))
         self.history_ = watch.history()
         if context is not None:
@@ -273,12 +315,6 @@ shape (n_samples, n_features)
         """Return whether a fit was completed."""
         return hasattr(self, "dual_coef_")
 
-    def _check_square(self, shape: tuple[int, int]) -> None:
-        if is_precomputed(self) and shape[0] != shape[1]:
-            raise ValueError(
-                f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix."
-            )
-
     def _solve(self, task: OneVsOneFit, attributes: Callable, classes: Any, limits: Limits, watch: Watch) -> None:
         """Solve the problems, from the last fit's multipliers if asked to, and keep those reached for the next."""
         kept = getattr(self, "_multipliers", None) if self.warm_start else None
@@ -289,48 +325,6 @@ shape (n_samples, n_features)
         finally:  # after an interrupt too
             self._multipliers = (classes, task.multipliers()) if self.warm_start else None
             watch.close()
-
-    def _prepare(self, data, classes, labels, budget, pool, observed) -> tuple[OneVsOneFit, Source]:
-        """Plan the memory; return the two-class problems to be solved and where support vectors are copied from."""
-        rows = training_rows(self, data.source, data.weight if data.weighted else None, budget // 4, pool)
-        source, _, found = rows
-        self._check_square(source.shape)
-        if source is not data.source:
-            budget -= source.nbytes
-        self.class_weight_ = class_weights(self.class_weight, classes, labels, data.weight)
-        upper = self.C * data.weight * np.where(labels >= 0, self.class_weight_[labels], 0)
-        self._gamma = resolve_gamma(self.gamma, source.shape[1], found.variance)
-        self._centre, self._sq_norm, self._centred_sq_norm = found.centre, found.sq_norm, found.usual_sq_norm
-        bound, repeats = upper, Repeats.find(source, labels, upper)
-        labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
-        counts = np.bincount(labels[labels >= 0])
-        n = int(np.sort(counts)[-2:].sum())
-        evaluator = training_evaluator(self, rows, float(bound.max()), n)
-        share = len(classes) > 2 and source.resident and evaluator.parallel and n > _SHARED
-        stored = 0 if source.resident else source.nbytes
-        need = Need(
-            n_rows=n,
-            n_features=source.shape[1],
-            value_bytes=evaluator.dtype.itemsize,
-            feature_bytes=evaluator.feature_bytes,
-            stored_bytes=stored,
-            n_stored_rows=len(source),
-            copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
-            block_rows=min(source.block_rows, len(source)),
-            sparse=source.sparse and not evaluator.dense_only,
-            value_cost=evaluator.cost(source.shape[1]),
-            tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * evaluator.dtype.itemsize if share else 0,
-            lanes=pool.n_threads if isinstance(evaluator, ByteEvaluator) and not observed else 1,
-        )
-        spent: Plan = plan(budget, need, None if self.cache_size is None else int(self.cache_size * 2**20))
-        if not self.shrinking:
-            spent = spent._replace(active_set=0)
-        if spent.resident:
-            source = source.in_memory()
-        gram = Gram(evaluator, source, pool)
-        pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
-        task = OneVsOneFit(gram, pairs, labels, spent, self.tol, repeats)
-        return task, (source if rows.source is data.source else data.source)
 
     def _attributes(self, task: OneVsOneFit, classes: np.ndarray, source: Source) -> dict[str, Any]:
         """Return the fitted attributes for the multipliers reached so far."""
@@ -347,6 +341,7 @@ shape (n_samples, n_features)
             "n_support_": expansion.n_support,
             "dual_coef_": sign * expansion.dual_coef,
             "intercept_": sign * outcome.intercept,
+            "within_margin_": outcome.within,
             "objective_": float(outcome.objective.sum()),
             "duality_gap_": float(outcome.duality_gap.sum()),
             "kkt_violation_": float(outcome.kkt_violation.max()),

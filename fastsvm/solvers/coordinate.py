@@ -126,4 +126,4 @@ class Coordinate(Decomposition):
         low, high = self._bounds(state)
         objective = self._objective(state)
         gap = max(0.0, self._primal(state) - objective)
-        return Solution(state.alpha, self._offset(state), objective, gap, max(0.0, high - low))
+        return Solution(state.alpha, state.alpha > 0, self._offset(state), objective, gap, max(0.0, high - low))

@@ -58,7 +58,7 @@ def _violation(y, alpha, upper, gradient):
 
 @jit
 def _step(y, upper, alpha, k, newton):
-    """Set α_k to its best value, which is `newton` less in y_k α_k if no bound is met, and return the change in y_k α_k."""
+    """Take `newton` off y_k α_k, as far as the bounds, and return the change."""
     old = alpha[k]
     alpha[k] = min(max(old - y[k] * newton, 0.0), upper[k])
     return y[k] * (alpha[k] - old)

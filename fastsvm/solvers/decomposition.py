@@ -79,9 +79,10 @@ class State(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Multipliers, offset, and the certificate of how good they are."""
+    """Multipliers, which rows are on or within the margin, offset, and the certificate of how good they are."""
 
     alpha: np.ndarray
+    within: np.ndarray
     intercept: float
     objective: float
     duality_gap: float

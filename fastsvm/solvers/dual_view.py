@@ -1,7 +1,7 @@
 """What the dual problem says about a solution of the primal one.
 
-With the hinge it is the problem of `decomposition`. With the squared hinge it has K + 1/(2C) on its diagonal and no upper
-bound (Chang and Lin 2001, LIBSVM, section 2, for the hinge; Cortes and Vapnik 1995, section 3, for powers of it).
+With the hinge it is the problem of `decomposition`. With the squared hinge 1 / (2C) is added to the diagonal of K, and
+there is no upper bound (Chapelle 2007, section 2, where both problems are derived from each other).
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from fastsvm.solvers.working_set import bounds
 __all__ = ["DualView"]
 
 _NO_BEND = 1e-300
+_AT_MARGIN = 1e-10
 
 
 class DualView:
@@ -44,8 +45,26 @@ class DualView:
         low, high = bounds(self._y, upper, alpha, gradient)
         return (low, high) if self._fit_intercept else (min(low, 0.0), max(high, 0.0))
 
+    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float) -> float:
+        """Return the primal objective, for y β, Kβ and b."""
+        loss = self.loss.value(self._y * (sums + intercept))
+        return float((self._y * alpha) @ sums) / 2 + float(self._factors @ loss)
+
+    def within(self, scores: np.ndarray, bend: float = 0.0) -> np.ndarray:
+        """Return which rows are on or within the margin, as far as can be told with a loss that bends there."""
+        return self._y * scores <= 1 + bend + _AT_MARGIN
+
+    def linear(self, alpha: np.ndarray) -> float:
+        """Return the part of the dual objective in which there is no kernel."""
+        return float(alpha.sum() - self._ridge @ alpha**2 / 2)
+
     def solution(
-        self, alpha: np.ndarray, sums: np.ndarray, intercept: float, times: Callable[[np.ndarray], np.ndarray]
+        self,
+        alpha: np.ndarray,
+        sums: np.ndarray,
+        intercept: float,
+        times: Callable[[np.ndarray], np.ndarray],
+        bend: float = 0.0,
     ) -> Solution:
         """Return a solution with its certificate, by multipliers near `alpha` that satisfy the dual's constraints.
 
@@ -55,19 +74,19 @@ class DualView:
             y β, Kβ and b.
         times : callable
             Multiplies a vector by K.
+        bend : float, default=0.0
+            Half the width of the bend of the loss that was minimised.
         """
         y = self._y
-        objective = float((y * alpha) @ sums) / 2 + self._loss_of(sums + intercept)
+        objective = self.primal(alpha, sums, intercept)
+        within = self.within(sums + intercept, bend)
         near = self.feasible(alpha)
         if not np.array_equal(near, alpha):
             sums = times(y * near)
         gradient = sums + self._ridge * y * near - y
         dual = float(near @ (1 - y * gradient)) / 2
         low, high = self.ends(near, self.upper, gradient)
-        return Solution(alpha, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
-
-    def _loss_of(self, scores: np.ndarray) -> float:
-        return float(self._factors @ self.loss.value(self._y * scores))
+        return Solution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return multipliers near `alpha` that satisfy the dual's constraints."""

@@ -2,9 +2,9 @@
 
     ℓ(z) = ∫ from z to ∞ of curvature · clip(start − t, 0, width) dt
 
-The squared hinge max(0, 1 − z)² starts at 1, has curvature 2 and no end of its width. The hinge max(0, 1 − z) has a bend
-instead of its corner, from 1 + h to 1 − h (the Huber loss of Chapelle 2007, section 2.2); it is within h / 4 of it, and
-tends to it with h.
+The squared hinge max(0, 1 − z)² starts at 1, has curvature 2 and no end of its width. The bent hinge has a bend from
+1 + h to 1 − h where the hinge max(0, 1 − z) has a corner (the Huber loss of Chapelle 2007); it is within h / 4 of the
+hinge, and tends to it with h.
 """
 
 from typing import NamedTuple

@@ -2,17 +2,17 @@
 
 Problem
     minimise over β and b    ½ βᵀKβ + Σ_i C_i ℓ(y_i f_i),    f = Kβ + b
-    where ℓ is the squared hinge, or the hinge by way of hinges with a bend of width h that is narrowed until it cannot be
-    seen at the tolerance (`margin_loss`).
+    where ℓ is the squared hinge, or the hinge by way of hinges with a bend that is narrowed until it cannot be seen at
+    the tolerance (`margin_loss`).
 
 Step
-    Rows are in the line (ℓ'' = 0, ℓ' < 0), in the bend (ℓ'' > 0) or beyond it (ℓ' = 0). If no row changes its place, the
-    minimum has β_i = y_i C_i |ℓ'| for those in the line, 0 for those beyond, and for those in the bend, B,
+    Rows are in the line (ℓ'' = 0, ℓ' < 0), L, in the bend (ℓ'' > 0), B, or beyond it (ℓ' = 0). If no row changes its
+    place, the minimum has β_i = y_i C_i |ℓ'| for those in the line, 0 for those beyond, and for those in the bend
         (K_BB + D) β_B + b = y_B start − K_BL β_L,   D = 1 / (C_i ℓ''),   Σ_i β_i = 0
-    (Chapelle 2007, equations 10 to 12, there for the squared hinge; with no offset b = 0 and nothing is asked of the
-    sum). The step goes from β towards this solution, to the minimum of the objective along the way, which is found
-    exactly, for it is a function of one variable that is piecewise quadratic. If nothing changes its place the step has
-    length 1 and ends the method.
+    (Chapelle 2007, section 4, there for the squared hinge and a bend that stays). Without an offset b = 0, and nothing
+    is asked of the sum. The step goes from β to this solution if the objective falls enough, else to its minimum along
+    the way, which is found exactly: it is a function of one variable that is piecewise quadratic. When nothing changes
+    its place the method is at its end.
 
 System
     By Cholesky's factorisation if its order is not too large, else by conjugate gradients, to a residual that is small
@@ -44,7 +44,7 @@ from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.ridge_system import RidgeSystem
 
-__all__ = ["Primal", "State"]
+__all__ = ["Method", "Primal", "State", "Step"]
 
 _FIRST_BEND = 1.0
 _NARROWED = 0.1  # of its width the next bend has
@@ -126,7 +126,7 @@ class Primal:
         if alpha is None:
             return state
         state.alpha[:] = alpha
-        self._recompute(state)
+        state.sums[:] = self._products.times(self.problem.y * state.alpha)
         return self._centred(state)
 
     def step(self, state: State, most_steps: int) -> tuple[State, Report]:
@@ -141,12 +141,13 @@ class Primal:
         """
         if not state.alpha.any():
             state = self._begun(state)
+        judged = False
         while (violation := self._violation(state)) <= self._target(state):
             if not self._is_last(state):
                 state = state._replace(bend=max(_NARROWED * state.bend, self._last_bend))
-            elif self._products.drift > 0:  # what is judged in the end satisfies the constraints, and its Kβ is true
-                state.alpha[:] = self._dual.feasible(state.alpha)
-                self._recompute(state)
+            elif not judged:
+                self._settle(state)
+                judged = True
             else:
                 return state, Report(violation, self._objective(state), 0, True, True, False)
         before = self._bent_objective(state)
@@ -161,7 +162,7 @@ class Primal:
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        return self._dual.solution(state.alpha, state.sums, state.intercept, self._times)
+        return self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times, state.bend)
 
     # --- how far it is ---------------------------------------------------------------------------------------
 
@@ -183,15 +184,13 @@ class Primal:
     def _margins(self, state: State) -> np.ndarray:
         return self.problem.y * (state.sums + state.intercept)
 
-    def _penalised(self, state: State, loss: MarginLoss) -> float:
-        y, upper = self.problem
-        return float((y * state.alpha) @ state.sums) / 2 + float(upper @ loss.value(self._margins(state)))
-
     def _objective(self, state: State) -> float:
-        return self._penalised(state, self._dual.loss)
+        return self._dual.primal(state.alpha, state.sums, state.intercept)
 
     def _bent_objective(self, state: State) -> float:
-        return self._penalised(state, self._loss(state))
+        y, upper = self.problem
+        loss = upper @ self._loss(state).value(self._margins(state))
+        return float((y * state.alpha) @ state.sums) / 2 + float(loss)
 
     def _violation(self, state: State) -> float:
         """Return how much the optimality conditions of the problem with its bend are violated, in units of margins."""
@@ -204,7 +203,7 @@ class Primal:
         imbalance = abs(float(y @ state.alpha)) / float(stiffness.sum()) if self.method.fit_intercept else 0.0
         violation = max(high - low, imbalance)
         if violation <= self._target(state) and (inside != state.alpha).any():
-            return max(violation, float(np.abs(self._times(y * (state.alpha - inside))).max()))
+            return max(violation, float(np.abs(self._products.times(y * (state.alpha - inside))).max()))
         return violation
 
     # --- a step ----------------------------------------------------------------------------------------------
@@ -216,7 +215,7 @@ class Primal:
         bend = loss.bends(margins)
         target = y * upper * loss.curvature * loss.excess(margins)
         delta = np.where(bend, 0.0, target - y * state.alpha)
-        sums = self._times(delta)
+        sums = self._products.times(delta)
         inside = np.flatnonzero(bend)
         if not len(inside):
             return Step(delta, sums, None)
@@ -269,16 +268,10 @@ class Primal:
             if report.converged or report.stalled:
                 break
         state.alpha[some] = found.alpha
-        state.sums[:] = self._times(y * state.alpha)
+        state.sums[:] = self._products.times(y * state.alpha)
         return self._centred(state)
 
-    def _times(self, coef: np.ndarray) -> np.ndarray:
-        """Return K times a vector."""
-        sums, some = np.zeros(len(coef)), np.flatnonzero(coef)
-        self._products.add_rows(sums, some, coef[some])
-        return sums
-
-    def _recompute(self, state: State) -> None:
-        """Set Kβ from β alone."""
-        state.sums[:] = self._times(self.problem.y * state.alpha)
-        self._products.drift = 0.0
+    def _settle(self, state: State) -> None:
+        """Let what is judged in the end satisfy the dual's constraints, and Kβ be that of β."""
+        state.alpha[:] = self._dual.feasible(state.alpha)
+        state.sums[:] = self._products.times(self.problem.y * state.alpha)

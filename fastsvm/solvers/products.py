@@ -46,6 +46,12 @@ class KernelProducts:
             for a, b in spans(int(group.sum()), most):
                 self.add(sums, self._rows.fetch(rows[group][a:b]), coef[group][a:b])
 
+    def times(self, coef: np.ndarray) -> np.ndarray:
+        """Return the kernel matrix times a vector."""
+        sums, some = np.zeros(len(coef)), np.flatnonzero(coef)
+        self.add_rows(sums, some, coef[some])
+        return sums
+
 
 @jit
 def _add_rows(store, slots, delta, sums, start, stop):

@@ -66,4 +66,5 @@ class SMO(Decomposition):
         loss = float(upper @ np.maximum(0, 1 - margins))
         quadratic = float(state.alpha @ (y * state.gradient + 1))
         objective = self._objective(state)
-        return Solution(state.alpha, -rho, objective, max(0.0, quadratic / 2 + loss - objective), max(0.0, high - low))
+        gap = max(0.0, quadratic / 2 + loss - objective)
+        return Solution(state.alpha, state.alpha > 0, -rho, objective, gap, max(0.0, high - low))

@@ -1,0 +1,99 @@
+"""What a fit of a kernel machine needs of memory, and its two-class problems."""
+
+from typing import Any
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.budget import Need, Plan, plan
+from fastsvm.estimators._classes import class_weights
+from fastsvm.estimators._input import TrainingSet
+from fastsvm.estimators._kernel import is_precomputed, resolve_gamma, training_evaluator, training_rows
+from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
+from fastsvm.estimators._repeats import Repeats
+from fastsvm.estimators._solvers import check_landmarks, is_dual, solver_of
+from fastsvm.evaluators import ByteEvaluator, Evaluator
+from fastsvm.gram import Gram
+from fastsvm.multiclass import class_pairs
+from fastsvm.sources import Source
+
+__all__ = ["prepare"]
+
+_SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
+
+
+def prepare(
+    estimator: Any, data: TrainingSet, classes: np.ndarray, labels: np.ndarray, budget: int, pool: Pool, observed: bool
+) -> tuple[OneVsOneFit, Source]:
+    """Plan the memory; return the two-class problems to be solved and where support vectors are copied from.
+
+    What prediction needs to know of the rows is noted in the estimator.
+
+    Parameters
+    ----------
+    estimator : SVC
+        Its parameters are valid.
+    data, classes, labels
+        Rows and weights; classes, and each row's class number or -1.
+    budget : int
+        Bytes that the fit may take.
+    pool : Pool
+        Threads.
+    observed : bool
+        Whether callbacks watch, which are called by one thread.
+    """
+    rows = training_rows(estimator, data.source, data.weight if data.weighted else None, budget // 4, pool)
+    source, _, found = rows
+    _check_square(estimator, source.shape)
+    if source is not data.source:
+        budget -= source.nbytes
+    estimator.class_weight_ = class_weights(estimator.class_weight, classes, labels, data.weight)
+    upper = estimator.C * data.weight * np.where(labels >= 0, estimator.class_weight_[labels], 0)
+    estimator._gamma = resolve_gamma(estimator.gamma, source.shape[1], found.variance)
+    estimator._centre, estimator._sq_norm = found.centre, found.sq_norm
+    estimator._centred_sq_norm = found.usual_sq_norm
+    bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_dual(estimator) else None
+    labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
+    counts = np.bincount(labels[labels >= 0])
+    n = int(np.sort(counts)[-2:].sum())
+    evaluator = training_evaluator(estimator, rows, bound, n)
+    need = _need(source, evaluator, counts, n)
+    if isinstance(evaluator, ByteEvaluator) and not observed:
+        need = need._replace(lanes=pool.n_threads)
+    spent = _spent(estimator, budget, need)
+    check_landmarks(estimator, spent, n)
+    if spent.resident:
+        source = source.in_memory()
+    pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
+    task = OneVsOneFit(Gram(evaluator, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
+    return task, (source if rows.source is data.source else data.source)
+
+
+def _check_square(estimator: Any, shape: tuple[int, int]) -> None:
+    if is_precomputed(estimator) and shape[0] != shape[1]:
+        raise ValueError(f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix.")
+
+
+def _need(source: Source, evaluator: Evaluator, counts: np.ndarray, n: int) -> Need:
+    """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
+    share = len(counts) > 2 and source.resident and evaluator.parallel and n > _SHARED
+    return Need(
+        n_rows=n,
+        n_features=source.shape[1],
+        value_bytes=evaluator.dtype.itemsize,
+        feature_bytes=evaluator.feature_bytes,
+        stored_bytes=0 if source.resident else source.nbytes,
+        n_stored_rows=len(source),
+        copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
+        block_rows=min(source.block_rows, len(source)),
+        sparse=source.sparse and not evaluator.dense_only,
+        value_cost=evaluator.cost(source.shape[1]),
+        tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * evaluator.dtype.itemsize if share else 0,
+    )
+
+
+def _spent(estimator: Any, budget: int, need: Need) -> Plan:
+    spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
+    if not is_dual(estimator):  # every row is needed in every step
+        return spent._replace(active_set=0, frugal=False)
+    return spent if estimator.shrinking else spent._replace(active_set=0)

@@ -1,0 +1,149 @@
+"""From an estimator's `solver` and what goes with it to the solver of a two-class problem."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fastsvm._threads import Pool
+from fastsvm.budget import Plan
+from fastsvm.row_cache import RowCache
+from fastsvm.solvers.active_set import ActiveSet
+from fastsvm.solvers.coordinate import Coordinate
+from fastsvm.solvers.decomposition import Problem
+from fastsvm.solvers.drive import Solver
+from fastsvm.solvers.landmarks import Landmarks
+from fastsvm.solvers.primal import Method, Primal
+from fastsvm.solvers.primal_descent import PrimalDescent
+from fastsvm.solvers.smo import SMO
+
+__all__ = ["SOLVERS", "Resources", "SolverOf", "check_landmarks", "check_solver", "is_dual", "most_steps", "solver_of"]
+
+SOLVERS = ("smo", "coordinate", "primal")
+
+_ASKED = {
+    "loss": ("primal",),
+    "fit_intercept": ("coordinate", "primal"),
+    "learning_rate": ("coordinate", "primal"),
+    "selection": ("coordinate",),
+    "n_components": ("primal",),
+}
+_USUAL = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic", "n_components": None}
+_NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
+
+
+class Resources(NamedTuple):
+    """What a solver may use.
+
+    Attributes
+    ----------
+    spent : Plan
+        Sizes of working set, active set and systems.
+    pool : Pool
+        Threads.
+    number : int
+        Of the problem, so that each draws its own random numbers.
+    """
+
+    spent: Plan
+    pool: Pool
+    number: int
+
+
+SolverOf = Callable[[Problem, RowCache, Resources], Solver]
+"""Makes the solver of a problem."""
+
+
+def check_solver(estimator: Any) -> None:
+    """Raise ValueError for a parameter that the solver does not have."""
+    for name, solvers in _ASKED.items():
+        value = getattr(estimator, name)
+        if estimator.solver not in solvers and value != _USUAL[name]:
+            needed = " or ".join(f"solver={solver!r}" for solver in solvers)
+            raise ValueError(f"{name}={value!r} needs {needed}; the solver is {estimator.solver!r}.")
+    if estimator.learning_rate is not None and estimator.n_components is not None:
+        raise ValueError(
+            f"n_components={estimator.n_components} is solved by Newton steps, which have no learning_rate; "
+            f"found {estimator.learning_rate}. Leave out one of them."
+        )
+
+
+def check_landmarks(estimator: Any, spent: Plan, n_rows: int) -> None:
+    """Raise ValueError if the kernel rows of the landmarks do not fit into memory."""
+    if estimator.n_components is None:
+        return
+    m = min(estimator.n_components, n_rows)
+    needed = 8 * m * n_rows + 32 * m * m
+    if needed > spent.cache_bytes:
+        raise ValueError(
+            f"n_components={m} needs {needed / 1e6:.0f} MB for kernel rows, and memory leaves "
+            f"{spent.cache_bytes / 1e6:.0f} MB for them: raise memory, or lower n_components."
+        )
+
+
+def is_dual(estimator: Any) -> bool:
+    """Return whether multipliers are sought that stand for rows by their sum, and bounded by C."""
+    return estimator.solver != "primal" and estimator.learning_rate is None
+
+
+def most_steps(estimator: Any, n_rows: int) -> int:
+    """Return how many steps a two-class problem may take."""
+    if estimator.max_iter >= 0:
+        return estimator.max_iter
+    if estimator.learning_rate is not None:
+        return _RATE_STEPS
+    if estimator.solver == "primal":
+        return _NEWTON_STEPS
+    pairs = max(10_000_000, 100 * n_rows)
+    return pairs if estimator.solver == "smo" else 20 * pairs  # steps of one coordinate cost so much less
+
+
+def solver_of(estimator: Any) -> SolverOf:
+    """Return what makes the solvers of a fit."""
+    seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
+    make = {"smo": _smo, "coordinate": _coordinate, "primal": _primal}[estimator.solver]
+
+    def of(problem: Problem, rows: RowCache, given: Resources) -> Solver:
+        return make(estimator, problem, rows, given, np.random.default_rng([seed, given.number]))
+
+    return of
+
+
+def _active(rows: RowCache, given: Resources, n_rows: int) -> ActiveSet | None:
+    capacity = given.spent.active_set
+    return ActiveSet(capacity, rows, given.pool) if 0 < capacity < n_rows else None
+
+
+def _smo(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
+    active = _active(rows, given, len(problem.y))
+    sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows
+    return SMO(problem, rows, estimator.tol, *sizes)
+
+
+def _coordinate(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
+    exact = estimator.learning_rate is None
+    active = _active(rows, given, len(problem.y)) if exact else None
+    sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows if exact else 0
+    return Coordinate(
+        problem,
+        rows,
+        estimator.tol,
+        *sizes,
+        rng=rng if estimator.selection == "random" else None,
+        fit_intercept=bool(estimator.fit_intercept),
+        rate=estimator.learning_rate,
+    )
+
+
+def _primal(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
+    squared, fit_intercept = estimator.loss == "squared_hinge", bool(estimator.fit_intercept)
+    common = problem, rows, estimator.tol, given.pool
+    if estimator.learning_rate is not None:
+        return PrimalDescent(
+            *common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept
+        )
+    method = Method(squared, fit_intercept, given.spent.newton_rows, rng)
+    if estimator.n_components is not None:
+        return Landmarks(*common, method, n_landmarks=estimator.n_components)
+    return Primal(*common, method)

@@ -1,0 +1,114 @@
+"""Gradient descent in the primal, for kernel SVMs with hinge or squared hinge: slow, and easy to follow.
+
+Problem
+    That of `primal`, over the coefficients β and the offset b.
+
+Step
+    β ← β − η K v,   b ← b − η Σ_i v_i − β_i,   v_i = β_i − y_i C_i |ℓ'(y_i f_i)|
+    with one rate η. K v is the gradient by β, and a subgradient for the hinge, whose slope at the corner is taken as 0.
+
+End
+    The gradient, in units of decision values: max |K v| ≤ tol. With the hinge and a rate that does not change it hops
+    about the minimum, so that the number of steps usually ends it.
+
+Cost
+    Two products of the whole kernel matrix with a vector for a step.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.row_cache import RowCache
+from fastsvm.solvers.decomposition import Problem, Solution
+from fastsvm.solvers.drive import Report
+from fastsvm.solvers.dual_view import DualView
+from fastsvm.solvers.products import KernelProducts
+
+__all__ = ["PrimalDescent"]
+
+_BLOWN_UP = 1e6  # times the objective at zero
+
+
+class State(NamedTuple):
+    """Multipliers y β, of any sign, Kβ, and the offset."""
+
+    alpha: np.ndarray
+    sums: np.ndarray
+    intercept: float
+
+
+class PrimalDescent:
+    """Descend on one two-class problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Labels and factors of the loss.
+    rows : RowCache
+        The kernel.
+    tol : float
+        Largest gradient at the end.
+    pool : Pool
+        Threads.
+    rate : float
+        η.
+    squared : bool
+        Whether the loss is the squared hinge.
+    fit_intercept : bool
+        Whether there is an offset.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        rows: RowCache,
+        tol: float,
+        pool: Pool,
+        *,
+        rate: float,
+        squared: bool,
+        fit_intercept: bool,
+    ) -> None:
+        self.problem, self.tol, self._rate, self._fit_intercept = problem, tol, rate, fit_intercept
+        self._dual, self._products = DualView(problem, squared, fit_intercept), KernelProducts(rows, pool)
+
+    def init(self, alpha: np.ndarray | None = None) -> State:
+        """Return the state at `alpha`, or at zero, with no offset."""
+        n = len(self.problem.y)
+        if alpha is None:
+            return State(np.zeros(n), np.zeros(n), 0.0)
+        return State(alpha.copy(), self._products.times(self.problem.y * alpha), 0.0)
+
+    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+        """Take one step, or declare convergence.
+
+        Parameters
+        ----------
+        state : State
+            Where to begin.
+        most_steps : int
+            Steps allowed.
+        """
+        y, upper = self.problem
+        loss = self._dual.loss
+        pull = y * upper * loss.curvature * loss.excess(y * (state.sums + state.intercept))
+        gradient = self._products.times(y * state.alpha - pull)
+        size = float(np.abs(gradient).max())
+        if size <= self.tol:
+            return state, Report(size, self._objective(state), 0, True, True, False)
+        shift = self._rate * float(pull.sum()) if self._fit_intercept else 0.0
+        alpha = state.alpha - self._rate * y * gradient
+        moved = State(alpha, state.sums - self._rate * self._products.times(gradient), state.intercept + shift)
+        objective = self._objective(moved)
+        if not objective < _BLOWN_UP * float(upper.sum()):
+            return state, Report(size, self._objective(state), 1, False, False, True)
+        return moved, Report(size, objective, 1, False, False, False)
+
+    def finish(self, state: State) -> Solution:
+        """Return the solution and its certificate."""
+        return self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
+
+    def _objective(self, state: State) -> float:
+        return self._dual.primal(state.alpha, state.sums, state.intercept)
