@@ -178,6 +178,17 @@ def test_rows_within_the_margin_are_circled_instead(moons):
     assert display.circles_.get_label() == f"rows within the margin ({len(model.within_margin_)})"
 
 
+def test_rows_within_the_margin_are_no_support_vectors_of_descent(moons):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SVC(solver="primal", learning_rate=1e-3, max_iter=200).fit(*moons)
+    display = MarginDisplay.from_estimator(model, *moons)
+    assert len(model.support_) != len(model.within_margin_)
+    np.testing.assert_array_equal(display.circled, model.within_margin_)
+    with pytest.raises(ValueError, match="names other rows"):
+        MarginDisplay.from_estimator(model, moons[0][::-1], moons[1])
+
+
 def test_pipelines_searches_and_selectors(moons):
     X, y = moons
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
@@ -299,6 +310,19 @@ def test_history_of_two_classes(x, y, long_fit):
     others = [other.get_ydata()[0] for other in display.ax_.lines if other is not line]
     assert others == ([long_fit.tol] if y == "gap" else [])
     display.figure_.canvas.draw()
+
+
+def test_steps_of_each_solver(moons):
+    for given, names in (
+        ({}, ("pair steps", "dual objective")),
+        ({"solver": "coordinate"}, ("coordinate steps", "dual objective")),
+        ({"solver": "primal"}, ("Newton steps", "primal objective")),
+        ({"solver": "primal", "learning_rate": 1e-4, "max_iter": 3}, ("gradient steps", "primal objective")),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = SVC(**given).fit(*moons)
+        assert ConvergenceDisplay.from_estimator(model).axis_names == names
 
 
 def test_history_of_several_problems(three_classes):

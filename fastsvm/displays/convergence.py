@@ -13,6 +13,7 @@ __all__ = ["ConvergenceDisplay", "Curve"]
 _MOST_NAMED = 6  # curves that a legend names one by one
 _FEW = 40  # points that are marked
 _PALE, _TOLERANCE = "fastsvm mini-batches", "fastsvm tolerance"  # by which lines are known in the next call
+_STEPS = {"smo": "pair steps", "coordinate": "coordinate steps", "primal": "Newton steps"}
 _BELOW = 0.01  # of the tolerance: smaller gaps, which Newton steps leave, are out of view
 
 
@@ -100,11 +101,12 @@ class ConvergenceDisplay:
         estimator : SVC, SGDClassifier or SGDRegressor
             Fitted.
         x : {"iteration", "time"}, default="iteration"
-            What is on the horizontal axis. Iterations are pair steps of `SVC`, epochs of `SGDClassifier` and
-            `SGDRegressor`, and mini-batches for their loss.
+            What is on the horizontal axis. Iterations are steps of the solver of `SVC`, epochs of `SGDClassifier`
+            and `SGDRegressor`, and mini-batches for their loss.
         y : {"objective", "gap", "loss"}, default="objective"
-            What is on the vertical axis: of `SVC` the dual objective or the gap, which is the largest violation of the
-            optimality conditions, of the others the objective or the loss of each mini-batch.
+            What is on the vertical axis: of `SVC` the objective, which is the dual one unless its solver is "primal",
+            or the gap, which is the largest violation of the optimality conditions; of the others the objective or
+            the loss of each mini-batch.
         ax : matplotlib Axes or None
             Where to draw; None makes a figure.
         label : str or None
@@ -140,8 +142,9 @@ class ConvergenceDisplay:
         if "problem" not in history:
             at, step_name = (history["time"], "time (s)") if x == "time" else (history["epoch"], "epoch")
             return cls([Curve(y, at, history[y])], axis_names=(step_name, "objective"))
-        step_name = "time (s)" if x == "time" else "pair steps"
-        names = {"objective": "dual objective", "gap": "gap: largest violation"}
+        step_name = "time (s)" if x == "time" else _steps_of(estimator)
+        problem = "primal" if getattr(estimator, "solver", "smo") == "primal" else "dual"
+        names = {"objective": f"{problem} objective", "gap": "gap: largest violation"}
         tol = estimator.tol if y == "gap" else None
         return cls(_curves_of_problems(estimator, x, y), axis_names=(step_name, names[y]), tol=tol)
 
@@ -250,6 +253,13 @@ def _history(estimator: Any) -> dict[str, np.ndarray]:
     if not history:
         raise ValueError(f"This {type(estimator).__name__} has no history_; `fit` keeps one, `partial_fit` does not.")
     return history
+
+
+def _steps_of(estimator: Any) -> str:
+    """Return what the iterations of an `SVC` are."""
+    if getattr(estimator, "learning_rate", None) is not None:
+        return "gradient steps"
+    return _STEPS.get(getattr(estimator, "solver", "smo"), "steps")
 
 
 def _curves_of_problems(estimator: Any, x: str, y: str) -> list[Curve]:

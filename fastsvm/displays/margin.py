@@ -15,7 +15,7 @@ __all__ = ["MarginDisplay"]
 _DEEPEST = {"decision_function": 2.0}  # value from which on the shade is the same; of other methods 1
 _TINT = 0.5  # how much of a class's colour the deepest shade has
 _CROWD = 500  # circles from which on they are drawn faintly
-_RINGS = {"within_margin_": "rows within the margin", "support_": "support vectors"}
+_RINGS = {"support_": "support vectors", "within_margin_": "rows within the margin"}
 
 
 class MarginDisplay:
@@ -110,7 +110,8 @@ class MarginDisplay:
         grid_resolution : int, default=200
             Values of each feature for which the model is asked.
         circle : bool, default=True
-            Whether rows are circled: those of `within_margin_` if the model has it, else those of `support_`.
+            Whether rows are circled: those of `support_`, or of `within_margin_` if the model has it and it names
+            others.
         shade_by : str, default="decision_function"
             Of two classes, the method of the estimator that the shades follow: "decision_function"; "predict", for one
             shade a class; or another with values from -1 to 1, such as "soft_decision" of `SGDClassifier`. The lines
@@ -236,16 +237,18 @@ class MarginDisplay:
 def _circled(estimator: Any, X: np.ndarray) -> tuple[np.ndarray | None, str]:
     """Return the numbers of the rows that decide, and what they are; None if the model does not tell."""
     model = _within(estimator)
-    for name, words in _RINGS.items():
-        rows = np.asarray(getattr(model, name, ()))
-        if rows.dtype.kind in "iu":  # feature selectors have a `support_` too, of bools
-            if rows.max(initial=-1) >= len(X) or not _are_those(model, rows, X, model is estimator):
-                raise ValueError(
-                    f"X is not what the model was fitted to: {name} names other rows. Pass the rows of the fit, or "
-                    "circle=False."
-                )
-            return rows, words
-    return None, ""
+    found = {name: np.asarray(getattr(model, name, ())) for name in _RINGS}
+    found = {name: rows for name, rows in found.items() if rows.dtype.kind in "iu"}  # selectors have a mask `support_`
+    support = found.get("support_", np.empty(0, np.int64))
+    for name, rows in found.items():
+        if rows.max(initial=-1) >= len(X) or not _are_those(model, support, X, model is estimator):
+            raise ValueError(
+                f"X is not what the model was fitted to: {name} names other rows. Pass the rows of the fit, or "
+                "circle=False."
+            )
+    others = [name for name, rows in found.items() if set(rows.tolist()) != set(support.tolist())]
+    name = next(iter([*others, *found]), "")
+    return found.get(name), _RINGS.get(name, "")
 
 
 def _within(estimator: Any) -> Any:
