@@ -10,8 +10,8 @@ NAMES = [
     "hard_and_soft_margins",
     "own_kernel",
     "iris",
-    #"dual_ascent",
-    #"primal",
+    "dual_ascent",
+    "primal",
     "cifar_losses",
-    #"larger_than_memory",
+    "larger_than_memory",
 ]

@@ -1,7 +1,8 @@
-"""Multiclass hinge, softmax and logistic on images: the loss of every mini-batch, and what the weights look like."""
+"""Multiclass hinge, softmax and logistic on images: losses of mini-batches, what weights look for, what is confused."""
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -10,62 +11,101 @@ from sklearn.model_selection import train_test_split
 
 from bench import recipes
 from fastsvm import SGDClassifier
+from fastsvm.displays import ConfusionDisplay, ConvergenceDisplay, TemplatesDisplay
 
 TITLE = "Three losses of ten classes of images"
 
-_LOSSES = {"weston_watkins": "multiclass hinge", "softmax": "softmax", "log_loss": "logistic, one-vs-rest"}
+_LOSSES = {"weston_watkins": "multiclass hinge", "softmax": "softmax", "log_loss": "logistic, each against the rest"}
+_BATCH, _STEPS = 200, 1_000
+
+
+class Images(NamedTuple):
+    """Images as bytes, to be learnt from and to be tested with, their shape, and the names of their classes."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    shape: tuple[int, ...]
+    names: list[str]
 
 
 def draw(out: Path, quick: bool) -> str:
-    """Draw loss curves of mini-batches of 200, and the classes' templates."""
-    X, y, X_test, y_test, shape = _images(quick)
-    epochs = max(4, -(-1_000 * 200 // len(X)))
-    figure = plt.figure(figsize=(14, 8.4), layout="constrained")
-    curves, *strips = figure.subfigures(4, 1, height_ratios=[2.6, 1, 1, 1])
-    axes = curves.subplots(1, 3)
-    told = []
-    for axis, strip, (loss, words) in zip(axes, strips, _LOSSES.items(), strict=True):
-        model = SGDClassifier(
-            loss=loss, alpha=1e-2, batch_size=200, max_iter=epochs, tol=None, average=False, standardize=True,
-            random_state=0,
-        ).fit(X, y)  # fmt: skip
-        accuracy = model.score(X_test, y_test)
-        told.append(f"{words} {accuracy:.1%}")
-        _curve(axis, model.loss_curve_, f"{words}: {accuracy:.1%} right")
-        strip.suptitle(f"{words}: weights of each class", fontsize=10)
-        _templates(strip, model.coef_, shape)
-    figure.savefig(out, dpi=100)
-    plt.close(figure)
-    data = "the bundled digits" if shape == (8, 8) else "CIFAR-10"
-    return (
-        f"{len(X):,} images of {data}, standardised as they are read, mini-batches of 200, "
-        f"{len(model.loss_curve_):,} steps, half-L2 penalty, weights after the last step. "
-        f"Test accuracy: {', '.join(told)}."
+    """Draw loss curves of mini-batches of 200, the classes' templates, and the confusions of the best model."""
+    images = _images(quick)
+    X, X_test = _features(images)
+    figure = plt.figure(figsize=(13, 20.5))
+    curves, *strips, last = figure.subfigures(5, 1, height_ratios=[3.2, 2, 2, 2, 11.5])
+    accuracies = {}
+    for ax, strip, (loss, name) in zip(curves.subplots(1, 3), strips, _LOSSES.items(), strict=True):
+        model = _fitted(X, images.y, loss)
+        accuracies[loss] = model.score(X_test, images.y_test)
+        ConvergenceDisplay.from_estimator(model, y="loss", ax=ax)
+        ax.set_title(f"{name}: {accuracies[loss]:.1%} right")
+        _draw_templates(strip, model.coef_[:, :-1], images, name)
+        if accuracies[loss] == max(accuracies.values()):
+            best, predicted = name, model.predict(X_test)
+    ax = last.subplots()
+    ax.set_title(f"{best}: what {len(X_test):,} images were taken for, with the first of each")
+    ConfusionDisplay.from_predictions(
+        images.y_test, predicted, images.X_test, images.shape, class_names=images.names, ax=ax
     )
+    figure.savefig(out)
+    plt.close(figure)
+    return _words(images, len(model.loss_curve_), list(accuracies.values()))
 
 
-def _images(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
+def _images(quick: bool) -> Images:
     if "FASTSVM_DATA" in os.environ and not quick:
-        data = recipes.cifar10(50_000)
-        return data.X, data.y, data.X_test, data.y_test, (3, 32, 32)
+        names = ["plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+        return Images(*recipes.cifar10(50_000), (3, 32, 32), names)
     X, y = load_digits(return_X_y=True)
-    train, test, y_train, y_test = train_test_split(X.astype(np.uint8), y, random_state=0)
-    return train, y_train, test, y_test, (8, 8)
+    X, X_test, y, y_test = train_test_split(X.astype(np.uint8), y, train_size=1_000, random_state=0)
+    return Images(X, y, X_test, y_test, (8, 8), list("0123456789"))
 
 
-def _curve(axis: plt.Axes, losses: np.ndarray, title: str) -> None:
-    width = max(1, len(losses) // 50)
-    smooth = np.convolve(losses, np.full(width, 1 / width), "valid")
-    axis.plot(losses, color="0.75", linewidth=0.7, label="each mini-batch")
-    axis.plot(np.arange(len(smooth)) + width / 2, smooth, color="#1f5fa8", label=f"mean of {width}")
-    axis.set(title=title, xlabel="step", ylabel="loss", ylim=(0, np.quantile(losses, 0.999) * 1.05))
-    axis.legend(frameon=False)
+def _features(images: Images) -> tuple[np.ndarray, np.ndarray]:
+    """Return pixels of mean 0 and variance 1, and a last feature that is 1, whose weight is the bias."""
+    mean, deviation = images.X.mean(axis=0, dtype=np.float64), images.X.std(axis=0, dtype=np.float64)
+    prepared = []
+    for bytes_ in (images.X, images.X_test):
+        rows = np.ones((len(bytes_), bytes_.shape[1] + 1), np.float32)
+        rows[:, :-1] = bytes_
+        rows[:, :-1] -= mean.astype(np.float32)
+        rows[:, :-1] /= np.where(deviation > 0, deviation, 1).astype(np.float32)
+        prepared.append(rows)
+    return prepared[0], prepared[1]
 
 
-def _templates(strip: plt.Figure, coef: np.ndarray, shape: tuple[int, ...]) -> None:
-    for axis, weights in zip(strip.subplots(1, len(coef)), coef, strict=True):
-        image = weights.reshape(shape)
-        image = np.moveaxis(image, 0, -1) if len(shape) == 3 else image
-        reach = np.quantile(np.abs(image), 0.995)
-        axis.imshow(np.clip(0.5 + image / (2 * reach), 0, 1), cmap="gray")
-        axis.axis("off")
+def _fitted(X: np.ndarray, y: np.ndarray, loss: str) -> SGDClassifier:
+    model = SGDClassifier(
+        loss=loss, margin=1.0, penalty="l2", alpha=1e-2, fit_intercept=False, batch_size=_BATCH, average=False,
+        max_iter=_STEPS * _BATCH // len(X), tol=None, random_state=0,
+    )  # fmt: skip
+    return model.fit(X, y)
+
+
+def _draw_templates(strip: plt.Figure, coef: np.ndarray, images: Images, name: str) -> None:
+    strip.suptitle(f"{name}: what each class looks for")
+    templates = TemplatesDisplay(coef.reshape(-1, *images.shape), images.names)
+    if len(images.shape) == 3:
+        templates.templates = np.moveaxis(templates.templates, 1, -1)
+    templates.plot(strip, n_columns=10)
+
+
+def _words(images: Images, steps: int, accuracies: list[float]) -> str:
+    data = "the bundled digits" if images.shape == (8, 8) else "CIFAR-10"
+    told = ", ".join(f"{name} {accuracy:.1%}" for name, accuracy in zip(_LOSSES.values(), accuracies, strict=True))
+    return (
+        f"{len(images.X):,} images of {data}, {len(images.X_test):,} others to test with. A linear model gives each "
+        "image a score for each class. Three losses say how wrong scores are: the multiclass hinge asks that the "
+        "right score be larger than each other by the margin Δ = 1, softmax that its share of probability be "
+        "large, and the logistic loss asks each class for itself: is it this or the rest? Steps follow the mean "
+        f"gradient of {_BATCH} images, {steps:,} times, plus half the squared length of the weights times 0.01. The "
+        "bias is the weight of an extra feature that is 1 for each image, so it is penalised like the others; "
+        "SGDClassifier's own offset, fit_intercept=True, is not.\n\n"
+        f"The loss of single mini-batches (pale) goes up and down; its running mean falls. Right are {told}. The "
+        "weights of a class are an image too, of what it looks for. In the matrix each row is a true class, each "
+        "column a predicted one, with the first image of that kind: off the diagonal one sees what was taken for "
+        "what."
+    )

@@ -27,7 +27,7 @@ def draw(out: Path, quick: bool) -> str:
         MarginDisplay.from_estimator(model, X, y, ax=ax, grid_resolution=300, legend=ax is axes[0, 0])
         violations = int(np.sum(np.where(y == 1, 1, -1) * model.decision_function(X) < 1 - 2 * model.tol))
         accuracy = model.score(X_test, y_test)
-        name = "hard margin, C = $10^9$" if C == _PENALTIES[-1] else f"C = {C:g}"
+        name = "hard margin, C = $10^9$" if _PENALTIES[-1] == C else f"C = {C:g}"
         ax.set_title(f"{name}: {violations} in the margin or wrong, {accuracy:.1%} of new ones right")
         told.append((violations, len(model.support_), accuracy, _width(model)))
         ax.label_outer()

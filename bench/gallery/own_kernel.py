@@ -93,13 +93,13 @@ def _draw_pattern(ax: plt.Axes, model: SVC, pattern: Pattern) -> None:
 
 def _words(told: list[float]) -> str:
     return (
-        "A kernel says which points are alike, and this is where knowledge of a problem goes. In each picture the model "
-        "learns only from the points within the thick outline, and is asked about all others. The Gaussian kernel "
-        "(on the left) finds alike what is near: it is right where it has seen points, and knows nothing elsewhere "
-        f"({told[0]:.0%} and {told[2]:.0%} right).\n\n"
+        "A kernel says which points are alike, and this is where knowledge of a problem goes. In each picture the "
+        "model learns only from the points within the thick outline, and is asked about all others. The Gaussian "
+        "kernel (on the left) finds alike what is near: it is right where it has seen points, and knows nothing "
+        f"elsewhere ({told[0]:.0%} and {told[2]:.0%} right).\n\n"
         "On the right are kernels of one's own. The one for the rings, exp(-4 (‖x‖ - ‖z‖)²), looks at the distance "
         f"from the centre alone, and completes the rings: {told[1]:.1%} right. It is a NamedTuple of its parameters "
-        "with one formula, which is compiled like those of the package. The one for the chessboard, "
-        "exp(-2 Σ sin²(π (x - z) / 2)), finds alike what is two squares apart, and continues the board: "
-        f"{told[3]:.1%} right. It is a plain function of two blocks of rows, SVC(kernel=periodic)."
+        "with one formula, which is compiled like those of the package. The one for the chessboard, exp(-2 Σ "
+        f"sin²(π (x - z) / 2)), finds alike what is two squares apart, and continues the board: {told[3]:.1%} "
+        "right. It is a plain function of two blocks of rows, SVC(kernel=periodic)."
     )

@@ -12,7 +12,8 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>fastsvm gallery</title>
 <style>
-  :root {{ color-scheme: light dark; --rule: light-dark(#ddd, #444); --shade: light-dark(#f6f6f6, #1b1b1b) }}
+  :root {{ color-scheme: light dark; --rule: #ddd; --shade: #f6f6f6 }}
+  @media (prefers-color-scheme: dark) {{ :root {{ --rule: #444; --shade: #1e1e1e }} }}
   body {{ font: 17px/1.55 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto 6rem; padding: 0 1rem }}
   p, ol {{ max-width: 48rem }}
   article {{ border-top: 1px solid var(--rule); margin-top: 3rem }}

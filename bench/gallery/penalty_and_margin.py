@@ -5,60 +5,83 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 
-from fastsvm import SGDClassifier
+from bench.gallery.style import COLOURS
+from fastsvm import SVC, SGDClassifier
+from fastsvm.displays import HyperplaneDisplay, MarginDisplay
 
 TITLE = "The penalty sets the margin"
 
 _LAMBDAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-_SHOWN_STEPS = (20, 200, 2_000)
+_BATCH, _RATE, _SHOWN_LAMBDA = 100, 0.1, 1e-4
+_GAP = 0.1
 
 
 def draw(out: Path, quick: bool) -> str:
-    """Draw lines f = 0 and margins f = ±1 for several λ, and for one λ after several numbers of steps."""
+    """Draw the line for one λ after more and more steps, and boundary and margins for several λ."""
     X, y = _points(400 if quick else 2_000)
-    n_steps = 20_000 if quick else 100_000
-    figure, axes = plt.subplots(2, 4, figsize=(15, 7.6), sharex=True, sharey=True, layout="constrained")
-    panels = axes.ravel()
-    widths = []
-    for panel, alpha in zip(panels, _LAMBDAS, strict=False):
-        model = _fit(X, y, alpha, n_steps)
-        widths.append(2 / np.linalg.norm(model.coef_))
-        _draw(panel, X, y, model, f"λ = {alpha:g}: margin {widths[-1]:.2f} wide")
-    for panel, steps in zip(panels[len(_LAMBDAS) :], _SHOWN_STEPS, strict=True):
-        _draw(panel, X, y, _fit(X, y, 1e-4, steps), f"λ = 0.0001 after {steps:,} steps")
-    figure.savefig(out, dpi=110)
+    epochs = (20_000 if quick else 100_000) * _BATCH // len(X)
+    figure = plt.figure(figsize=(16, 10))
+    upper, lower = figure.subfigures(2, 1, height_ratios=[1.25, 1])
+    left, right = upper.subplots(1, 2, width_ratios=[1.5, 1])
+    _draw_way(left, X, y, epochs)
+    models = [_descent(alpha, epochs).fit(X, y) for alpha in _LAMBDAS]
+    widths = [2 / np.linalg.norm(model.coef_) for model in models]
+    widest = 2 / np.linalg.norm(SVC(kernel="linear", C=1e6).fit(X, y).coef_)
+    _draw_widths(right, widths, widest)
+    for ax, model, width in zip(lower.subplots(1, 5, sharex=True, sharey=True), models, widths, strict=True):
+        small = {"points_kwargs": {"s": 5, "linewidths": 0}, "grid_resolution": 120}
+        MarginDisplay.from_estimator(model, X, y, ax=ax, legend=False, **small)
+        ax.set(title=f"λ = {model.alpha:g}: {width:.2f} wide", aspect="equal")
+        ax.label_outer()
+    figure.savefig(out)
     plt.close(figure)
-    return (
-        f"Mini-batch hinge SGD on {len(X):,} points that a line separates, rate 0.1, batches of 100, {n_steps:,} "
-        f"steps. A smaller λ lets the weights grow, and the margin, 2/‖w‖ wide, shrinks: {widths[0]:.2f} at λ = "
-        f"{_LAMBDAS[0]:g}, {widths[-1]:.2f} at λ = {_LAMBDAS[-1]:g}. In the last row the line on its way."
-    )
+    return _words(len(X), epochs * len(X) // _BATCH, widths, widest)
 
 
 def _points(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points in two clouds, a gap apart."""
+    """Return points in two clouds, a small gap apart, which is not at right angles to the way from one to the other."""
     rng = np.random.default_rng(0)
     y = np.where(np.arange(n) % 2, 1, -1)
-    along, across = rng.normal(0, 1.2, n), y * (0.35 + np.abs(rng.normal(0, 0.8, n)))
-    direction = np.array([0.6, 0.8])
-    return across[:, None] * direction + along[:, None] * np.array([-0.8, 0.6]), y
+    across, along = y * (_GAP + np.abs(rng.normal(0, 0.8, n))), rng.normal(0, 1.2, n) + 0.9 * y
+    return np.array([1.0, 0.5]) + np.column_stack([0.6 * across - 0.8 * along, 0.8 * across + 0.6 * along]), y
 
 
-def _fit(X: np.ndarray, y: np.ndarray, alpha: float, n_steps: int) -> SGDClassifier:
-    model = SGDClassifier(
-        alpha=alpha, learning_rate="constant", eta0=0.1, batch_size=100, tol=None, average=False, random_state=0,
-        max_iter=max(1, n_steps * 100 // len(X)),
+def _descent(alpha: float, epochs: int) -> SGDClassifier:
+    return SGDClassifier(
+        alpha=alpha, learning_rate="constant", eta0=_RATE, batch_size=_BATCH, tol=None, average=False, random_state=0,
+        max_iter=epochs,
     )  # fmt: skip
-    return model.fit(X, y)
 
 
-def _draw(panel: plt.Axes, X: np.ndarray, y: np.ndarray, model: SGDClassifier, title: str) -> None:
-    side = np.linspace(-4.5, 4.5, 200)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    scores = model.decision_function(grid).reshape(200, 200)
-    soft = model.soft_decision(grid).reshape(200, 200)
-    panel.contourf(side, side, soft, 40, cmap="RdBu", alpha=0.5, vmin=-1.6, vmax=1.6)
-    panel.contour(side, side, scores, [-1, 0, 1], colors="k", linestyles=["--", "-", "--"], linewidths=1)
-    shown = slice(0, 400)
-    panel.scatter(*X[shown].T, c=np.where(y[shown] > 0, "#1f5fa8", "#b3282d"), s=7, linewidths=0)
-    panel.set(title=title, xlim=(-4.5, 4.5), ylim=(-4.5, 4.5), aspect="equal")
+def _draw_way(ax: plt.Axes, X: np.ndarray, y: np.ndarray, epochs: int) -> None:
+    """Draw the line after ever more epochs, named by their steps."""
+    shown = np.unique(np.geomspace(1, epochs, 6).astype(int)).tolist()
+    display = HyperplaneDisplay.from_estimator(
+        _descent(_SHOWN_LAMBDA, epochs), X, y, max_iters=shown, ax=ax, legend="lower left", points_kwargs={"s": 9}
+    )
+    display.colorbar_.set_label("steps")
+    display.colorbar_.set_ticklabels([f"{k * len(X) // _BATCH:,}" for k in shown])
+    ax.set_title(f"λ = {_SHOWN_LAMBDA:g}: the line after some steps, at last with its margins")
+
+
+def _draw_widths(ax: plt.Axes, widths: list[float], widest: float) -> None:
+    ax.axhline(widest, color="0.3", linestyle="--", label=f"hard margin, {widest:.2f}")
+    ax.plot(_LAMBDAS, widths, "o-", color=COLOURS[0], label="2 / ‖w‖ in the end")
+    ax.set(xscale="log", yscale="log", xlabel="λ", ylabel="width of the margin")
+    ax.set_title("a smaller λ, a narrower margin")
+    ax.set_yticks([0.2, 0.5, 1.0], ["0.2", "0.5", "1"])
+    ax.set_yticks([], minor=True)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=10)
+
+
+def _words(n: int, steps: int, widths: list[float], widest: float) -> str:
+    return (
+        f"{n:,} points that a line separates. The objective is the mean hinge loss + λ ½‖w‖², and each step follows "
+        f"its gradient on {_BATCH} points with the rate {_RATE:g}. Above, λ = {_SHOWN_LAMBDA:g}: the first steps "
+        f"turn the line, and the later of the {steps:,} hardly move it but bring its margins together.\n\n"
+        "λ is what long weights cost, and the margin is 2/‖w‖ wide: a large λ keeps the weights short and the "
+        f"margin wide, over points that then violate it ({widths[0]:.2f} at λ = {_LAMBDAS[0]:g}); with a small λ "
+        f"the weights may grow until hardly a point is in the margin ({widths[-1]:.2f} at λ = {_LAMBDAS[-1]:g}). "
+        f"Then nothing is left to gain, and the widest margin without a point in it, {widest:.2f}, is where it ends."
+    )

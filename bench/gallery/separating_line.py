@@ -53,12 +53,13 @@ def _draw_objectives(ax: plt.Axes, model: SVC, X: np.ndarray, y: np.ndarray) -> 
 
 def _words(model: SVC, n: int, steps: int, width: float) -> str:
     return (
-        f"{n:,} points, a linear kernel, C = 1,000. Many lines part the two clouds; the support vector machine takes "
-        f"the one that is farthest from both. On the dashed lines f is -1 and 1; between them, in the margin, "
+        f"{n:,} points, a linear kernel, C = 1,000. Many lines part the two clouds; the support vector machine "
+        "takes the one that is farthest from both. On the dashed lines f is -1 and 1; between them, in the margin, "
         f"{width:.2f} wide, there is no point. The circled points on the dashed lines are the support vectors. Only "
         f"{len(model.support_)} of {n:,} decide: take all others away and the line stays where it is.\n\n"
-        f"SMO gets there by steps on two points at a time: it chooses the pair that violates the conditions of the "
-        f"optimum most and solves for these two exactly. Here {steps} such steps suffice (in the middle; a step may leave the line "
-        "where it is, below the next one, and move its margins alone). Each raises the dual objective (on the right); the primal objective of the line reached is above it and may go up and "
-        f"down. Where they meet, at {model.objective_:.4f}, the line is proved to be the best."
+        "SMO gets there by steps on two points at a time: it chooses the pair that violates the conditions of the "
+        f"optimum most and solves for these two exactly. Here {steps} such steps suffice (in the middle; a step may "
+        "leave the line where it is, below the next one, and move its margins alone). Each raises the dual "
+        "objective (on the right); the primal objective of the line reached is above it and may go up and down. "
+        f"Where they meet, at {model.objective_:.4f}, the line is proved to be the best."
     )

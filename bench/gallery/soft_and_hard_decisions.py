@@ -49,11 +49,11 @@ def _words(model: SGDClassifier, X: np.ndarray, y: np.ndarray) -> str:
     unsure = np.abs(model.soft_decision(X)) < 1
     right = model.predict(X) == y
     return (
-        f"The same linear model of {len(X):,} points twice. The hard decision is the sign of f: it jumps at the line, "
-        "and a point beside the line counts as much as one far away. The soft decision is f itself as long as it is "
-        "between -1 and 1, and -1 or 1 beyond the dashed margins: it rises from one class to the other, so that pale "
-        "colour says: not sure.\n\n"
+        f"The same linear model of {len(X):,} points twice. The hard decision is the sign of f: it jumps at the "
+        "line, and a point beside the line counts as much as one far away. The soft decision is f itself as long "
+        "as it is between -1 and 1, and -1 or 1 beyond the dashed margins: it rises from one class to the other, "
+        "so that pale colour says: not sure.\n\n"
         f"Here {unsure.sum():,} points are within the margin, where the soft decision is not sure, and "
-        f"{right[unsure].mean():.0%} of them are right; of the {np.sum(~unsure):,} others it is {right[~unsure].mean():.1%}. "
-        f"SGDClassifier.soft_decision gives these values, and predict the hard ones."
+        f"{right[unsure].mean():.0%} of them are right; of the {np.sum(~unsure):,} others it is "
+        f"{right[~unsure].mean():.1%}. SGDClassifier.soft_decision gives these values, and predict the hard ones."
     )
