@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from bench.gallery import NAMES  # noqa: E402
-from bench.gallery.page import Entry, page  # noqa: E402
-from bench.workers.memory_curve import MemoryCurve  # noqa: E402
+from bench.gallery import NAMES
+from bench.gallery.page import Entry, page
+from bench.workers.memory_curve import MemoryCurve
 
 ROOT = Path(__file__).parent.parent
 
