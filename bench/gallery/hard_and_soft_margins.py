@@ -51,8 +51,8 @@ def _words(n: int, told: list[tuple[int, int, float, float]]) -> str:
         f"({soft_width:.2f} in the space of the kernel) and the boundary smooth. The larger C, the fewer violations, "
         f"and the more the boundary bends around single points.\n\n"
         f"In the last picture C is so large that none is worth its price: this is the hard margin, which exists "
-        f"because the Gaussian kernel can separate any points that differ. {hard} points violate it, {hard_vectors} "
+        f"because the Gaussian kernel can separate any points that differ. {hard or 'No'} points violate it, {hard_vectors} "
         f"support vectors remain (of {soft_vectors} in the first picture), and the margin is only {hard_width:.4f} "
         f"wide. It is right on every point it has seen, and on {hard_accuracy:.1%} of new ones; best on new ones is "
-        f"C = {_PENALTIES[best]:g} with {told[best][2]:.1%}. Points of the training that are all right are not the aim."
+        f"C = {_PENALTIES[best]:g} with {told[best][2]:.1%}. To be right on what was seen is not the aim."
     )

@@ -48,13 +48,15 @@ def draw(out: Path, quick: bool) -> str:
 def _words(told: list[tuple[float, float, int]]) -> str:
     of_two, of_four, vectors = (np.array(column) for column in zip(*told, strict=True))
     return (
-        "150 flowers, three kinds. A support vector machine parts two classes; for three, one is trained for each of "
-        "the three pairs, and each votes. The shade is the kind with most votes. In each picture the same two "
+        "150 flowers, three kinds. A support vector machine parts two classes; for three, one is trained for each "
+        "of the three pairs, and each votes. The shade is the kind with most votes. In each picture the same two "
         "features, length and width of the sepals, are looked at through another kernel: straight borders from the "
-        "linear one, bent ones from the polynomial of degree 3 and the Gaussian (rbf), and from the laplacian and the "
-        "exponential ones borders with corners, for these kernels are pointed.\n\n"
-        "One kind is easy to tell. The other two are mixed in this plane, and no kernel can part what is mixed: all "
-        f"are right in {of_two.min():.0%} to {of_two.max():.0%} of flowers not seen in training (cross-validation), "
-        f"with {vectors.min()} to {vectors.max()} support vectors, which are circled. With all four features it is "
-        f"{of_four.min():.0%} to {of_four.max():.0%}. Here other features help more than other kernels."
+        "linear one, and nearly straight ones from the sigmoid; bent ones from the polynomial of degree 3, the "
+        "Gaussian (rbf) and the exponential; from the laplacian, which adds up the differences of the features, "
+        "borders with corners.\n\n"
+        "One kind is easy to tell. The other two are mixed in this plane, and no kernel can part what is mixed: "
+        f"all are right in {of_two.min():.0%} to {of_two.max():.0%} of flowers not seen in training "
+        f"(cross-validation), with {vectors.min()} to {vectors.max()} support vectors, which are circled. With all "
+        f"four features it is {of_four.min():.0%} to {of_four.max():.0%}. Here other features help more than other "
+        "kernels."
     )

@@ -83,5 +83,5 @@ def _words(n: int, steps: int, widths: list[float], widest: float) -> str:
         "λ is what long weights cost, and the margin is 2/‖w‖ wide: a large λ keeps the weights short and the "
         f"margin wide, over points that then violate it ({widths[0]:.2f} at λ = {_LAMBDAS[0]:g}); with a small λ "
         f"the weights may grow until hardly a point is in the margin ({widths[-1]:.2f} at λ = {_LAMBDAS[-1]:g}). "
-        f"Then nothing is left to gain, and the widest margin without a point in it, {widest:.2f}, is where it ends."
+        f"Then nothing is left to gain, and the widest margin without a point in it, {widest:.2f}, is what it tends to."
     )

@@ -56,7 +56,7 @@ def _words(told: list[tuple[SVC, SVC, float]]) -> str:
         "All points may be on their right side long before.\n\n"
         "The squared hinge has no kink but only a bend, and Newton's method uses it: each step goes to where the "
         "minimum would be if no point crossed its margin. In the middle what it finds, after "
-        f"{int(ring_newton.n_iter_[0])} and {int(moon_newton.n_iter_[0])} steps to nine digits, with no rate to "
-        "choose. The squared hinge also asks a little of each point just within the margin, so more of them are "
-        f"circled: {len(ring_newton.within_margin_)} and {len(moon_newton.within_margin_)}."
+        f"{int(ring_newton.n_iter_[0])} and {int(moon_newton.n_iter_[0])} steps to a tolerance of {_TIGHT:g}, with "
+        "no rate to choose. The squared hinge charges next to nothing for a small violation, so more points end up "
+        f"within the margin, circled: {len(ring_newton.within_margin_)} and {len(moon_newton.within_margin_)}."
     )
