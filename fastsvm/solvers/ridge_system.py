@@ -1,5 +1,7 @@
 """Systems of some of the kernel's rows and columns with a ridge, by factorisation or conjugate gradients."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +14,25 @@ from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.inverse import Inverse
 from fastsvm.solvers.products import KernelProducts
 
-__all__ = ["RidgeSystem"]
+__all__ = ["RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
 _LANDMARKS = 512
 _SOME_RIDGE = 1e-6  # of the mean of the diagonal
 _TILE_ROWS = 128
 _EXACT = 1e-13
+
+
+@contextlib.contextmanager
+def refused_if_indefinite() -> Iterator[None]:
+    """Raise ValueError with advice where a factorisation fails."""
+    try:
+        yield
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            "solver='primal' needs a kernel that is positive semi-definite, and its values are not, be it by their "
+            "rounding: scale the features, lower C, or take solver='smo'."
+        ) from error
 
 
 class RidgeSystem:
@@ -59,11 +73,12 @@ class RidgeSystem:
 
         Raises
         ------
-        scipy.linalg.LinAlgError
+        ValueError
             If the kernel is not positive semi-definite.
         """
         solve = self._by_factorisation if len(inside) <= self._most else self._by_conjugate_gradients
-        return solve(inside, ridge, wanted, total, accuracy)
+        with refused_if_indefinite():
+            return solve(inside, ridge, wanted, total, accuracy)
 
     def _by_factorisation(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
@@ -96,7 +111,10 @@ class RidgeSystem:
                 break
             p = z + square / before * p
             product = self._product(inside, ridge, p)
-            length = square / float(p @ product)
+            curvature = float(p @ product)
+            if curvature <= 0:
+                raise linalg.LinAlgError
+            length = square / curvature
             x += length * p
             residual -= length * product
         return x, b
