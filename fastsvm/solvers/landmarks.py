@@ -28,6 +28,7 @@ from scipy import linalg
 from fastsvm._threads import spans
 from fastsvm.solvers.decomposition import Solution
 from fastsvm.solvers.primal import Primal, State, Step
+from fastsvm.solvers.ridge_system import refused_if_indefinite
 
 __all__ = ["Landmarks"]
 
@@ -45,7 +46,8 @@ class Landmarks(Primal):
         self._basis = np.sort(self.method.rng.choice(n, min(n_landmarks, n), replace=False))
         square = self._values(0, n)[:, self._basis]
         square[np.diag_indices_from(square)] += _RIDGE * max(float(np.trace(square)), 1e-300)
-        self._whitening = linalg.inv(linalg.cholesky(square, lower=True))
+        with refused_if_indefinite():
+            self._whitening = linalg.inv(linalg.cholesky(square, lower=True))
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha` on the landmarks, or at zero."""

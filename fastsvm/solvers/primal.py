@@ -51,8 +51,7 @@ _NARROWED = 0.1  # of its width the next bend has
 _LAST_BEND = 0.25  # of the tolerance
 _SUFFICES = 0.2  # of the width of a bend, the violation at which it is narrowed
 _START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
-_FORCING = 0.1  # of the violation, to which systems are solved
-_COARSEST, _FINER, _FINEST = 1e-2, 1e-3, 1e-11  # at most, by how much more if that was not enough, and at best
+_FORCING, _FINER, _FINEST = 0.001, 1e-2, 1e-9  # residual of systems, in parts; by how much less if too large; the least
 
 
 class State(NamedTuple):
@@ -151,7 +150,7 @@ class Primal:
             else:
                 return state, Report(violation, self._objective(state), 0, True, True, False)
         before = self._bent_objective(state)
-        accuracy = min(_FORCING * violation, _COARSEST)
+        accuracy = _FORCING
         step = self._newton(state, accuracy)
         while not self._descends(state, step) and accuracy > _FINEST:  # as that of the exact solution does
             accuracy *= _FINER
@@ -221,14 +220,10 @@ class Primal:
             return Step(delta, sums, None)
         ridge = 1 / (upper[inside] * loss.curvature)
         wanted = y[inside] * (loss.start - ridge * state.alpha[inside]) - state.sums[inside] - sums[inside]
-        of_wanted, of_ones = self._system.solve(inside, ridge, wanted, accuracy)
-        intercept = 0.0
-        if self.method.fit_intercept:
-            missing = -float(y @ state.alpha + delta.sum())
-            intercept = float((of_wanted.sum() - missing) / of_ones.sum())
-        delta[inside] = of_wanted - intercept * of_ones
+        total = -float(y @ state.alpha + delta.sum()) if self.method.fit_intercept else None
+        delta[inside], shift = self._system.solve(inside, ridge, wanted - state.intercept, total, accuracy)
         self._products.add_rows(sums, inside, delta[inside])
-        return Step(delta, sums, intercept - state.intercept)
+        return Step(delta, sums, shift)
 
     def _line(self, state: State, step: Step) -> Line:
         slope, curvature = float(step.delta @ state.sums), float(step.delta @ step.sums)

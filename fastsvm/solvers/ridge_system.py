@@ -1,24 +1,46 @@
 """Systems of some of the kernel's rows and columns with a ridge, by factorisation or conjugate gradients."""
 
-import numpy as np
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from fastsvm._threads import Pool
+import numpy as np
+from scipy import linalg
+
+from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.inverse import Inverse
 from fastsvm.solvers.products import KernelProducts
 
-__all__ = ["RidgeSystem"]
+__all__ = ["RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
-_EXACT = 1e-12
+_LANDMARKS = 512
+_SOME_RIDGE = 1e-6  # of the mean of the diagonal
+_TILE_ROWS = 128
+_EXACT = 1e-13
+
+
+@contextlib.contextmanager
+def refused_if_indefinite() -> Iterator[None]:
+    """Raise ValueError with advice where a factorisation fails."""
+    try:
+        yield
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            "solver='primal' needs a kernel that is positive semi-definite, and its values are not, be it by their "
+            "rounding: scale the features, lower C, or take solver='smo'."
+        ) from error
 
 
 class RidgeSystem:
-    """Solves (K_BB + D) x = v for sets B of rows and diagonal D > 0.
+    """Solves (K_BB + D) x + b = v for sets B of rows and diagonal D > 0, with Σ x given or with b = 0.
 
-    By Cholesky's factorisation if B is small, else by conjugate gradients, which need products with rows only.
+    By Cholesky's factorisation if B is small, else by conjugate gradients, which need products with rows only, with a
+    preconditioner made of some of the rows, and among vectors of the sum that is asked for (Frangella, Tropp and Udell
+    2023; Gould, Hribar and Nocedal 2001).
 
     Parameters
     ----------
@@ -36,39 +58,111 @@ class RidgeSystem:
         self._block, self._products = WorkingBlock(rows, pool), KernelProducts(rows, pool)
 
     def solve(
-        self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, accuracy: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the solutions for v = `wanted` and for v = 1, to residuals of at most `accuracy`.
+        self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
+    ) -> tuple[np.ndarray, float]:
+        """Return x and b.
+
+        Parameters
+        ----------
+        inside, ridge, wanted : ndarray
+            B, the diagonal of D, and v.
+        total : float or None
+            Σ x; None for b = 0.
+        accuracy : float
+            Residual of conjugate gradients, in parts of that at the beginning.
 
         Raises
         ------
-        scipy.linalg.LinAlgError
+        ValueError
             If the kernel is not positive semi-definite.
         """
-        ones = np.ones(len(inside))
-        if len(inside) > self._most:
-            found = [self._conjugate_gradients(inside, ridge, vector, accuracy) for vector in (wanted, ones)]
-            return found[0], found[1]
+        solve = self._by_factorisation if len(inside) <= self._most else self._by_conjugate_gradients
+        with refused_if_indefinite():
+            return solve(inside, ridge, wanted, total, accuracy)
+
+    def _by_factorisation(
+        self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
+    ) -> tuple[np.ndarray, float]:
         block = self._block.square(len(inside))
         self._block.gather(inside, self._rows.fetch(inside), 0, block)
         block[np.diag_indices_from(block)] += ridge
-        of_wanted, of_ones = Inverse(block, self._pool).times(np.column_stack([wanted, ones])).T
-        return of_wanted, of_ones
+        x, of_ones = Inverse(block, self._pool).times(np.column_stack([wanted, np.ones(len(inside))])).T
+        if total is None:
+            return x, 0.0
+        intercept = float((x.sum() - total) / of_ones.sum())
+        return x - intercept * of_ones, intercept
 
-    def _conjugate_gradients(
-        self, inside: np.ndarray, ridge: np.ndarray, vector: np.ndarray, accuracy: float
-    ) -> np.ndarray:
-        x, residual = np.zeros(len(vector)), vector.copy()
-        direction, square = residual.copy(), float(residual @ residual)
+    def _by_conjugate_gradients(
+        self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
+    ) -> tuple[np.ndarray, float]:
+        precondition = _Preconditioner(self._some_rows(inside), ridge, self._pool)
+        of_ones = precondition(np.ones(len(inside)))
+        share = 0.0 if total is None else 1.0 / float(of_ones.sum())
+        x = (total or 0.0) * share * of_ones
+        residual = wanted - self._product(inside, ridge, x) if x.any() else wanted.copy()
+        p, square, least = np.zeros(len(x)), np.inf, 0.0
         for _ in range(_MOST_ITERATIONS):
-            if np.abs(residual).max() <= max(accuracy, _EXACT):
+            z = precondition(residual)
+            b = share * float(z.sum())  # what is left of the residual in the end
+            z -= b * of_ones
+            before, square = square, float(z @ residual)
+            least = least or max(accuracy, _EXACT) ** 2 * square
+            if square <= least:
                 break
-            sums = np.zeros(self._rows.store.shape[1])
-            self._products.add_rows(sums, inside, direction)
-            product = sums[inside] + ridge * direction
-            length = square / float(direction @ product)
-            x += length * direction
+            p = z + square / before * p
+            product = self._product(inside, ridge, p)
+            curvature = float(p @ product)
+            if curvature <= 0:
+                raise linalg.LinAlgError
+            length = square / curvature
+            x += length * p
             residual -= length * product
-            square, before = float(residual @ residual), square
-            direction = residual + square / before * direction
-        return x
+        return x, b
+
+    def _product(self, inside: np.ndarray, ridge: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        sums = np.zeros(self._rows.store.shape[1])
+        self._products.add_rows(sums, inside, vector)
+        return sums[inside] + ridge * vector
+
+    def _some_rows(self, inside: np.ndarray) -> "_Some":
+        """Return some rows at equal distances, and the kernel between them and all of B."""
+        places = np.linspace(0, len(inside) - 1, min(_LANDMARKS, self._rows.n_slots, len(inside))).astype(np.int64)
+        slots = self._rows.fetch(inside[places])
+        return _Some(places, self._rows.store[slots][:, inside])
+
+
+class _Some(NamedTuple):
+    """Some rows of B, and the kernel between them and B."""
+
+    places: np.ndarray
+    values: np.ndarray
+
+
+class _Preconditioner:
+    """The inverse of Φᵀ Φ + D, where Φᵀ Φ is what some of its rows say of K (Nyström's approximation).
+
+    By the formula of Sherman, Morrison and Woodbury (Golub and Van Loan, Matrix Computations, section 2.1.4).
+    """
+
+    def __init__(self, some: _Some, ridge: np.ndarray, pool: Pool) -> None:
+        m = len(some.places)
+        square = some.values[:, some.places].astype(np.float64)
+        square[np.diag_indices_from(square)] += _SOME_RIDGE * max(float(np.trace(square)), 1e-300) / m
+        whitening = linalg.inv(linalg.cholesky(square, lower=True)).astype(some.values.dtype)
+        tiles = list(spans(m, _TILE_ROWS))
+        self._ridge, self._features = ridge, np.empty_like(some.values)
+        pool.run(_multiply, [(whitening[a:b], some.values, self._features[a:b]) for a, b in tiles])
+        weighted, system = self._features / ridge.astype(some.values.dtype), np.empty((m, m), some.values.dtype)
+        pool.run(_multiply, [(weighted[a:b], self._features.T, system[a:b]) for a, b in tiles])
+        system = system.astype(np.float64)
+        system[np.diag_indices_from(system)] += 1
+        self._factor = linalg.cho_factor(system, lower=True)
+
+    def __call__(self, vector: np.ndarray) -> np.ndarray:
+        scaled = vector / self._ridge
+        inner = linalg.cho_solve(self._factor, self._features @ scaled.astype(self._features.dtype))
+        return scaled - (inner.astype(self._features.dtype) @ self._features) / self._ridge
+
+
+def _multiply(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+    np.matmul(left, right, out=out)
