@@ -46,13 +46,14 @@ def _words(n: int, told: list[tuple[int, int, float, float]]) -> str:
     (soft, soft_vectors, _, soft_width), *_, (hard, hard_vectors, hard_accuracy, hard_width) = told
     best = max(range(len(told)), key=lambda k: told[k][2])
     return (
-        f"{n} points, the Gaussian kernel exp(-2‖x-z‖²). C is the price of a point within the margin or on the wrong "
-        f"side of it. At C = {_PENALTIES[0]:g} it is cheap: {soft} points are there, the margin is wide "
-        f"({soft_width:.2f} in the space of the kernel) and the boundary smooth. The larger C, the fewer violations, "
-        f"and the more the boundary bends around single points.\n\n"
-        f"In the last picture C is so large that none is worth its price: this is the hard margin, which exists "
-        f"because the Gaussian kernel can separate any points that differ. {hard or 'No'} points violate it, {hard_vectors} "
-        f"support vectors remain (of {soft_vectors} in the first picture), and the margin is only {hard_width:.4f} "
-        f"wide. It is right on every point it has seen, and on {hard_accuracy:.1%} of new ones; best on new ones is "
-        f"C = {_PENALTIES[best]:g} with {told[best][2]:.1%}. To be right on what was seen is not the aim."
+        f"{n} points, the Gaussian kernel exp(-2‖x-z‖²). C is the price of a point within the margin or on the "
+        f"wrong side of it. At C = {_PENALTIES[0]:g} it is cheap: {soft} points are there, the margin is wide "
+        f"({soft_width:.2f} in the space of the kernel) and the boundary smooth. The larger C, the fewer "
+        "violations, and the more the boundary bends around single points.\n\n"
+        "In the last picture C is so large that none is worth its price: this is the hard margin, which exists "
+        f"because the Gaussian kernel can separate any points that differ. {hard or 'No'} points violate it, "
+        f"{hard_vectors} support vectors remain (of {soft_vectors} in the first picture), and the margin is only "
+        f"{hard_width:.4f} wide. It is right on every point it has seen, and on {hard_accuracy:.1%} of new ones; "
+        f"best on new ones is C = {_PENALTIES[best]:g} with {told[best][2]:.1%}. To be right on what was seen is "
+        "not the aim."
     )
