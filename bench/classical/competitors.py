@@ -42,8 +42,8 @@ class Competitor:
         Whether it ends by itself, so that a warning that it did not counts.
     goal : str or None
         Whose objective it has to reach, from which on its time is counted too.
-    warm_rows : int
-        Rows of the larger fit that warms up.
+    warm_rows : tuple of int
+        Rows of the fits that warm up: code may be another as soon as a problem is not small.
     chosen : str
         What was chosen for it outside the clock.
     """
@@ -58,7 +58,7 @@ class Competitor:
     against: str | None = None
     stops: bool = True
     goal: str | None = None
-    warm_rows: int = 4500
+    warm_rows: tuple[int, ...] = (300, 4500)
     chosen: str = ""
 
     def rows_of(self, problem: Problem) -> Any:

@@ -21,7 +21,6 @@ from bench.workers.results import claims_of
 
 __all__ = ["reached", "run_case"]
 
-_FEW = 300  # rows of the first fit that warms up
 _LONG_S = 60.0
 _MOST_MB = 4000.0
 
@@ -59,7 +58,7 @@ def _warm_up(one: Competitor, problem: Problem) -> None:
     y = problem.data.y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for n_rows in sorted({min(most, len(y)) for most in (_FEW, one.warm_rows)}):
+        for n_rows in sorted({min(most, len(y)) for most in one.warm_rows}):
             some = part(y, np.unique(y), n_rows)
             one.build().fit(one.some(problem, some), y[some])
 

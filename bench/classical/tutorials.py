@@ -18,7 +18,7 @@ __all__ = ["against_dual_loop", "against_primal_loop"]
 
 _LOOP = "numpy loop"
 _TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-_WARM_ROWS = 300  # a loop has nothing to compile
+_WARM_ROWS = (300,)  # a loop has nothing to compile
 _FEW_ROWS, _LONGER = 1000, 20  # up to so many rows the dual loop also has so many times as many epochs: it converges
 
 
