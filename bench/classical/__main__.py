@@ -77,8 +77,8 @@ class Report:
             print(f"{case.name} is skipped: {error}.")
             self.content["skipped"].append({"name": case.name, "why": str(error)})
             return
-        rows, failed = table.rows(case, results), table.failures(case, competitors, results)
-        notes = table.chosen(case, competitors)
+        rows, notes = table.rows(case, competitors, results), table.chosen(case, competitors)
+        failed = table.failures(case, competitors, results)
         print(*table.HEADING, *rows, "", *notes, *(f"FAILED: {text}" for text in failed), "", sep="\n", flush=True)
         self.rows += rows
         self.content["failed"] += failed

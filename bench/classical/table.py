@@ -21,9 +21,10 @@ _CLOSE = 1e-3  # gap of those who must agree on signs
 _SAME_SIGNS, _AGREEMENT = 0.99, 0.999
 
 
-def rows(case: Case, results: Sequence[Result]) -> list[str]:
+def rows(case: Case, competitors: Sequence[Competitor], results: Sequence[Result]) -> list[str]:
     """Return one line a competitor."""
-    return [_row(case, one, compared(one, results)) for one in results]
+    pairs = zip(competitors, results, strict=True)
+    return [_row(case, result, compared(result, results), one.certified) for one, result in pairs]
 
 
 def compared(result: Result, results: Sequence[Result]) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def _reached_s(result: Result) -> float | None:
     return statistics.median(found) if found and None not in found else None
 
 
-def _row(case: Case, result: Result, found: dict[str, Any]) -> str:
+def _row(case: Case, result: Result, found: dict[str, Any], certified: bool) -> str:
     seconds, worst = result.seconds, _worst(case, result)
     ratio = found["ratio"] if found["ratio_to_goal"] is None else found["ratio_to_goal"]
     cells = (
@@ -73,7 +74,7 @@ def _row(case: Case, result: Result, found: dict[str, Any]) -> str:
         number(ratio, ".2f"),
         number(worst.get("primal" if case.primal else "dual"), ".8g"),
         number(worst.get("gap"), ".1e"),
-        number(_claimed_gap(result), ".1e"),
+        number(_claimed_gap(result) if certified else None, ".1e"),
         number(worst.get("accuracy"), ".4f"),
         number(worst.get("same_signs"), ".4f"),
     )
