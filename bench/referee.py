@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from bench.kernel_values import ExactKernel
 
-__all__ = ["Answer", "Verdict", "accuracy", "examine", "examine_all", "refusal"]
+__all__ = ["Answer", "Verdict", "accuracy", "examine", "examine_all", "kernel_sums", "refusal"]
 
 _ROWS, _SUPPORT = 512, 2048  # of a tile of kernel values: 8 MiB, for each thread
 _AT_BOUND = 1e-12  # of C: multipliers so close to a bound are at the bound
@@ -117,8 +117,8 @@ def examine_all(
     support = support[np.argsort(codes[support], kind="stable")]  # so that a tile matters to few pairs
     coef = np.column_stack([pair.beta[support] for each in pairs for pair in each])
     rows = np.arange(len(y)) if gap else np.sort(support)
-    known = _kernel_sums(kernel, kernel.X[rows], support, coef)
-    new = None if X_test is None else _kernel_sums(kernel, X_test, support, coef)
+    known = kernel_sums(kernel, kernel.X[rows], support, coef)
+    new = None if X_test is None else kernel_sums(kernel, X_test, support, coef)
     verdicts = []
     for k, each in enumerate(pairs):
         own = slice(k * len(each), (k + 1) * len(each))
@@ -158,7 +158,7 @@ def _pairs(codes: np.ndarray, n_classes: int, answer: Answer) -> list[_Pair]:
     return pairs
 
 
-def _kernel_sums(kernel: ExactKernel, X: Any, support: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def kernel_sums(kernel: ExactKernel, X: Any, support: np.ndarray, coef: np.ndarray) -> np.ndarray:
     """Return Σ_s coef[s, p] k(x_i, x_s) for the rows i of X and every pair p."""
     sums = np.zeros((X.shape[0], coef.shape[1]))
     centre: Any = kernel.centre()

@@ -79,17 +79,17 @@ def _warm_up(build: Callable[[], Any], data: Data) -> None:
     """
     X, y = data.X, data.y
     classes, count = np.unique(y, return_counts=True)
-    parts = [_part(y, classes, _FEW)]
+    parts = [part(y, classes, _FEW)]
     most = int(np.sort(count)[-2:].sum())
     if most > _FEW:
-        parts.append(_part(y, classes[np.argsort(-count, kind="stable")[:2]], min(_MORE, most)))
+        parts.append(part(y, classes[np.argsort(-count, kind="stable")[:2]], min(_MORE, most)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for rows in parts:
             build().fit(X[rows], y[rows]).predict(X[rows[:10]])
 
 
-def _part(y: np.ndarray, classes: np.ndarray, n_rows: int) -> np.ndarray:
+def part(y: np.ndarray, classes: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the numbers of about `n_rows` rows, equally many of each class."""
     each = -(-n_rows // len(classes))
     return np.sort(np.concatenate([np.flatnonzero(y == one)[:each] for one in classes]))

@@ -60,8 +60,8 @@ def prepare(
     need = _need(source, evaluator, counts, n)
     if isinstance(evaluator, ByteEvaluator) and not observed:
         need = need._replace(lanes=pool.n_threads)
+    check_landmarks(estimator, budget - (need.stored_bytes if need.stored_bytes <= budget // 3 else 0), n)
     spent = _spent(estimator, budget, need)
-    check_landmarks(estimator, spent, n)
     if spent.resident:
         source = source.in_memory()
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]

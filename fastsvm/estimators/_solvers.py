@@ -69,16 +69,16 @@ def check_solver(estimator: Any) -> None:
         )
 
 
-def check_landmarks(estimator: Any, spent: Plan, n_rows: int) -> None:
-    """Raise ValueError if the kernel rows of the landmarks do not fit into memory."""
+def check_landmarks(estimator: Any, budget: int, n_rows: int) -> None:
+    """Raise ValueError if the kernel rows and the features of the landmarks do not fit into `budget` bytes."""
     if estimator.n_components is None:
         return
     m = min(estimator.n_components, n_rows)
-    needed = 8 * m * n_rows + 32 * m * m
-    if needed > spent.cache_bytes:
+    needed = 16 * m * n_rows + 24 * m * m
+    if needed > budget:
         raise ValueError(
-            f"n_components={m} needs {needed / 1e6:.0f} MB for kernel rows, and memory leaves "
-            f"{spent.cache_bytes / 1e6:.0f} MB for them: raise memory, or lower n_components."
+            f"n_components={m} needs {needed / 1e6:.0f} MB for kernel rows and features of {n_rows} rows, and memory "
+            f"leaves {budget / 1e6:.0f} MB for them: raise memory, or lower n_components."
         )
 
 

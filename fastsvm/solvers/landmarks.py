@@ -14,10 +14,10 @@ Certificate
     That of the kernel G K_MM⁻¹ Gᵀ, whose SVM this is exactly.
 
 Cost
-    m n kernel values once, 2 |B| m² + m³/3 multiplications a step.
+    m n kernel values and m² n multiplications once, |B| m² + m³/3 a step.
 
 Memory
-    m rows of the kernel, and two squares of order m.
+    m rows of the kernel and as many features, and three squares of order m.
 """
 
 from typing import Any
@@ -44,10 +44,14 @@ class Landmarks(Primal):
         super().__init__(*given)
         n = len(self.problem.y)
         self._basis = np.sort(self.method.rng.choice(n, min(n_landmarks, n), replace=False))
-        square = self._values(0, n)[:, self._basis]
+        slots, store = self.rows.fetch(self._basis), self.rows.store
+        square = store[slots][:, self._basis].astype(np.float64)
         square[np.diag_indices_from(square)] += _RIDGE * max(float(np.trace(square)), 1e-300)
         with refused_if_indefinite():
             self._whitening = linalg.inv(linalg.cholesky(square, lower=True))
+        self._features = np.empty((len(slots), n))
+        self._parts = list(spans(n, _COLUMNS))
+        self.pool.run(_whiten, [(self._whitening, store, slots, self._features, a, b) for a, b in self._parts])
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha` on the landmarks, or at zero."""
@@ -91,8 +95,8 @@ class Landmarks(Primal):
         y, upper = self.problem
         loss, margins = self._loss(state), self._margins(state)
         multipliers = y * upper * loss.curvature * loss.excess(margins)
-        missing = self._coefficients(self._weights(state) - self._features_times(multipliers))
-        violation = float(np.abs(self._products.times(missing)).max())
+        missing = self._weights(state) - self._features_times(multipliers)
+        violation = float(np.abs(self._scores(missing)).max())
         stiffness = float(upper[loss.bends(margins)].sum()) * loss.curvature
         if self.method.fit_intercept and stiffness > 0:
             violation = max(violation, abs(float(multipliers.sum())) / stiffness)
@@ -114,36 +118,40 @@ class Landmarks(Primal):
             intercept = float((force.sum() - column @ weights) / (curved.sum() - column @ of_column))
             weights, shift = weights - intercept * of_column, intercept - state.intercept
         delta = self._coefficients(weights) - y * state.alpha
-        return Step(delta, self._products.times(delta), shift)
+        return Step(delta, self._scores(weights - self._weights(state)), shift)
 
-    # --- the features: K_MM^(-1/2) times columns of Gᵀ ---------------------------------------------------------
+    # --- the features Φᵀ, K_MM^(-1/2) Gᵀ -------------------------------------------------------------------------
 
-    def _values(self, start: int, stop: int) -> np.ndarray:
-        """Return columns of Gᵀ."""
-        slots = self.rows.fetch(self._basis)
-        return self.rows.store[slots, start:stop].astype(np.float64, copy=False)
+    def _scores(self, weights: np.ndarray) -> np.ndarray:
+        """Return Φ times a vector."""
+        found = np.empty(self._features.shape[1])
+        self.pool.run(_multiply, [(weights, self._features[:, a:b], found[a:b]) for a, b in self._parts])
+        return found
 
     def _features_times(self, vector: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows' features, each times its entry of a vector."""
-        found = np.zeros(len(self._basis))
-        for a, b in spans(len(vector), _COLUMNS):
-            if vector[a:b].any():
-                found += self._values(a, b) @ vector[a:b]
-        return self._whitening @ found
+        """Return Φᵀ times a vector."""
+        found = np.empty(len(self._features))
+        tiles = spans(len(found), _TILE_ROWS)
+        self.pool.run(_multiply, [(self._features[c:d], vector, found[c:d]) for c, d in tiles])
+        return found
 
     def _features_squared(self, weights: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows' features times themselves transposed, each times its weight, many of them 0."""
-        m = len(self._basis)
+        """Return Φᵀ diag(weights) Φ; many weights are 0."""
+        m = len(self._features)
         square = np.zeros((m, m))
-        tiles = list(spans(m, _TILE_ROWS))
-        for a, b in spans(len(weights), _COLUMNS):
+        for a, b in self._parts:
             used = np.flatnonzero(weights[a:b])
             if len(used):
-                values = self._values(a, b)[:, used] * np.sqrt(weights[a:b][used])
-                features = np.empty_like(values)
-                self.pool.run(_multiply, [(self._whitening[c:d], values, features[c:d]) for c, d in tiles])
+                features = self._features[:, a:b][:, used] * np.sqrt(weights[a:b][used])
+                tiles = spans(m, _TILE_ROWS)
                 self.pool.run(_add_product, [(square[c:d], features[c:d], features) for c, d in tiles])
         return square
+
+
+def _whiten(
+    whitening: np.ndarray, store: np.ndarray, slots: np.ndarray, features: np.ndarray, start: int, stop: int
+) -> None:
+    features[:, start:stop] = whitening @ store[slots, start:stop].astype(np.float64, copy=False)
 
 
 def _multiply(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
