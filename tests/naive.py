@@ -30,20 +30,54 @@ def dual_objective(K, y, alpha):
     return alpha.sum() - beta @ K @ beta / 2
 
 
-def solve_dual(K, y, upper):
-    """Return alpha, offset and objective of the dual, by a solver for any smooth problem."""
+def solve_dual(K, y, upper, balanced=True):
+    """Return alpha, offset and objective of the dual, by a solver for any smooth problem.
+
+    If it is not `balanced`, the sum of alpha y is free, as it is where the decision function has no offset.
+    """
     Q = K * np.outer(y, y)
+    sum_is_zero = {"type": "eq", "fun": lambda alpha: alpha @ y, "jac": lambda alpha: y}
     found = optimize.minimize(
         lambda alpha: alpha @ Q @ alpha / 2 - alpha.sum(),
         np.zeros(len(y)),
         jac=lambda alpha: Q @ alpha - 1,
         bounds=[(0, bound) for bound in upper],
-        constraints={"type": "eq", "fun": lambda alpha: alpha @ y, "jac": lambda alpha: y},
+        constraints=sum_is_zero if balanced else (),
         method="SLSQP",
         options={"maxiter": 2000, "ftol": 1e-15},
     )
     alpha = np.clip(found.x, 0, upper)
     return alpha, offset(K, y, upper, alpha), dual_objective(K, y, alpha)
+
+
+def solve_primal(K, y, upper, squared=False, fit_intercept=True):
+    """Return beta, offset and objective of the primal with a slack for each row, by a solver for any smooth problem."""
+    n, power = len(y), 2 if squared else 1
+
+    def objective(x):
+        beta, slack = x[:n], x[n + 1 :]
+        return beta @ K @ beta / 2 + upper @ slack**power
+
+    def gradient(x):
+        return np.concatenate([K @ x[:n], [0.0], upper * (2 * x[n + 1 :] if squared else 1)])
+
+    separation = np.hstack([y[:, None] * K, y[:, None], np.eye(n)])
+    found = optimize.minimize(
+        objective,
+        np.concatenate([np.zeros(n + 1), np.ones(n)]),
+        jac=gradient,
+        bounds=[(None, None)] * n + [(None, None) if fit_intercept else (0, 0)] + [(0, None)] * n,
+        constraints={"type": "ineq", "fun": lambda x: separation @ x - 1, "jac": lambda x: separation},
+        method="SLSQP",
+        options={"maxiter": 5000, "ftol": 1e-15},
+    )
+    beta, intercept = found.x[:n], found.x[n]
+    return beta, intercept, primal_objective(K, y, upper, beta, intercept, squared)
+
+
+def primal_objective(K, y, upper, beta, intercept, squared=False):
+    slack = np.maximum(0, 1 - y * (K @ beta + intercept))
+    return beta @ K @ beta / 2 + upper @ slack ** (2 if squared else 1)
 
 
 def offset(K, y, upper, alpha, close=1e-6):
@@ -56,18 +90,17 @@ def offset(K, y, upper, alpha, close=1e-6):
     return (missing[may_rise].max() + missing[~may_rise].min()) / 2
 
 
-def kkt_violation(K, y, upper, alpha):
+def kkt_violation(K, y, upper, alpha, balanced=True):
     F = K @ (alpha * y) - y
     may_rise = np.where(y > 0, alpha < upper, alpha > 0)
     may_fall = np.where(y > 0, alpha > 0, alpha < upper)
-    return max(0.0, F[may_fall].max() - F[may_rise].min())
+    if balanced:
+        return max(0.0, F[may_fall].max() - F[may_rise].min())
+    return max(0.0, F[may_fall].max(initial=0)) - min(0.0, F[may_rise].min(initial=0))
 
 
 def duality_gap(K, y, upper, alpha, intercept):
-    beta = alpha * y
-    slack = np.maximum(0, 1 - y * (K @ beta + intercept))
-    primal = beta @ K @ beta / 2 + upper @ slack
-    return primal - dual_objective(K, y, alpha)
+    return primal_objective(K, y, upper, alpha * y, intercept) - dual_objective(K, y, alpha)
 
 
 def pair_problems(model, labels, upper):
@@ -234,3 +267,25 @@ def descend(
             found.mean_intercept = found.mean_intercept + weight / total * (found.intercept - found.mean_intercept)
         found.losses.append(loss)
     return found
+
+
+# --- all rows at once ------------------------------------------------------------------------------------
+
+
+def ascend_dual(K, y, upper, rate, n_steps):
+    """Return alpha after steps of projected gradient ascent with all multipliers at once."""
+    alpha = np.zeros(len(y))
+    for _ in range(n_steps):
+        alpha = np.clip(alpha + rate * (1 - y * (K @ (alpha * y))), 0, upper)
+    return alpha
+
+
+def descend_primal(K, y, C, rate, n_steps, squared=False, fit_intercept=True):
+    """Return beta and offset after steps of gradient descent, of a subgradient for the hinge."""
+    beta, intercept = np.zeros(len(y)), 0.0
+    for _ in range(n_steps):
+        slack = np.maximum(0, 1 - y * (K @ beta + intercept))
+        pull = C * y * (2 * slack if squared else slack > 0)
+        beta = beta - rate * (K @ beta - K @ pull)
+        intercept = intercept + rate * pull.sum() * fit_intercept
+    return beta, intercept

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from fastsvm import SVC
 from fastsvm._threads import Pool
 from fastsvm.class_rows import ClassTile, PairGram
-from fastsvm.estimators import _one_vs_one, svc
+from fastsvm.estimators import _one_vs_one, _planning
 from fastsvm.evaluators import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import class_pairs, disjoint_order
@@ -176,14 +176,14 @@ def fit(**parameters):
 @pytest.fixture
 def spent(monkeypatch):
     """Share always; return the plans of all fits and let `change` alter them."""
-    plans, change, whole = [], {}, svc.plan
-    monkeypatch.setattr(svc, "_SHARED", 0)
+    plans, change, whole = [], {}, _planning.plan
+    monkeypatch.setattr(_planning, "_SHARED", 0)
 
     def spy(*given):
         plans.append(whole(*given)._replace(**change))
         return plans[-1]
 
-    monkeypatch.setattr(svc, "plan", spy)
+    monkeypatch.setattr(_planning, "plan", spy)
     spy.plans, spy.change = plans, change
     return spy
 
@@ -191,12 +191,12 @@ def spent(monkeypatch):
 PROGRAM = """
 import json
 import test_class_rows
-from fastsvm.estimators import svc
-plans, whole = [], svc.plan
+from fastsvm.estimators import _planning
+plans, whole = [], _planning.plan
 def spy(*given):
     plans.append(whole(*given))
     return plans[-1]
-svc.plan, svc._SHARED = spy, 0
+_planning.plan, _planning._SHARED = spy, 0
 model = test_class_rows.fit()
 print(json.dumps({
     "lanes": plans[0].lanes, "shared": plans[0].shared, "support": model.support_.tolist(),
@@ -230,7 +230,7 @@ def test_sharing_finds_the_same_optimum(working_set, change, spent, monkeypatch)
     shared = fit()
     assert spent.plans[0].shared
     assert len(made) == 6
-    monkeypatch.setattr(svc, "_SHARED", 10**9)
+    monkeypatch.setattr(_planning, "_SHARED", 10**9)
     spent.change.clear()
     alone = fit()
     assert not spent.plans[1].shared

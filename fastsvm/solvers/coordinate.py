@@ -100,7 +100,9 @@ class Coordinate(Decomposition):
         changed = np.flatnonzero(delta)
         gradient = state.gradient.copy()
         self._products.add_rows(gradient, changed, delta[changed])
-        if self._objective(State(alpha, gradient, changed)) < before - _EXACT_GAP * abs(before):
+        with np.errstate(over="ignore", invalid="ignore"):  # with a rate so large, what follows is false
+            risen = self._objective(State(alpha, gradient, changed)) >= before - _EXACT_GAP * abs(before)
+        if not risen:
             return 0
         state.alpha[:], state.gradient[:] = alpha, gradient
         return 1

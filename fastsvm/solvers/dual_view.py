@@ -15,7 +15,7 @@ from fastsvm.solvers.working_set import bounds
 
 __all__ = ["DualView"]
 
-_NO_BEND = 1e-300
+_NO_BEND = 2.0**-1000
 _AT_MARGIN = 1e-10
 
 
@@ -89,7 +89,15 @@ class DualView:
         return Solution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return multipliers near `alpha` that satisfy the dual's constraints."""
-        if self._fit_intercept:
-            return feasible(alpha, Problem(self._y, self.upper))
-        return np.clip(alpha, 0, self.upper)
+        """Return multipliers near `alpha` that satisfy the dual's constraints; those at a bound stay there if possible.
+
+        Off its bound, a multiplier counts as one that may move, and its row's margin as violated.
+        """
+        alpha = np.clip(alpha, 0, self.upper)
+        if not self._fit_intercept:
+            return alpha
+        excess = float(alpha @ self._y)
+        spare = (alpha > 0) & (alpha < self.upper) & (self._y * excess > 0)
+        if 0 < abs(excess) < (total := float(alpha[spare].sum())):
+            alpha[spare] *= 1 - abs(excess) / total
+        return feasible(alpha, Problem(self._y, self.upper))

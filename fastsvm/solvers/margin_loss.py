@@ -51,5 +51,8 @@ squared_hinge = MarginLoss(1.0, 2.0, np.inf)
 
 
 def bent_hinge(h: float) -> MarginLoss:
-    """Return the hinge with a bend from 1 + h to 1 − h, the hinge itself for h = 0."""
+    """Return the hinge with a bend from 1 + h to 1 − h, h > 0; for a tiny h it cannot be told from the hinge.
+
+    If h is a power of two, curvature times width is 1 without rounding.
+    """
     return MarginLoss(1.0 + h, 1 / (2 * h), 2 * h)

@@ -39,19 +39,21 @@ from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.decomposition import Problem, Solution
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.dual_view import DualView
-from fastsvm.solvers.line_search import Line, best_length, best_offset, slope_at_start
+from fastsvm.solvers.line_search import Line, best_length, best_offset
 from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.ridge_system import RidgeSystem
 
 __all__ = ["Method", "Primal", "State", "Step"]
 
-_FIRST_BEND = 1.0
-_NARROWED = 0.1  # of its width the next bend has
+_FIRST_BEND = 1.0  # powers of two, so that multipliers of rows in the line are their bounds, not nearly so
+_NARROWED = 0.125  # of its width the next bend has
 _LAST_BEND = 0.25  # of the tolerance
 _SUFFICES = 0.2  # of the width of a bend, the violation at which it is narrowed
 _START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
-_FORCING, _FINER, _FINEST = 0.001, 1e-2, 1e-9  # residual of systems, in parts; by how much less if too large; the least
+_FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9  # residual of systems, in parts; by how much less if too large; the least
+_AT_BOUND = 4 * np.finfo(float).eps
+_LITTLE = 1e-8  # of the objective, less than which a step by a coarse solution should not gain
 
 
 class State(NamedTuple):
@@ -149,15 +151,15 @@ class Primal:
                 judged = True
             else:
                 return state, Report(violation, self._objective(state), 0, True, True, False)
-        before = self._bent_objective(state)
+        before, kept = self._bent_objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
         accuracy = _FORCING
-        step = self._newton(state, accuracy)
-        while not self._descends(state, step) and accuracy > _FINEST:  # as that of the exact solution does
-            accuracy *= _FINER
-            step = self._newton(state, accuracy)
-        state = self._walk(state, step)
-        falls = self._bent_objective(state) < before
-        return state, Report(self._violation(state), self._objective(state), 1, False, False, not falls)
+        state = self._walk(state, self._newton(state, accuracy))
+        while accuracy > _FINEST and not self._is_better(state, (1 - _LITTLE) * before, violation / 2):
+            accuracy *= _FINER  # as the exact step is better
+            state = self._walk(state, self._newton(state, accuracy))
+        if not self._is_better(state, before, violation):
+            return kept, Report(violation, self._objective(kept), 1, False, False, True)
+        return state, Report(self._violation(state), self._objective(state), 1, False, False, False)
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
@@ -167,7 +169,7 @@ class Primal:
 
     @property
     def _last_bend(self) -> float:
-        return _LAST_BEND * self.tol
+        return 2.0 ** np.floor(np.log2(_LAST_BEND * self.tol))
 
     def _is_last(self, state: State) -> bool:
         return state.bend <= self._last_bend
@@ -195,15 +197,20 @@ class Primal:
         """Return how much the optimality conditions of the problem with its bend are violated, in units of margins."""
         y, upper = self.problem
         loss = self._loss(state)
-        stiffness, most = upper * loss.curvature, upper * loss.curvature * loss.width
-        inside = np.clip(state.alpha, 0, most)
-        gradient = state.sums + y * (state.alpha / stiffness - loss.start)
-        low, high = self._dual.ends(inside, most, gradient)
-        imbalance = abs(float(y @ state.alpha)) / float(stiffness.sum()) if self.method.fit_intercept else 0.0
-        violation = max(high - low, imbalance)
-        if violation <= self._target(state) and (inside != state.alpha).any():
-            return max(violation, float(np.abs(self._products.times(y * (state.alpha - inside))).max()))
-        return violation
+        ridge, most = 1 / (upper * loss.curvature), self._dual.upper
+        gradient = state.sums + y * (ridge * state.alpha - loss.start)
+        low, high = self._dual.ends(np.clip(state.alpha, 0, most), most, gradient)
+        violation = high - low
+        if violation > self._target(state):
+            return violation
+        change = y * (self._dual.feasible(state.alpha) - state.alpha)
+        gradient += self._products.times(change) + ridge * change
+        low, high = self._dual.ends(state.alpha + y * change, most, gradient)
+        return max(violation, high - low)
+
+    def _is_better(self, state: State, objective: float, violation: float) -> bool:
+        """Return whether the objective is lower, or, where rounding hides that, the violation."""
+        return self._bent_objective(state) < objective or self._violation(state) < violation
 
     # --- a step ----------------------------------------------------------------------------------------------
 
@@ -229,13 +236,13 @@ class Primal:
         slope, curvature = float(step.delta @ state.sums), float(step.delta @ step.sums)
         return Line(state.sums + state.intercept, step.sums + (step.shift or 0.0), slope, curvature)
 
-    def _descends(self, state: State, step: Step) -> bool:
-        return slope_at_start(self.problem, self._loss(state), self._line(state, step)) < 0
-
     def _walk(self, state: State, step: Step) -> State:
         """Go to where the objective is least along the way."""
         t = best_length(self.problem, self._loss(state), self._line(state, step))
         state.alpha[:] += t * self.problem.y * step.delta
+        if not self.method.squared:
+            upper = self.problem.upper
+            state.alpha[:] = np.where(np.abs(state.alpha - upper) <= _AT_BOUND * upper, upper, state.alpha)
         state.sums[:] += t * step.sums
         state = state._replace(intercept=state.intercept + t * (step.shift or 0.0))
         return self._centred(state) if step.shift is None else state
