@@ -8,6 +8,7 @@ import numpy as np
 
 from fastsvm._threads import Pool
 from fastsvm.estimators._parameters import Rule, boolean, either, number, one_of
+from fastsvm.estimators._solvers import has_landmarks
 from fastsvm.evaluators import (
     ByteEvaluator,
     CallableEvaluator,
@@ -222,6 +223,6 @@ def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) 
 
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
-    if n <= _SMALL or estimator.n_components is not None:  # coefficients of few rows are large
+    if n <= _SMALL or has_landmarks(estimator):  # whose coefficients are large
         return np.float64
     return choose_precision(kernel, sq_norm, coef, estimator.tol)

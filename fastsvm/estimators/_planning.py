@@ -15,6 +15,7 @@ from fastsvm.estimators._solvers import check_landmarks, is_dual, solver_of
 from fastsvm.evaluators import ByteEvaluator, Evaluator
 from fastsvm.gram import Gram
 from fastsvm.multiclass import class_pairs
+from fastsvm.solvers.ridge_system import MOST_FEATURES
 from fastsvm.sources import Source
 
 __all__ = ["prepare"]
@@ -95,5 +96,7 @@ def _need(source: Source, evaluator: Evaluator, counts: np.ndarray, n: int) -> N
 def _spent(estimator: Any, budget: int, need: Need) -> Plan:
     spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
     if not is_dual(estimator):  # every row is needed in every step
-        return spent._replace(active_set=0, frugal=False)
+        features = MOST_FEATURES * need.n_rows * need.value_bytes if estimator.solver == "primal" else 0
+        spare = max(spent.cache_bytes - features, spent.cache_bytes // 2)
+        return spent._replace(active_set=0, frugal=False, cache_bytes=spare)
     return spent if estimator.shrinking else spent._replace(active_set=0)

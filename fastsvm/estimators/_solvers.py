@@ -18,7 +18,7 @@ from fastsvm.solvers.primal import Method, Primal
 from fastsvm.solvers.primal_descent import PrimalDescent
 from fastsvm.solvers.smo import SMO
 
-__all__ = ["SOLVERS", "Resources", "SolverOf", "check_landmarks", "check_solver", "is_dual", "most_steps", "solver_of"]
+__all__ = ["SOLVERS", "Resources", "SolverOf", "check_landmarks", "check_solver", "has_landmarks", "is_dual", "most_steps", "solver_of"]
 
 SOLVERS = ("smo", "coordinate", "primal")
 
@@ -27,9 +27,8 @@ _ASKED = {
     "fit_intercept": ("coordinate", "primal"),
     "learning_rate": ("coordinate", "primal"),
     "selection": ("coordinate",),
-    "n_components": ("primal",),
 }
-_USUAL = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic", "n_components": None}
+_USUAL = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic"}
 _NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
 
 
@@ -62,7 +61,7 @@ def check_solver(estimator: Any) -> None:
         if estimator.solver not in solvers and value != _USUAL[name]:
             needed = " or ".join(f"solver={solver!r}" for solver in solvers)
             raise ValueError(f"{name}={value!r} needs {needed}; the solver is {estimator.solver!r}.")
-    if estimator.learning_rate is not None and estimator.n_components is not None:
+    if estimator.solver == "primal" and estimator.learning_rate is not None and estimator.n_components is not None:
         raise ValueError(
             f"n_components={estimator.n_components} is solved by Newton steps, which have no learning_rate; "
             f"found {estimator.learning_rate}. Leave out one of them."
@@ -71,7 +70,7 @@ def check_solver(estimator: Any) -> None:
 
 def check_landmarks(estimator: Any, budget: int, n_rows: int) -> None:
     """Raise ValueError if the kernel rows and the features of the landmarks do not fit into `budget` bytes."""
-    if estimator.n_components is None:
+    if not has_landmarks(estimator):
         return
     m = min(estimator.n_components, n_rows)
     needed = 16 * m * n_rows + 24 * m * m
@@ -80,6 +79,11 @@ def check_landmarks(estimator: Any, budget: int, n_rows: int) -> None:
             f"n_components={m} needs {needed / 1e6:.0f} MB for kernel rows and features of {n_rows} rows, and memory "
             f"leaves {budget / 1e6:.0f} MB for them: raise memory, or lower n_components."
         )
+
+
+def has_landmarks(estimator: Any) -> bool:
+    """Return whether the decision function has coefficients of a few rows drawn at random."""
+    return estimator.solver == "primal" and estimator.n_components is not None
 
 
 def is_dual(estimator: Any) -> bool:
@@ -144,6 +148,6 @@ def _primal(estimator: Any, problem: Problem, rows: RowCache, given: Resources, 
             *common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept
         )
     method = Method(squared, fit_intercept, given.spent.newton_rows, rng)
-    if estimator.n_components is not None:
+    if has_landmarks(estimator):
         return Landmarks(*common, method, n_landmarks=estimator.n_components)
     return Primal(*common, method)

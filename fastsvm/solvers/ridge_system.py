@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -14,10 +13,11 @@ from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.inverse import Inverse
 from fastsvm.solvers.products import KernelProducts
 
-__all__ = ["RidgeSystem", "refused_if_indefinite"]
+__all__ = ["MOST_FEATURES", "RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
-_LANDMARKS = 512
+MOST_FEATURES = 512
+_COLUMNS = 4096
 _SOME_RIDGE = 1e-6  # of the mean of the diagonal
 _TILE_ROWS = 128
 _EXACT = 1e-13
@@ -95,7 +95,7 @@ class RidgeSystem:
     def _by_conjugate_gradients(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
     ) -> tuple[np.ndarray, float]:
-        precondition = _Preconditioner(self._some_rows(inside), ridge, self._pool)
+        precondition = _Preconditioner(self._features(inside), ridge, self._pool)
         of_ones = precondition(np.ones(len(inside)))
         share = 0.0 if total is None else 1.0 / float(of_ones.sum())
         x = (total or 0.0) * share * of_ones
@@ -124,37 +124,31 @@ class RidgeSystem:
         self._products.add_rows(sums, inside, vector)
         return sums[inside] + ridge * vector
 
-    def _some_rows(self, inside: np.ndarray) -> "_Some":
-        """Return some rows at equal distances, and the kernel between them and all of B."""
-        places = np.linspace(0, len(inside) - 1, min(_LANDMARKS, self._rows.n_slots, len(inside))).astype(np.int64)
-        slots = self._rows.fetch(inside[places])
-        return _Some(places, self._rows.store[slots][:, inside])
-
-
-class _Some(NamedTuple):
-    """Some rows of B, and the kernel between them and B."""
-
-    places: np.ndarray
-    values: np.ndarray
+    def _features(self, inside: np.ndarray) -> np.ndarray:
+        """Return Φ with ΦᵀΦ near K_BB, from the rows of some of B at equal distances (Nyström's approximation)."""
+        count = min(MOST_FEATURES, self._rows.n_slots, len(inside))
+        some = inside[np.linspace(0, len(inside) - 1, count).astype(np.int64)]
+        slots, store = self._rows.fetch(some), self._rows.store
+        square = store[slots][:, some].astype(np.float64)
+        square[np.diag_indices_from(square)] += _SOME_RIDGE * max(float(np.trace(square)), 1e-300) / count
+        whitening = linalg.inv(linalg.cholesky(square, lower=True)).astype(store.dtype)
+        features = np.empty((count, len(inside)), store.dtype)
+        parts = spans(len(inside), _COLUMNS)
+        self._pool.run(_whiten, [(whitening, store, slots, inside[a:b], features[:, a:b]) for a, b in parts])
+        return features
 
 
 class _Preconditioner:
-    """The inverse of Φᵀ Φ + D, where Φᵀ Φ is what some of its rows say of K (Nyström's approximation).
+    """The inverse of Φᵀ Φ + D, by the formula of Sherman, Morrison and Woodbury."""
 
-    By the formula of Sherman, Morrison and Woodbury (Golub and Van Loan, Matrix Computations, section 2.1.4).
-    """
-
-    def __init__(self, some: _Some, ridge: np.ndarray, pool: Pool) -> None:
-        m = len(some.places)
-        square = some.values[:, some.places].astype(np.float64)
-        square[np.diag_indices_from(square)] += _SOME_RIDGE * max(float(np.trace(square)), 1e-300) / m
-        whitening = linalg.inv(linalg.cholesky(square, lower=True)).astype(some.values.dtype)
-        tiles = list(spans(m, _TILE_ROWS))
-        self._ridge, self._features = ridge, np.empty_like(some.values)
-        pool.run(_multiply, [(whitening[a:b], some.values, self._features[a:b]) for a, b in tiles])
-        weighted, system = self._features / ridge.astype(some.values.dtype), np.empty((m, m), some.values.dtype)
-        pool.run(_multiply, [(weighted[a:b], self._features.T, system[a:b]) for a, b in tiles])
-        system = system.astype(np.float64)
+    def __init__(self, features: np.ndarray, ridge: np.ndarray, pool: Pool) -> None:
+        m, dtype = len(features), features.dtype
+        self._features, self._ridge = features, ridge
+        scale = np.sqrt(1 / ridge).astype(dtype)
+        system, tiles = np.zeros((m, m)), list(spans(m, _TILE_ROWS))
+        for a, b in spans(len(ridge), _COLUMNS):
+            part = features[:, a:b] * scale[a:b]
+            pool.run(_add_product, [(system[c:d], part[c:d], part) for c, d in tiles])
         system[np.diag_indices_from(system)] += 1
         self._factor = linalg.cho_factor(system, lower=True)
 
@@ -164,5 +158,11 @@ class _Preconditioner:
         return scaled - (inner.astype(self._features.dtype) @ self._features) / self._ridge
 
 
-def _multiply(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    np.matmul(left, right, out=out)
+def _whiten(
+    whitening: np.ndarray, store: np.ndarray, slots: np.ndarray, columns: np.ndarray, out: np.ndarray
+) -> None:
+    out[:] = whitening @ store[slots[:, None], columns]
+
+
+def _add_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    out += left @ right.T
