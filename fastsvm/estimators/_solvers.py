@@ -18,7 +18,17 @@ from fastsvm.solvers.primal import Method, Primal
 from fastsvm.solvers.primal_descent import PrimalDescent
 from fastsvm.solvers.smo import SMO
 
-__all__ = ["SOLVERS", "Resources", "SolverOf", "check_landmarks", "check_solver", "has_landmarks", "is_dual", "most_steps", "solver_of"]
+__all__ = [
+    "SOLVERS",
+    "Resources",
+    "SolverOf",
+    "check_landmarks",
+    "check_solver",
+    "has_landmarks",
+    "is_dual",
+    "most_steps",
+    "solver_of",
+]
 
 SOLVERS = ("smo", "coordinate", "primal")
 
