@@ -28,6 +28,7 @@ from scipy import linalg
 from fastsvm._threads import spans
 from fastsvm.solvers.decomposition import Solution
 from fastsvm.solvers.primal import Primal, State, Step
+from fastsvm.solvers.ridge_system import NOT_POSITIVE
 
 __all__ = ["Landmarks"]
 
@@ -45,7 +46,10 @@ class Landmarks(Primal):
         self._basis = np.sort(self.method.rng.choice(n, min(n_landmarks, n), replace=False))
         square = self._values(0, n)[:, self._basis]
         square[np.diag_indices_from(square)] += _RIDGE * max(float(np.trace(square)), 1e-300)
-        self._whitening = linalg.inv(linalg.cholesky(square, lower=True))
+        try:
+            self._whitening = linalg.inv(linalg.cholesky(square, lower=True))
+        except linalg.LinAlgError as error:
+            raise linalg.LinAlgError(NOT_POSITIVE) from error
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha` on the landmarks, or at zero."""

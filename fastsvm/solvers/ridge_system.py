@@ -1,6 +1,7 @@
 """Systems of some of the kernel's rows and columns with a ridge, by factorisation or conjugate gradients."""
 
 import numpy as np
+from scipy import linalg
 
 from fastsvm._threads import Pool
 from fastsvm.row_cache import RowCache
@@ -9,8 +10,9 @@ from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.inverse import Inverse
 from fastsvm.solvers.products import KernelProducts
 
-__all__ = ["RidgeSystem"]
+__all__ = ["NOT_POSITIVE", "RidgeSystem"]
 
+NOT_POSITIVE = "The kernel is not positive semi-definite, as the primal problem needs: take another solver or kernel."
 _MOST_ITERATIONS = 1000
 _EXACT = 1e-12
 
@@ -52,7 +54,11 @@ class RidgeSystem:
         block = self._block.square(len(inside))
         self._block.gather(inside, self._rows.fetch(inside), 0, block)
         block[np.diag_indices_from(block)] += ridge
-        of_wanted, of_ones = Inverse(block, self._pool).times(np.column_stack([wanted, ones])).T
+        try:
+            inverse = Inverse(block, self._pool)
+        except linalg.LinAlgError as error:
+            raise linalg.LinAlgError(NOT_POSITIVE) from error
+        of_wanted, of_ones = inverse.times(np.column_stack([wanted, ones])).T
         return of_wanted, of_ones
 
     def _conjugate_gradients(
