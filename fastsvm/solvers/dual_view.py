@@ -15,7 +15,7 @@ from fastsvm.solvers.working_set import bounds
 
 __all__ = ["DualView"]
 
-_NO_BEND = 2.0**-1000
+_NO_BEND = 2.0**-60  # there are no numbers between 1 and such a bend
 _AT_MARGIN = 1e-10
 
 

@@ -4,12 +4,12 @@ Problem
     That of `primal`, over the coefficients β and the offset b.
 
 Step
-    β ← β − η K v,   b ← b − η Σ_i v_i − β_i,   v_i = β_i − y_i C_i |ℓ'(y_i f_i)|
+    β ← β − η K v,   b ← b − η Σ_i (v_i − β_i),   v_i = β_i − y_i C_i |ℓ'(y_i f_i)|
     with one rate η. K v is the gradient by β, and a subgradient for the hinge, whose slope at the corner is taken as 0.
 
 End
-    The gradient, in units of decision values: max |K v| ≤ tol. With the hinge and a rate that does not change it hops
-    about the minimum, so that the number of steps usually ends it.
+    The gradient, in units of decision values: max |K v| ≤ tol, and that by the offset, |Σ_i (v_i − β_i)| ≤ tol. With the
+    hinge and a rate that does not change it hops about the minimum, so that the number of steps usually ends it.
 
 Cost
     Two products of the whole kernel matrix with a vector for a step.
@@ -92,23 +92,31 @@ class PrimalDescent:
             Steps allowed.
         """
         y, upper = self.problem
-        loss = self._dual.loss
-        pull = y * upper * loss.curvature * loss.excess(y * (state.sums + state.intercept))
-        gradient = self._products.times(y * state.alpha - pull)
-        size = float(np.abs(gradient).max())
+        gradient, missing, size = self._gradient(state)
         if size <= self.tol:
             return state, Report(size, self._objective(state), 0, True, True, False)
-        shift = self._rate * float(pull.sum()) if self._fit_intercept else 0.0
-        alpha = state.alpha - self._rate * y * gradient
-        moved = State(alpha, state.sums - self._rate * self._products.times(gradient), state.intercept + shift)
-        objective = self._objective(moved)
+        with np.errstate(over="ignore", invalid="ignore"):  # with a rate so large, it has blown up
+            alpha = state.alpha - self._rate * y * gradient
+            sums = state.sums - self._rate * self._products.times(gradient)
+            moved = State(alpha, sums, state.intercept + self._rate * missing)
+            objective = self._objective(moved)
         if not objective < _BLOWN_UP * float(upper.sum()):
             return state, Report(size, self._objective(state), 1, False, False, True)
         return moved, Report(size, objective, 1, False, False, False)
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        return self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
+        found = self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
+        return found._replace(kkt_violation=self._gradient(state)[2])  # multipliers on the way violate bounds anyway
+
+    def _gradient(self, state: State) -> tuple[np.ndarray, float, float]:
+        """Return the gradient by β, minus that by the offset, and the size of the largest of all."""
+        y, upper = self.problem
+        loss = self._dual.loss
+        pull = y * upper * (loss.curvature * loss.excess(y * (state.sums + state.intercept)))
+        gradient = self._products.times(y * state.alpha - pull)
+        missing = float(pull.sum()) if self._fit_intercept else 0.0
+        return gradient, missing, max(float(np.abs(gradient).max()), abs(missing))
 
     def _objective(self, state: State) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept)

@@ -1,0 +1,390 @@
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import problem
+from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
+
+from fastsvm import SVC
+from fastsvm._threads import Pool
+from fastsvm.evaluators import PrecomputedEvaluator
+from fastsvm.gram import Gram
+from fastsvm.row_cache import RowCache
+from fastsvm.solvers import primal
+from fastsvm.solvers.decomposition import Problem
+from fastsvm.solvers.drive import Limits, StopReason, drive
+from fastsvm.solvers.dual_view import DualView
+from fastsvm.solvers.primal import Method, Primal
+from fastsvm.solvers.ridge_system import RidgeSystem
+from fastsvm.sources import MemorySource
+
+NO_LIMITS = Limits(2000, np.inf)
+
+
+def cache(K, pool, n_slots=None):
+    evaluator = PrecomputedEvaluator(np.arange(len(K)))
+    evaluator.dtype = K.dtype
+    arena = np.empty((n_slots or len(K)) * len(K) * K.itemsize, np.uint8)
+    return RowCache(Gram(evaluator, MemorySource.of(K), pool), arena)
+
+
+def solve(
+    K, y, upper, squared, fit_intercept=True, tol=1e-8, most=2000, n_slots=None, alpha=None, limits=NO_LIMITS, seen=None
+):  # fmt: skip
+    """Return the solution, why it ended, and the number of Newton steps, for a kernel matrix in its type."""
+    with Pool.open() as pool:
+        method = Method(squared, fit_intercept, most, np.random.default_rng(0))
+        solver = Primal(Problem(y, upper), cache(K, pool, n_slots), tol, pool, method)
+
+        def watch(state, report):
+            if seen is not None:
+                seen.append(report)
+            return False
+
+        state, reason, n_steps = drive(solver, solver.init(alpha), limits, watch)
+    return solver.finish(state), reason, n_steps
+
+
+def dual_of(K, upper, squared):
+    """Return the kernel matrix and the upper bounds of the dual problem."""
+    if squared:
+        return K + np.diag(1 / (2 * upper)), np.full(len(upper), np.inf)
+    return K, upper
+
+
+def check(solution, reason, K, y, upper, squared, fit_intercept=True, tol=1e-8, wanted=None):
+    """The dual's constraints are satisfied, and the certificate is that of a computation from scratch."""
+    assert reason is StopReason.CONVERGED
+    alpha, (Q, most) = solution.alpha, dual_of(K.astype(float), upper, squared)
+    assert (alpha >= 0).all()
+    assert (alpha <= most).all()
+    if fit_intercept:
+        assert abs(alpha @ y) <= 1e-11 * max(1, alpha.max()) * len(y)
+    else:
+        assert solution.intercept == 0
+    violation = naive.kkt_violation(Q, y, most, alpha, balanced=fit_intercept)
+    objective = naive.primal_objective(K.astype(float), y, upper, alpha * y, solution.intercept, squared)
+    scale = max(1.0, abs(objective))
+    assert violation <= tol + 1e-10 * scale
+    assert solution.kkt_violation == pytest.approx(violation, abs=1e-10 * scale)
+    assert solution.objective == pytest.approx(objective, abs=1e-10 * scale)
+    gap = objective - naive.dual_objective(Q, y, alpha)
+    assert solution.duality_gap == pytest.approx(gap, abs=1e-9 * scale)
+    if wanted is not None:
+        assert solution.objective == pytest.approx(wanted, rel=1e-6)
+
+
+squares = pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+offsets = pytest.mark.parametrize("fit_intercept", [True, False], ids=["offset", "none"])
+
+# --- the solution ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(2))
+@offsets
+@squares
+def test_the_solution_is_that_of_a_general_solver(squared, fit_intercept, seed, C):
+    K, y, upper = problem(seed, 24, C=C)
+    beta, intercept, objective = naive.solve_primal(K, y, upper, squared, fit_intercept)
+    solution, reason, _ = solve(K, y, upper, squared, fit_intercept, 1e-9)
+    check(solution, reason, K, y, upper, squared, fit_intercept, 1e-9, objective)
+    np.testing.assert_allclose(K @ (solution.alpha * y), K @ beta, atol=1e-4)
+    if ((solution.alpha > 0) & (solution.alpha < dual_of(K, upper, squared)[1])).any():  # else there are many
+        assert solution.intercept == pytest.approx(intercept, abs=1e-4)
+
+
+@offsets
+def test_the_squared_hinge_is_a_hard_margin_with_a_ridge_on_the_kernel(fit_intercept):
+    K, y, upper = problem(3, 40)
+    upper = upper * np.random.default_rng(0).choice([0.5, 1.0, 2.0], 40)
+    alpha, _, objective = naive.solve_dual(K + np.diag(1 / (2 * upper)), y, np.full(40, 1e6), fit_intercept)
+    solution, reason, _ = solve(K, y, upper, True, fit_intercept)
+    check(solution, reason, K, y, upper, True, fit_intercept, wanted=objective)
+    np.testing.assert_allclose(solution.alpha, alpha, atol=1e-5)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 60),
+    C=st.sampled_from([1e-3, 0.1, 1.0, 1e3]),
+    gamma=st.sampled_from([1e-3, 0.5, 50.0]),
+    tol=st.sampled_from([1e-3, 1e-6]),
+    squared=st.booleans(),
+    fit_intercept=st.booleans(),
+)
+def test_any_problem(seed, n, C, gamma, tol, squared, fit_intercept):
+    K, y, upper = problem(seed, n, gamma, C)
+    upper = upper * np.random.default_rng(seed).choice([0.5, 1.0, 2.0], n)
+    solution, reason, _ = solve(K, y, upper, squared, fit_intercept, tol)
+    check(solution, reason, K, y, upper, squared, fit_intercept, tol)
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+@offsets
+@squares
+def test_conjugate_gradients_lead_to_the_same(squared, fit_intercept, C):
+    K, y, upper = problem(5, 100, C=C)
+    wanted = solve(K, y, upper, squared, fit_intercept)[0].objective
+    for most, n_slots in ((0, None), (20, None), (2000, 7)):
+        solution, reason, _ = solve(K, y, upper, squared, fit_intercept, 1e-6, most, n_slots)
+        check(solution, reason, K, y, upper, squared, fit_intercept, 1e-6, wanted)
+
+
+@squares
+def test_a_beginning_on_some_rows_leads_to_the_same(squared, monkeypatch):
+    K, y, upper = problem(5, 200)
+    wanted, _, n_whole = solve(K, y, upper, squared)
+    monkeypatch.setattr(primal, "_START_ROWS", 60)
+    first, begun = [], Primal._begun
+
+    def spy(solver, state):
+        found = begun(solver, state)
+        first.append(np.count_nonzero(found.alpha))
+        return found
+
+    monkeypatch.setattr(Primal, "_begun", spy)
+    solution, reason, n_steps = solve(K, y, upper, squared)
+    check(solution, reason, K, y, upper, squared, wanted=wanted.objective)
+    assert 0 < first[-1] <= 60  # the last to return is that of all rows
+    assert n_steps <= n_whole + 2
+
+
+@squares
+def test_repeated_rows(squared):
+    K, y, upper = problem(7, 30)
+    many = np.repeat(np.arange(30), 5)
+    wanted = solve(K, y, 5 * upper, squared)[0].objective
+    K, y, upper = np.ascontiguousarray(K[np.ix_(many, many)]), y[many], upper[many]
+    solution, reason, _ = solve(K, y, upper, squared)
+    check(solution, reason, K, y, upper, squared, wanted=wanted)
+
+
+@squares
+def test_float32_kernel_values(squared):
+    K, y, upper = problem(8, 100)
+    solution, reason, _ = solve(K.astype(np.float32), y, upper, squared, tol=1e-4)
+    check(solution, reason, K.astype(np.float32), y, upper, squared, tol=1e-4)
+    assert solution.objective == pytest.approx(solve(K, y, upper, squared)[0].objective, rel=1e-4)
+
+
+def test_no_row_is_free_and_classes_differ():
+    """The bend must hold the offset although all multipliers come to their bounds."""
+    K, y, upper = np.eye(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.array([0.25, 0.25, 0.25, 0.375, 0.375])
+    solution, reason, _ = solve(K, y, upper, squared=False)
+    check(solution, reason, K, y, upper, squared=False)
+    np.testing.assert_array_equal(solution.alpha, upper)
+
+
+@pytest.mark.parametrize(
+    ("seed", "n", "gamma", "C", "tol"),
+    [(9, 64, 1.0, 0.1, 5e-4), (0, 127, 0.0016, 0.077, 1e-6), (2, 125, 12.0, 0.12, 1e-6), (8, 108, 0.039, 8e3, 5e-4)],
+)
+@offsets
+def test_unequal_bounds_on_which_sums_do_not_balance_by_themselves(fit_intercept, seed, n, gamma, C, tol):
+    K, y, upper = problem(seed, n, gamma, C)
+    upper = upper * np.random.default_rng(seed).choice([0.5, 1.0, 2.0], n)
+    solution, reason, n_steps = solve(K, y, upper, False, fit_intercept, tol)
+    check(solution, reason, K, y, upper, False, fit_intercept, tol)
+    assert n_steps < 300
+
+
+@pytest.mark.parametrize("seed", range(5))
+@offsets
+def test_a_tolerance_near_rounding_is_met_without_a_stall(fit_intercept, seed):
+    K, y, upper = problem(seed, 100, gamma=5.0, C=0.1)
+    for most in (0, 2000):
+        solution, reason, _ = solve(K, y, upper, True, fit_intercept, 1e-11, most=most)
+        check(solution, reason, K, y, upper, True, fit_intercept, 1e-11)
+
+
+def test_multipliers_off_balance_are_corrected_where_they_are_free():
+    y, upper = np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.ones(5)
+    view = DualView(Problem(y, upper), squared=False, fit_intercept=True)
+    found = view.feasible(np.array([1.0, 0.5, 0.0, 1.0, 0.25]))
+    np.testing.assert_allclose(found, [1.0, 0.25, 0.0, 1.0, 0.25], rtol=1e-14)
+    assert found[0] == found[3] == 1
+    found = view.feasible(np.array([1.0, 0.5, 1.0, 0.25, 0.25]))  # those that are free do not suffice
+    assert found @ y == pytest.approx(0, abs=1e-14)
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+# --- systems ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [0, 100])
+@pytest.mark.parametrize("seed", range(3))
+def test_systems_with_a_ridge(seed, most):
+    K, _, _ = problem(seed, 50)
+    rng = np.random.default_rng(seed)
+    inside = np.sort(rng.choice(50, 20, replace=False))
+    ridge, wanted = rng.uniform(0.01, 2, 20), rng.normal(size=20)
+    with Pool.open() as pool:
+        found = RidgeSystem(cache(K, pool), pool, most).solve(inside, ridge, wanted, 1e-11)
+    matrix = K[np.ix_(inside, inside)] + np.diag(ridge)
+    for solution, right in zip(found, (wanted, np.ones(20)), strict=True):
+        np.testing.assert_allclose(matrix @ solution, right, atol=1e-10)
+
+
+def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further():
+    K, _, _ = problem(0, 80, gamma=0.01)
+    inside, ridge, wanted = np.arange(80), np.full(80, 0.01), np.random.default_rng(0).normal(size=80)
+    with Pool.open() as pool:
+        found, _ = RidgeSystem(cache(K, pool), pool, 0).solve(inside, ridge, wanted, 1e-2)
+    assert 1e-8 < np.abs((K + np.diag(ridge)) @ found - wanted).max() <= 1.01e-2
+
+
+# --- beginnings and ends ---------------------------------------------------------------------------------
+
+
+@squares
+def test_a_solution_is_where_the_next_solve_ends_at_once(squared):
+    K, y, upper = problem(11, 80)
+    first, _, n_first = solve(K, y, upper, squared)
+    again, reason, n_again = solve(K, y, upper, squared, alpha=first.alpha)
+    check(again, reason, K, y, upper, squared, wanted=first.objective)
+    assert n_again <= n_first
+    assert n_again <= 1 or not squared  # the hinge begins with a wide bend
+
+
+@given(seed=st.integers(0, 10**6), squared=st.booleans())
+def test_any_beginning_leads_to_the_same_end(seed, squared):
+    K, y, upper = problem(12, 40)
+    begin = np.random.default_rng(seed).uniform(-1, 2, 40)
+    solution, reason, _ = solve(K, y, upper, squared, alpha=begin)
+    check(solution, reason, K, y, upper, squared, wanted=solve(K, y, upper, squared)[0].objective)
+
+
+@squares
+def test_an_early_stop_is_certified_by_a_gap_that_is_not_too_small(squared):
+    K, y, upper = problem(9, 100)
+    best = solve(K, y, upper, squared)[0].objective
+    for n_steps in (1, 2, 3):
+        solution, reason, taken = solve(K, y, upper, squared, limits=Limits(n_steps, np.inf))
+        assert (reason, taken) == (StopReason.MAX_ITER, n_steps)
+        objective = naive.primal_objective(K, y, upper, solution.alpha * y, solution.intercept, squared)
+        assert solution.objective == pytest.approx(objective, rel=1e-10)
+        assert solution.duality_gap >= objective - best - 1e-9 > 0
+
+
+def test_the_objective_of_the_squared_hinge_never_rises():
+    K, y, upper = problem(10, 150, C=100.0)
+    seen = []
+    solve(K, y, upper, True, seen=seen)
+    values = [report.objective for report in seen]
+    assert len(values) > 3
+    assert np.diff(values).max() <= 1e-9 * max(values)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"loss": "squared_hinge"}, {"n_components": 20}], ids=str)
+def test_a_kernel_that_is_not_positive_is_refused(parameters, overlapping):
+    with pytest.raises(ValueError, match=r"kernel is not positive.*another solver or kernel"):
+        SVC(kernel="sigmoid", gamma=0.5, solver="primal", C=100.0, **parameters).fit(*overlapping)
+
+
+# --- support vectors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_support_vectors_are_the_rows_on_and_within_the_margin(loss, overlapping):
+    X, y = overlapping
+    model = SVC(solver="primal", loss=loss, tol=1e-9).fit(X, y)
+    margins = np.where(y == 1, 1, -1) * model.decision_function(X)
+    np.testing.assert_array_equal(model.within_margin_, np.flatnonzero(margins <= 1 + 1e-8))
+    np.testing.assert_array_equal(np.sort(model.support_), model.within_margin_)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_hinge_is_that_of_the_dual_solvers(fit_intercept, overlapping):
+    X, y = overlapping
+    dual = SVC(tol=1e-9) if fit_intercept else SVC(solver="coordinate", fit_intercept=False, tol=1e-9)
+    wanted = dual.fit(X, y)
+    found = SVC(solver="primal", tol=1e-9, fit_intercept=fit_intercept).fit(X, y)
+    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-7)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-6)
+    np.testing.assert_array_equal(found.support_, wanted.support_)
+
+
+# --- gradient descent ------------------------------------------------------------------------------------
+
+
+def moons():
+    X, y = make_moons(400, noise=0.1, random_state=6)
+    return X, y, np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 0.5**2)
+
+
+@pytest.mark.parametrize("n_steps", [1, 10, 200])
+@offsets
+@squares
+def test_a_learning_rate_steps_as_the_loop_over_arrays_does(squared, fit_intercept, n_steps):
+    X, y, K = moons()
+    rate, C, signs = (1e-4 if squared else 1e-3), 2.0, np.where(y == 1, 1.0, -1.0)
+    beta, intercept = naive.descend_primal(K, signs, C, rate, n_steps, squared, fit_intercept)
+    loss = "squared_hinge" if squared else "hinge"
+    model = SVC(
+        solver="primal", loss=loss, learning_rate=rate, C=C, gamma=4.0, max_iter=n_steps, tol=1e-12,
+        fit_intercept=fit_intercept,
+    )  # fmt: skip
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model.fit(X, y)
+    found = np.zeros(400)
+    found[model.support_] = model.dual_coef_[0]
+    np.testing.assert_allclose(found, beta, rtol=1e-8, atol=1e-10)
+    assert model.intercept_[0] == pytest.approx(intercept, abs=1e-10)
+    assert model.n_iter_[0] == n_steps
+    objective = naive.primal_objective(K, signs, np.full(400, C), beta, intercept, squared)
+    assert model.objective_ == pytest.approx(objective, rel=1e-8)
+    margins = signs * (K @ beta + intercept)
+    np.testing.assert_array_equal(model.within_margin_, np.flatnonzero(margins <= 1))
+
+
+def test_the_gap_of_a_descent_is_no_less_than_what_is_missing():
+    X, y, _ = moons()
+    for loss, rate in (("hinge", 1e-3), ("squared_hinge", 1e-4)):
+        best = SVC(solver="primal", loss=loss, gamma=4.0, tol=1e-9).fit(X, y).objective_
+        with pytest.warns(ConvergenceWarning):
+            model = SVC(solver="primal", loss=loss, gamma=4.0, learning_rate=rate, max_iter=300).fit(X, y)
+        assert 0 < model.objective_ - best <= model.duality_gap_
+
+
+def test_descent_with_the_squared_hinge_comes_to_newtons_solution(overlapping):
+    X, y = overlapping
+    given = {"solver": "primal", "loss": "squared_hinge", "gamma": 5.0, "C": 0.1}
+    wanted = SVC(**given, tol=1e-9).fit(X, y)
+    found = SVC(**given, learning_rate=0.05, tol=1e-6).fit(X, y)
+    assert found.stop_reason_ == "converged"
+    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-3)
+    assert (np.diff(found.history_["objective"]) <= 1e-12).all()
+    assert found.kkt_violation_ <= 1e-6
+
+
+@offsets
+def test_descent_ends_when_the_largest_gradient_is_within_the_tolerance(fit_intercept, overlapping):
+    X, y = overlapping
+    given = {"solver": "primal", "loss": "squared_hinge", "gamma": 5.0, "C": 0.1, "learning_rate": 0.02}
+    model = SVC(**given, fit_intercept=fit_intercept).fit(X, y)
+    K, signs = naive.kernel_matrix("rbf", X, X, gamma=5.0), np.where(y == 1, 1.0, -1.0)
+
+    def size(n_steps):
+        beta, intercept = naive.descend_primal(K, signs, 0.1, 0.02, n_steps, True, fit_intercept)
+        pull = 0.2 * signs * np.maximum(0, 1 - signs * (K @ beta + intercept))
+        return max(np.abs(K @ (beta - pull)).max(), abs(pull.sum()) * fit_intercept)
+
+    assert model.kkt_violation_ == pytest.approx(size(model.n_iter_[0]), rel=1e-6)
+    assert size(model.n_iter_[0]) <= 1e-3 < size(model.n_iter_[0] - 1)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e200])
+@pytest.mark.parametrize("rate", [1.0, 1e200, 1e300])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_too_large_a_rate_ends_with_finite_attributes(loss, rate, C, overlapping):
+    X, y = overlapping
+    with pytest.warns(ConvergenceWarning, match=r"stalled.*lower learning_rate"):
+        model = SVC(solver="primal", loss=loss, learning_rate=rate, C=C).fit(X, y)
+    assert model.stop_reason_ == "stalled"
+    for name in ("dual_coef_", "intercept_", "objective_", "duality_gap_", "kkt_violation_"):
+        assert np.isfinite(getattr(model, name)).all(), name
+    assert np.isfinite(model.decision_function(X)).all()
