@@ -12,7 +12,7 @@ from fastsvm._threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator
 from fastsvm.gram import Gram
 from fastsvm.row_cache import RowCache
-from fastsvm.solvers import primal
+from fastsvm.solvers import primal, ridge_system
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.dual_view import DualView
@@ -214,26 +214,30 @@ def test_multipliers_off_balance_are_corrected_where_they_are_free():
 # --- systems ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("total", [None, 0.0, -2.5])
 @pytest.mark.parametrize("most", [0, 100])
-@pytest.mark.parametrize("seed", range(3))
-def test_systems_with_a_ridge(seed, most):
-    K, _, _ = problem(seed, 50)
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("features", [3, 512])
+def test_systems_with_a_ridge(features, most, total, monkeypatch):
+    monkeypatch.setattr(ridge_system, "MOST_FEATURES", features)
+    K, _, _ = problem(0, 50)
+    rng = np.random.default_rng(0)
     inside = np.sort(rng.choice(50, 20, replace=False))
     ridge, wanted = rng.uniform(0.01, 2, 20), rng.normal(size=20)
     with Pool.open() as pool:
-        found = RidgeSystem(cache(K, pool), pool, most).solve(inside, ridge, wanted, 1e-11)
+        x, b = RidgeSystem(cache(K, pool), pool, most).solve(inside, ridge, wanted, total, 1e-12)
     matrix = K[np.ix_(inside, inside)] + np.diag(ridge)
-    for solution, right in zip(found, (wanted, np.ones(20)), strict=True):
-        np.testing.assert_allclose(matrix @ solution, right, atol=1e-10)
+    np.testing.assert_allclose(matrix @ x + b, wanted, atol=1e-10)
+    assert b == 0 if total is None else x.sum() == pytest.approx(total, abs=1e-10)
 
 
-def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further():
-    K, _, _ = problem(0, 80, gamma=0.01)
+def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further(monkeypatch):
+    monkeypatch.setattr(ridge_system, "MOST_FEATURES", 3)
+    K, _, _ = problem(0, 80, gamma=2.0)
     inside, ridge, wanted = np.arange(80), np.full(80, 0.01), np.random.default_rng(0).normal(size=80)
     with Pool.open() as pool:
-        found, _ = RidgeSystem(cache(K, pool), pool, 0).solve(inside, ridge, wanted, 1e-2)
-    assert 1e-8 < np.abs((K + np.diag(ridge)) @ found - wanted).max() <= 1.01e-2
+        found, _ = RidgeSystem(cache(K, pool), pool, 0).solve(inside, ridge, wanted, None, 1e-2)
+    residual = (K + np.diag(ridge)) @ found - wanted
+    assert 1e-8 < np.abs(residual).max() / np.abs(wanted).max() <= 0.1
 
 
 # --- beginnings and ends ---------------------------------------------------------------------------------
@@ -280,7 +284,7 @@ def test_the_objective_of_the_squared_hinge_never_rises():
 
 @pytest.mark.parametrize("parameters", [{}, {"loss": "squared_hinge"}, {"n_components": 20}], ids=str)
 def test_a_kernel_that_is_not_positive_is_refused(parameters, overlapping):
-    with pytest.raises(ValueError, match=r"kernel is not positive.*another solver or kernel"):
+    with pytest.raises(ValueError, match=r"kernel that is positive semi-definite.*solver='smo'"):
         SVC(kernel="sigmoid", gamma=0.5, solver="primal", C=100.0, **parameters).fit(*overlapping)
 
 

@@ -100,11 +100,11 @@ class RidgeSystem:
         share = 0.0 if total is None else 1.0 / float(of_ones.sum())
         x = (total or 0.0) * share * of_ones
         residual = wanted - self._product(inside, ridge, x) if x.any() else wanted.copy()
-        p, square, least = np.zeros(len(x)), np.inf, 0.0
+        p, square, least, b = np.zeros(len(x)), np.inf, 0.0, 0.0
         for _ in range(_MOST_ITERATIONS):
             z = precondition(residual)
-            b = share * float(z.sum())  # what is left of the residual in the end
-            z -= b * of_ones
+            shift = share * float(z.sum())  # so that the sum of x stays, up to the rounding of what is left
+            z, residual, b = z - shift * of_ones, residual - shift, b + shift
             before, square = square, float(z @ residual)
             least = least or max(accuracy, _EXACT) ** 2 * square
             if square <= least:
