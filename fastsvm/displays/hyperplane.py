@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.displays._canvas import axes_on, colours_of, legend_on, pyplot
 from fastsvm.displays._plane import Points
+from fastsvm.kernels import Linear
 
 __all__ = ["HyperplaneDisplay"]
 
@@ -200,8 +201,9 @@ class HyperplaneDisplay:
 def _check(estimator: Any, max_iters: Sequence[int]) -> None:
     if "max_iter" not in estimator.get_params():
         raise ValueError(f"{type(estimator).__name__} has no parameter max_iter.")
-    if getattr(estimator, "kernel", "linear") != "linear":
-        raise ValueError(f"The model must be linear, found kernel={estimator.kernel!r}.")
+    kernel = getattr(estimator, "kernel", "linear")
+    if kernel != "linear" and not isinstance(kernel, Linear):
+        raise ValueError(f"The model must be linear, found kernel={kernel!r}.")
     if len(max_iters) == 0 or list(max_iters) != sorted(set(max_iters)) or max_iters[0] < 1:
         raise ValueError(f"max_iters must be positive numbers that rise, found {tuple(max_iters)}.")
 

@@ -10,8 +10,8 @@ from fastsvm.solvers.drive import StopReason
 __all__ = ["warn_of_unfinished_descent", "warn_unless_converged"]
 
 _ADVICE = {
-    StopReason.MAX_ITER: "raise max_iter, scale the features, or lower C",
-    StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
+    StopReason.MAX_ITER: "raise max_iter, scale the features, lower C, or take another solver",
+    StopReason.MAX_TIME: "raise max_time, go on with warm_start=True, or take another solver",
     StopReason.CALLBACK: "a callback asked to stop",
     StopReason.STALLED: "no step improves in floating point: scale the features, or raise tol",
 }

@@ -166,7 +166,7 @@ class OneVsOneFit:
         pair = self.pairs[number]
         gram = self._gram_of(pair)
         rows = RowCache(gram, arena, self._spent.frugal)
-        given = Resources(self._spent, self._pool, number)
+        given = Resources(self._spent, self._pool, number, limits.deadline)
         solver = self._solver_of(Problem(pair.y, pair.upper), rows, given)
         self._current[number] = solver, solver.init(self._begin[number])
 

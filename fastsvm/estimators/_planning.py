@@ -11,7 +11,7 @@ from fastsvm.estimators._input import TrainingSet
 from fastsvm.estimators._kernel import is_precomputed, resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._repeats import Repeats
-from fastsvm.estimators._solvers import check_landmarks, is_dual, solver_of
+from fastsvm.estimators._solvers import check_landmarks, has_landmarks, is_dual, landmark_bytes, solver_of
 from fastsvm.evaluators import ByteEvaluator, Evaluator
 from fastsvm.gram import Gram
 from fastsvm.multiclass import class_pairs
@@ -57,12 +57,15 @@ def prepare(
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     counts = np.bincount(labels[labels >= 0])
     n = int(np.sort(counts)[-2:].sum())
+    bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     evaluator = training_evaluator(estimator, rows, bound, n)
     need = _need(source, evaluator, counts, n)
-    if isinstance(evaluator, ByteEvaluator) and not observed:
+    if isinstance(evaluator, ByteEvaluator) and not observed and not has_landmarks(estimator):
         need = need._replace(lanes=pool.n_threads)
-    check_landmarks(estimator, budget - (need.stored_bytes if need.stored_bytes <= budget // 3 else 0), n)
-    spent = _spent(estimator, budget, need)
+    left = budget - landmark_bytes(estimator, n)
+    check_landmarks(estimator, left, n)
+    spent = _spent(estimator, left, need)
+    check_landmarks(estimator, spent.cache_bytes, n)
     if spent.resident:
         source = source.in_memory()
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
@@ -96,7 +99,8 @@ def _need(source: Source, evaluator: Evaluator, counts: np.ndarray, n: int) -> N
 def _spent(estimator: Any, budget: int, need: Need) -> Plan:
     spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
     if not is_dual(estimator):  # every row is needed in every step
-        features = MOST_FEATURES * need.n_rows * need.value_bytes if estimator.solver == "primal" else 0
+        is_newton = estimator.solver == "primal" and not has_landmarks(estimator)
+        features = MOST_FEATURES * need.n_rows * need.value_bytes if is_newton else 0
         spare = max(spent.cache_bytes - features, spent.cache_bytes // 2)
         return spent._replace(active_set=0, frugal=False, cache_bytes=spare)
     return spent if estimator.shrinking else spent._replace(active_set=0)

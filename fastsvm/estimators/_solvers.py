@@ -26,6 +26,7 @@ __all__ = [
     "check_solver",
     "has_landmarks",
     "is_dual",
+    "landmark_bytes",
     "most_steps",
     "solver_of",
 ]
@@ -53,11 +54,14 @@ class Resources(NamedTuple):
         Threads.
     number : int
         Of the problem, so that each draws its own random numbers.
+    deadline : float
+        Moment (of time.perf_counter) at which steps that take long are cut short.
     """
 
     spent: Plan
     pool: Pool
     number: int
+    deadline: float
 
 
 SolverOf = Callable[[Problem, RowCache, Resources], Solver]
@@ -71,6 +75,11 @@ def check_solver(estimator: Any) -> None:
         if estimator.solver not in solvers and value != _USUAL[name]:
             needed = " or ".join(f"solver={solver!r}" for solver in solvers)
             raise ValueError(f"{name}={value!r} needs {needed}; the solver is {estimator.solver!r}.")
+    if estimator.learning_rate is not None and estimator.selection != "cyclic":
+        raise ValueError(
+            f"selection={estimator.selection!r} is an order of multipliers, which with learning_rate="
+            f"{estimator.learning_rate} all move at once. Leave out one of them."
+        )
     if estimator.solver == "primal" and estimator.learning_rate is not None and estimator.n_components is not None:
         raise ValueError(
             f"n_components={estimator.n_components} is solved by Newton steps, which have no learning_rate; "
@@ -78,16 +87,20 @@ def check_solver(estimator: Any) -> None:
         )
 
 
-def check_landmarks(estimator: Any, budget: int, n_rows: int) -> None:
-    """Raise ValueError if the kernel rows and the features of the landmarks do not fit into `budget` bytes."""
-    if not has_landmarks(estimator):
-        return
-    m = min(estimator.n_components, n_rows)
-    needed = 16 * m * n_rows + 24 * m * m
-    if needed > budget:
+def landmark_bytes(estimator: Any, n_rows: int) -> int:
+    """Return the memory for the features of landmarks, which are kept beside their kernel rows."""
+    m = min(estimator.n_components, n_rows) if has_landmarks(estimator) else 0
+    return 8 * m * n_rows + 24 * m * m
+
+
+def check_landmarks(estimator: Any, left: int, n_rows: int) -> None:
+    """Raise ValueError if the kernel rows of the landmarks do not fit into what is `left` for rows."""
+    m = min(estimator.n_components, n_rows) if has_landmarks(estimator) else 0
+    if m and 8 * m * n_rows > left:
         raise ValueError(
-            f"n_components={m} needs {needed / 1e6:.0f} MB for kernel rows and features of {n_rows} rows, and memory "
-            f"leaves {budget / 1e6:.0f} MB for them: raise memory, or lower n_components."
+            f"n_components={m} needs {(16 * m * n_rows + 24 * m * m) / 1e6:.0f} MB for kernel rows and features of "
+            f"{n_rows} rows, of which memory and cache_size leave {max(0, left) / 1e6:.0f} MB for the "
+            f"{8 * m * n_rows / 1e6:.0f} MB of kernel rows: raise them, or lower n_components."
         )
 
 
@@ -157,7 +170,7 @@ def _primal(estimator: Any, problem: Problem, rows: RowCache, given: Resources, 
         return PrimalDescent(
             *common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept
         )
-    method = Method(squared, fit_intercept, given.spent.newton_rows, rng)
+    method = Method(squared, fit_intercept, given.spent.newton_rows, rng, given.deadline)
     if has_landmarks(estimator):
         return Landmarks(*common, method, n_landmarks=estimator.n_components)
     return Primal(*common, method)

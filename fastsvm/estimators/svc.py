@@ -162,7 +162,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     kkt_violation_ : float
         The largest violation of the optimality conditions.
     duality_gap_ : float
-        Primal minus dual objective, summed over the two-class problems.
+        Primal minus dual objective, summed over the two-class problems: how far from the optimum the fit is at most, if
+        the kernel is positive semi-definite.
     converged_ : bool
         Whether the violation is within `tol`.
     stop_reason_ : str

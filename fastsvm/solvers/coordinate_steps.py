@@ -9,7 +9,7 @@ __all__ = ["solve_block"]
 
 _SHARE = 0.3  # of the largest violation of a sweep, less than which the next one leaves alone
 _TINY = 1e-12
-_MULTIPLIER, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # Knuth, MMIX
+_MULTIPLIER, _MODULUS = 48271, 2147483647  # Park and Miller 1988, as revised 1993: products fit int64
 
 
 @jit
@@ -28,7 +28,7 @@ def solve_block(K, y, upper, alpha, gradient, order, seed, tol, most_steps):
     while steps < most_steps:
         if seed != 0:
             seed = _shuffle(order, seed)
-        least = max(0.5 * tol, _SHARE * worst if worst < np.inf else 0.0)
+        least, last = max(0.5 * tol, _SHARE * worst if worst < np.inf else 0.0), worst
         worst = 0.0
         before = steps
         for t in range(q):
@@ -43,7 +43,7 @@ def solve_block(K, y, upper, alpha, gradient, order, seed, tol, most_steps):
                 steps += 1
                 if steps == most_steps:
                     break
-        if steps == before and least <= 0.5 * tol:
+        if steps == before and (least <= 0.5 * tol or worst >= last):  # or steps are lost in rounding
             break
     return steps
 
@@ -72,9 +72,9 @@ def _add(g, row, length):
 
 @jit
 def _shuffle(order, seed):
-    """Shuffle in place (Fisher and Yates) by a linear congruential generator, and return its next state."""
+    """Shuffle in place (Fisher and Yates) by a congruential generator, and return its next state."""
     for t in range(order.size - 1, 0, -1):
-        seed = np.uint64(seed * _MULTIPLIER + _INCREMENT)
-        k = np.int64((seed >> np.uint64(33)) % np.uint64(t + 1))
+        seed = seed * _MULTIPLIER % _MODULUS
+        k = seed % (t + 1)
         order[t], order[k] = order[k], order[t]
     return seed

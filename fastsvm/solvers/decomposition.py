@@ -42,7 +42,7 @@ from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.working_set import select, settled
 
-__all__ = ["Decomposition", "Problem", "Solution", "State"]
+__all__ = ["Decomposition", "Problem", "Solution", "State", "feasible", "shows"]
 
 _STEPS_PER_ROW = 100
 _COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
@@ -61,6 +61,7 @@ _UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
 _ROUNDING = 0.05  # of an error in each value, what comes to if there are few values: their errors do not cancel
 _NEAR = 10  # times the tolerance
 _EXACT = 1e-11
+_BALANCED = 1e-13
 
 
 class Problem(NamedTuple):
@@ -87,6 +88,25 @@ class Solution(NamedTuple):
     objective: float
     duality_gap: float
     kkt_violation: float
+
+
+def feasible(alpha: np.ndarray, problem: Problem) -> np.ndarray:
+    """Return multipliers near `alpha` that satisfy the constraints: clipped, then the larger class scaled down."""
+    alpha = np.clip(alpha, 0, problem.upper)
+    positive = problem.y > 0
+    if abs(alpha @ problem.y) <= _BALANCED * alpha.sum():  # scaling would take rows off their bounds for nothing
+        return alpha
+    rise, fall = alpha[positive].sum(), alpha[~positive].sum()
+    if rise > fall:
+        alpha[positive] *= fall / rise
+    elif fall > rise:
+        alpha[~positive] *= rise / fall
+    return alpha
+
+
+def shows(total: float, dtype: np.dtype, tol: float) -> bool:
+    """Return whether rounding errors of kernel values, times multipliers of that total, may be seen at `tol`."""
+    return total * _ROUNDING * np.finfo(dtype).eps > _UNSEEN * tol
 
 
 class Decomposition(ABC):
@@ -128,6 +148,7 @@ class Decomposition(ABC):
         self.most_free = most_free
         self._products = KernelProducts(rows, pool)
         self._block = WorkingBlock(rows, pool)
+        self._aim = tol  # the gap that is gone for
         self._since_newton = self._failures = 0
         self._n_sets = 0
         self._all_considered = isinstance(rows, ActiveSet)
@@ -157,20 +178,16 @@ class Decomposition(ABC):
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
 
-    def _within(self, state: State, gap: float) -> bool:
-        """Return whether that gap may be the last one."""
-        return gap <= self.tol
+    def _certified(self, state: State) -> bool:
+        """Return whether all else that is asked for at the end holds; if not, the gap will have to be smaller."""
+        return True
 
     # --- the method ------------------------------------------------------------------------------------------
 
     @property
     def verified(self) -> bool:
         """Whether the gradient is that of the multipliers, but for errors that are small beside the tolerance."""
-        return not self._shows(self._products.drift)
-
-    def _shows(self, total: float) -> bool:
-        """Return whether rounding errors of kernel values, times multipliers of that total, may be seen at `tol`."""
-        return total * _ROUNDING * np.finfo(self.rows.store.dtype).eps > _UNSEEN * self.tol
+        return not shows(self._products.drift, self.rows.store.dtype, self.tol)
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, which is made feasible, or at zero."""
@@ -193,18 +210,20 @@ class Decomposition(ABC):
             Steps allowed.
         """
         low, high = self._bounds(state)
-        if self._within(state, high - low):
+        while high - low <= self._aim and not self._certified(state):
+            self._aim = (high - low) / 2
+        if high - low <= self._aim:
             if state.alpha.any() and not self.verified:
                 self._recompute(state)
                 return self.step(state, most_steps)
             return state, self._report(state, self._polish(state))
-        if high - low <= _NEAR * self.tol and not self.verified and self._may_be_exact(state):
+        if high - low <= _NEAR * self._aim and not self.verified and self._may_be_exact(state):
             self._recompute(state)  # so that the last steps are those of the true gradient
             return self.step(state, most_steps)
         self._n_sets += 1
         self._consider_all_rows(state, low, high)
         slow = self.active is not None and self._n_sets > _SETS_BEFORE_ACTIVE
-        state, n_steps = (self._active_steps if slow else self._set_steps)(state, self.tol, most_steps)
+        state, n_steps = (self._active_steps if slow else self._set_steps)(state, self._aim, most_steps)
         n_newton = self._newton_if_slow(state, n_steps)
         low, high = self._bounds(state)
         return state, self._report(state, high - low, n_steps)._replace(n_newton=n_newton)
@@ -301,7 +320,7 @@ class Decomposition(ABC):
         return float(state.alpha @ (1 - self.problem.y * state.gradient)) / 2
 
     def _report(self, state: State, gap: float, n_steps: int = 0) -> Report:
-        within = self._within(state, gap)
+        within = gap <= self._aim and self._certified(state)
         converged = within and (self.verified or not state.alpha.any())
         stalled = n_steps == 0 and not converged
         return Report(max(0.0, gap), self._objective(state), n_steps, within, converged, stalled)
@@ -378,7 +397,8 @@ class Decomposition(ABC):
 
     def _may_be_exact(self, state: State) -> bool:
         """Return whether kernel values in float64 are of use for the gradient, and cheap."""
-        return self.rows.store.dtype == np.float32 and self.rows.cheap and self._shows(state.alpha.sum())
+        dtype = self.rows.store.dtype
+        return dtype == np.float32 and self.rows.cheap and shows(state.alpha.sum(), dtype, self.tol)
 
     def _recompute(self, state: State) -> None:
         """Set the gradient from the multipliers alone."""

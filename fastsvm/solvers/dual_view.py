@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastsvm.solvers.decomposition import Problem, Solution
+from fastsvm.solvers.decomposition import Problem, Solution, feasible
 from fastsvm.solvers.margin_loss import bent_hinge, squared_hinge
-from fastsvm.solvers.smo import feasible
 from fastsvm.solvers.working_set import bounds
 
 __all__ = ["DualView"]

@@ -27,14 +27,16 @@ from scipy import linalg
 
 from fastsvm._threads import spans
 from fastsvm.solvers.decomposition import Solution
+from fastsvm.solvers.nystrom import features, weighted_square, whitening
 from fastsvm.solvers.primal import Primal, State, Step
 from fastsvm.solvers.ridge_system import refused_if_indefinite
 
 __all__ = ["Landmarks"]
 
-_RIDGE = 1e-12  # of the trace
+_RIDGE = 1e-10  # of the mean of the diagonal
 _TILE_ROWS = 128
 _COLUMNS = 2048
+_BALANCED = 1e-12
 
 
 class Landmarks(Primal):
@@ -45,13 +47,9 @@ class Landmarks(Primal):
         n = len(self.problem.y)
         self._basis = np.sort(self.method.rng.choice(n, min(n_landmarks, n), replace=False))
         slots, store = self.rows.fetch(self._basis), self.rows.store
-        square = store[slots][:, self._basis].astype(np.float64)
-        square[np.diag_indices_from(square)] += _RIDGE * max(float(np.trace(square)), 1e-300)
         with refused_if_indefinite():
-            self._whitening = linalg.inv(linalg.cholesky(square, lower=True))
-        self._features = np.empty((len(slots), n))
-        self._parts = list(spans(n, _COLUMNS))
-        self.pool.run(_whiten, [(self._whitening, store, slots, self._features, a, b) for a, b in self._parts])
+            self._whitening = whitening(store, slots, self._basis, _RIDGE)
+        self._features = features(self._whitening, (store, slots), None, self.pool)
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha` on the landmarks, or at zero."""
@@ -68,16 +66,17 @@ class Landmarks(Primal):
         near = self._dual.feasible(upper * loss.curvature * loss.excess(self._margins(state)))
         weights = self._features_times(y * near)
         dual = self._dual.linear(near) - float(weights @ weights) / 2
-        objective = self._objective(state)
+        offset = self._offset(state)
+        objective = self._dual.primal(state.alpha, state.sums, offset)
         violation = self._violation(state) + state.bend
-        within = self._dual.within(state.sums + state.intercept, state.bend)
-        return Solution(state.alpha, within, state.intercept, objective, max(0.0, objective - dual), violation)
+        within = self._dual.within(state.sums + offset, state.bend)
+        return Solution(state.alpha, within, offset, objective, max(0.0, objective - dual), violation)
 
     def _begun(self, state: State) -> State:
         return self._centred(state)
 
     def _settle(self, state: State) -> None:
-        state.sums[:] = self._products.times(self.problem.y * state.alpha)
+        state.sums[:] = self._true_sums(state)
 
     def _coefficients(self, weights: np.ndarray) -> np.ndarray:
         """Return β for weights u of the features."""
@@ -98,8 +97,9 @@ class Landmarks(Primal):
         missing = self._weights(state) - self._features_times(multipliers)
         violation = float(np.abs(self._scores(missing)).max())
         stiffness = float(upper[loss.bends(margins)].sum()) * loss.curvature
-        if self.method.fit_intercept and stiffness > 0:
-            violation = max(violation, abs(float(multipliers.sum())) / stiffness)
+        imbalance = abs(float(multipliers.sum()))
+        if self.method.fit_intercept and imbalance > _BALANCED * float(np.abs(multipliers).sum()):
+            return max(violation, imbalance / stiffness if stiffness > 0 else np.inf)
         return violation
 
     def _newton(self, state: State, accuracy: float) -> Step:
@@ -108,7 +108,7 @@ class Landmarks(Primal):
         bend = loss.bends(margins)
         curved = np.where(bend, upper * loss.curvature, 0.0)
         force = y * np.where(bend, curved * loss.start, upper * loss.curvature * loss.excess(margins))
-        system = self._features_squared(curved)
+        system = weighted_square(self._features, curved, self.pool)
         system[np.diag_indices_from(system)] += 1
         column = self._features_times(curved)
         vectors = np.column_stack([self._features_times(force), column])
@@ -118,14 +118,15 @@ class Landmarks(Primal):
             intercept = float((force.sum() - column @ weights) / (curved.sum() - column @ of_column))
             weights, shift = weights - intercept * of_column, intercept - state.intercept
         delta = self._coefficients(weights) - y * state.alpha
-        return Step(delta, self._scores(weights - self._weights(state)), shift)
+        return Step(delta, self._scores(weights - self._weights(state)), shift, exact=True)
 
     # --- the features Φᵀ, K_MM^(-1/2) Gᵀ -------------------------------------------------------------------------
 
     def _scores(self, weights: np.ndarray) -> np.ndarray:
         """Return Φ times a vector."""
         found = np.empty(self._features.shape[1])
-        self.pool.run(_multiply, [(weights, self._features[:, a:b], found[a:b]) for a, b in self._parts])
+        parts = spans(len(found), _COLUMNS)
+        self.pool.run(_multiply, [(weights, self._features[:, a:b], found[a:b]) for a, b in parts])
         return found
 
     def _features_times(self, vector: np.ndarray) -> np.ndarray:
@@ -135,28 +136,6 @@ class Landmarks(Primal):
         self.pool.run(_multiply, [(self._features[c:d], vector, found[c:d]) for c, d in tiles])
         return found
 
-    def _features_squared(self, weights: np.ndarray) -> np.ndarray:
-        """Return Φᵀ diag(weights) Φ; many weights are 0."""
-        m = len(self._features)
-        square = np.zeros((m, m))
-        for a, b in self._parts:
-            used = np.flatnonzero(weights[a:b])
-            if len(used):
-                features = self._features[:, a:b][:, used] * np.sqrt(weights[a:b][used])
-                tiles = spans(m, _TILE_ROWS)
-                self.pool.run(_add_product, [(square[c:d], features[c:d], features) for c, d in tiles])
-        return square
-
-
-def _whiten(
-    whitening: np.ndarray, store: np.ndarray, slots: np.ndarray, features: np.ndarray, start: int, stop: int
-) -> None:
-    features[:, start:stop] = whitening @ store[slots, start:stop].astype(np.float64, copy=False)
-
 
 def _multiply(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
     np.matmul(left, right, out=out)
-
-
-def _add_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    out += left @ right.T

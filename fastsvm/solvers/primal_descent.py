@@ -4,7 +4,7 @@ Problem
     That of `primal`, over the coefficients β and the offset b.
 
 Step
-    β ← β − η K v,   b ← b − η Σ_i (v_i − β_i),   v_i = β_i − y_i C_i |ℓ'(y_i f_i)|
+    β ← β − η K v,   b ← b + η Σ_i y_i C_i |ℓ'(y_i f_i)|,   v_i = β_i − y_i C_i |ℓ'(y_i f_i)|
     with one rate η. K v is the gradient by β, and a subgradient for the hinge, whose slope at the corner is taken as 0.
 
 End
@@ -13,6 +13,9 @@ End
 
 Cost
     Two products of the whole kernel matrix with a vector for a step.
+
+Memory
+    56 n bytes, and the cache of rows: what does not fit is computed again in every step.
 """
 
 from typing import NamedTuple
@@ -95,6 +98,8 @@ class PrimalDescent:
         gradient, missing, size = self._gradient(state)
         if size <= self.tol:
             return state, Report(size, self._objective(state), 0, True, True, False)
+        if most_steps < 1:
+            return state, Report(size, self._objective(state), 0, False, False, False)
         with np.errstate(over="ignore", invalid="ignore"):  # with a rate so large, it has blown up
             alpha = state.alpha - self._rate * y * gradient
             sums = state.sums - self._rate * self._products.times(gradient)

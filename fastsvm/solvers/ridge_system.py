@@ -1,25 +1,25 @@
 """Systems of some of the kernel's rows and columns with a ridge, by factorisation or conjugate gradients."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import Pool, spans
+from fastsvm._threads import Pool
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.inverse import Inverse
+from fastsvm.solvers.nystrom import features, weighted_square, whitening
 from fastsvm.solvers.products import KernelProducts
 
 __all__ = ["MOST_FEATURES", "RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
 MOST_FEATURES = 512
-_COLUMNS = 4096
 _SOME_RIDGE = 1e-6  # of the mean of the diagonal
-_TILE_ROWS = 128
 _EXACT = 1e-13
 
 
@@ -50,12 +50,20 @@ class RidgeSystem:
         Threads.
     most_factorised : int
         Order of a matrix that is factorised at most.
+    deadline : float, default=inf
+        Moment (of time.perf_counter) at which conjugate gradients end wherever they are.
     """
 
-    def __init__(self, rows: RowCache | ActiveSet, pool: Pool, most_factorised: int) -> None:
-        self._rows, self._pool = rows, pool
+    def __init__(
+        self, rows: RowCache | ActiveSet, pool: Pool, most_factorised: int, deadline: float = np.inf
+    ) -> None:
+        self._rows, self._pool, self._deadline = rows, pool, deadline
         self._most = min(most_factorised, rows.n_slots)
         self._block, self._products = WorkingBlock(rows, pool), KernelProducts(rows, pool)
+
+    def is_exact(self, inside: np.ndarray) -> bool:
+        """Return whether the system of these rows is factorised."""
+        return len(inside) <= self._most
 
     def solve(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
@@ -76,7 +84,7 @@ class RidgeSystem:
         ValueError
             If the kernel is not positive semi-definite.
         """
-        solve = self._by_factorisation if len(inside) <= self._most else self._by_conjugate_gradients
+        solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients
         with refused_if_indefinite():
             return solve(inside, ridge, wanted, total, accuracy)
 
@@ -107,7 +115,7 @@ class RidgeSystem:
             z, residual, b = z - shift * of_ones, residual - shift, b + shift
             before, square = square, float(z @ residual)
             least = least or max(accuracy, _EXACT) ** 2 * square
-            if square <= least:
+            if square <= least or time.perf_counter() >= self._deadline:
                 break
             p = z + square / before * p
             product = self._product(inside, ridge, p)
@@ -125,30 +133,20 @@ class RidgeSystem:
         return sums[inside] + ridge * vector
 
     def _features(self, inside: np.ndarray) -> np.ndarray:
-        """Return Φ with ΦᵀΦ near K_BB, from the rows of some of B at equal distances (Nyström's approximation)."""
+        """Return features of B by some of its rows, at equal distances."""
         count = min(MOST_FEATURES, self._rows.n_slots, len(inside))
         some = inside[np.linspace(0, len(inside) - 1, count).astype(np.int64)]
         slots, store = self._rows.fetch(some), self._rows.store
-        square = store[slots][:, some].astype(np.float64)
-        square[np.diag_indices_from(square)] += _SOME_RIDGE * max(float(np.trace(square)), 1e-300) / count
-        whitening = linalg.inv(linalg.cholesky(square, lower=True)).astype(store.dtype)
-        features = np.empty((count, len(inside)), store.dtype)
-        parts = spans(len(inside), _COLUMNS)
-        self._pool.run(_whiten, [(whitening, store, slots, inside[a:b], features[:, a:b]) for a, b in parts])
-        return features
+        inverse = whitening(store, slots, some, _SOME_RIDGE).astype(store.dtype)
+        return features(inverse, (store, slots), inside, self._pool)
 
 
 class _Preconditioner:
-    """The inverse of Φᵀ Φ + D, by the formula of Sherman, Morrison and Woodbury."""
+    """The inverse of Φᵀ Φ + D for features Φ, by the formula of Sherman, Morrison and Woodbury."""
 
     def __init__(self, features: np.ndarray, ridge: np.ndarray, pool: Pool) -> None:
-        m, dtype = len(features), features.dtype
         self._features, self._ridge = features, ridge
-        scale = np.sqrt(1 / ridge).astype(dtype)
-        system, tiles = np.zeros((m, m)), list(spans(m, _TILE_ROWS))
-        for a, b in spans(len(ridge), _COLUMNS):
-            part = features[:, a:b] * scale[a:b]
-            pool.run(_add_product, [(system[c:d], part[c:d], part) for c, d in tiles])
+        system = weighted_square(features, 1 / ridge, pool)
         system[np.diag_indices_from(system)] += 1
         self._factor = linalg.cho_factor(system, lower=True)
 
@@ -156,13 +154,3 @@ class _Preconditioner:
         scaled = vector / self._ridge
         inner = linalg.cho_solve(self._factor, self._features @ scaled.astype(self._features.dtype))
         return scaled - (inner.astype(self._features.dtype) @ self._features) / self._ridge
-
-
-def _whiten(
-    whitening: np.ndarray, store: np.ndarray, slots: np.ndarray, columns: np.ndarray, out: np.ndarray
-) -> None:
-    out[:] = whitening @ store[slots[:, None], columns]
-
-
-def _add_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    out += left @ right.T

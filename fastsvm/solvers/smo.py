@@ -15,28 +15,11 @@ Offset
 import numpy as np
 
 from fastsvm.solvers import decomposition
-from fastsvm.solvers.decomposition import Decomposition, Problem, Solution, State
+from fastsvm.solvers.decomposition import Decomposition, Problem, Solution, State, feasible
 from fastsvm.solvers.pair_steps import solve_block
 from fastsvm.solvers.working_set import bounds
 
-__all__ = ["SMO", "feasible"]
-
-_BALANCED = 1e-13
-
-
-def feasible(alpha: np.ndarray, problem: Problem) -> np.ndarray:
-    """Return multipliers near `alpha` that satisfy the constraints: clipped, then the larger class scaled down."""
-    alpha = np.clip(alpha, 0, problem.upper)
-    positive = problem.y > 0
-    if abs(alpha @ problem.y) <= _BALANCED * alpha.sum():  # scaling would take rows off their bounds for nothing
-        return alpha
-    rise, fall = alpha[positive].sum(), alpha[~positive].sum()
-    if rise > fall:
-        alpha[positive] *= fall / rise
-    elif fall > rise:
-        alpha[~positive] *= rise / fall
-    return alpha
-
+__all__ = ["SMO"]
 
 class SMO(Decomposition):
     """Solve one two-class problem, with an offset."""
