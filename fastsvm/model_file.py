@@ -162,7 +162,7 @@ def _kernel_words(kernel: Any) -> str | dict[str, Any]:
     for name, kind in KERNELS.items():
         if type(kernel) is kind:
             return {"name": name, "parameters": kernel._asdict()}
-    raise TypeError("A model whose kernel is not one of fastsvm.kernels can only be pickled, not saved: code is not data.")
+    raise TypeError("A model whose kernel is not of fastsvm.kernels can only be pickled, not saved: code is not data.")
 
 
 def _kernel_object(words: dict[str, Any], path: Path) -> Any:

@@ -11,6 +11,7 @@ from fastsvm.solvers.margin_loss import MarginLoss
 __all__ = ["Line", "best_length", "best_offset", "slope_at_start"]
 
 _HALVINGS = 200
+_DOUBLINGS = 4  # more, and a direction that is nothing but rounding would be followed very far
 _ENOUGH = 0.25  # of the slope at the beginning, a fall that suffices; that of a quadratic function is half of it
 
 
@@ -29,7 +30,7 @@ def slope_at_start(problem: Problem, loss: MarginLoss, line: Line) -> float:
 
 
 def best_length(problem: Problem, loss: MarginLoss, line: Line) -> float:
-    """Return the t at which penalty and loss together are least, or 1 if that is half as good as hoped for.
+    """Return the t at which penalty and loss together are least, 16 at most, or 1 if that is half as good as hoped for.
 
     A step of length 1 lands on bounds; a little less would leave multipliers a little off them.
     """
@@ -69,7 +70,7 @@ def _root(y, upper, start, curvature, width, scores, direction, slope, bend, low
     if at_low >= 0:
         return low
     at_high = _slope(y, upper, start, curvature, width, scores, direction, slope, bend, high)
-    for _ in range(60):
+    for _ in range(_DOUBLINGS):
         if at_high >= 0:
             break
         low, at_low = high, at_high

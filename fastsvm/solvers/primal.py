@@ -169,6 +169,8 @@ class Primal:
             step = self._newton(state, accuracy)
             state = self._walk(state, step)
         if not self._is_better(state, before, violation):
+            state = self._centred(kept)  # where rounding spoils the step
+        if not self._is_better(state, before, violation):
             return kept, self._report(kept, violation)._replace(n_steps=1, stalled=True)
         return state, self._report(state, self._violation(state))._replace(n_steps=1)
 
