@@ -11,7 +11,7 @@ from fastsvm.estimators._input import TrainingSet
 from fastsvm.estimators._kernel import is_precomputed, resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._repeats import Repeats
-from fastsvm.estimators._solvers import check_landmarks, is_dual, solver_of
+from fastsvm.estimators._solvers import check_landmarks, is_dual, landmark_bytes, solver_of
 from fastsvm.evaluators import ByteEvaluator, Evaluator
 from fastsvm.gram import Gram
 from fastsvm.multiclass import class_pairs
@@ -60,8 +60,10 @@ def prepare(
     need = _need(source, evaluator, counts, n)
     if isinstance(evaluator, ByteEvaluator) and not observed:
         need = need._replace(lanes=pool.n_threads)
-    spent = _spent(estimator, budget, need)
-    check_landmarks(estimator, spent, n)
+    check_landmarks(estimator, budget, n)
+    squares = landmark_bytes(estimator, n)[1]
+    spent = _spent(estimator, budget - squares, need)
+    check_landmarks(estimator, spent.cache_bytes + squares, n)
     if spent.resident:
         source = source.in_memory()
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]

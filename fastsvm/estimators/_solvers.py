@@ -18,7 +18,10 @@ from fastsvm.solvers.primal import Method, Primal
 from fastsvm.solvers.primal_descent import PrimalDescent
 from fastsvm.solvers.smo import SMO
 
-__all__ = ["SOLVERS", "Resources", "SolverOf", "check_landmarks", "check_solver", "is_dual", "most_steps", "solver_of"]
+__all__ = [
+    "SOLVERS", "Resources", "SolverOf", "check_landmarks", "check_solver", "is_dual", "landmark_bytes",
+    "most_steps", "solver_of",
+]  # fmt: skip
 
 SOLVERS = ("smo", "coordinate", "primal")
 
@@ -69,16 +72,19 @@ def check_solver(estimator: Any) -> None:
         )
 
 
-def check_landmarks(estimator: Any, spent: Plan, n_rows: int) -> None:
-    """Raise ValueError if the kernel rows of the landmarks do not fit into memory."""
-    if estimator.n_components is None:
-        return
-    m = min(estimator.n_components, n_rows)
-    needed = 8 * m * n_rows + 32 * m * m
-    if needed > spent.cache_bytes:
+def landmark_bytes(estimator: Any, n_rows: int) -> tuple[int, int]:
+    """Return how much memory the kernel rows of the landmarks take, and how much the squares beside them."""
+    m = min(estimator.n_components or 0, n_rows)
+    return 8 * m * n_rows, 32 * m * m
+
+
+def check_landmarks(estimator: Any, left: int, n_rows: int) -> None:
+    """Raise ValueError if the landmarks' kernel rows and squares do not fit into what memory leaves."""
+    needed = sum(landmark_bytes(estimator, n_rows))
+    if needed > left:
         raise ValueError(
-            f"n_components={m} needs {needed / 1e6:.0f} MB for kernel rows, and memory leaves "
-            f"{spent.cache_bytes / 1e6:.0f} MB for them: raise memory, or lower n_components."
+            f"n_components={estimator.n_components} needs {needed / 1e6:.1f} MB, and memory leaves {left / 1e6:.1f} MB "
+            "for kernel rows: raise memory, or lower n_components."
         )
 
 
