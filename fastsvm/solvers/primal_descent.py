@@ -8,8 +8,8 @@ Step
     with one rate η. K v is the gradient by β, and a subgradient for the hinge, whose slope at the corner is taken as 0.
 
 End
-    The gradient, in units of decision values: max |K v| ≤ tol, and that by the offset, |Σ_i (v_i − β_i)| ≤ tol. With the
-    hinge and a rate that does not change it hops about the minimum, so that the number of steps usually ends it.
+    The gradient, in units of decision values: max |K v| ≤ tol, and that by the offset, |Σ_i (v_i − β_i)| ≤ tol. With
+    the hinge and a rate that does not change it hops about the minimum, so that the number of steps usually ends it.
 
 Cost
     Two products of the whole kernel matrix with a vector for a step.
