@@ -70,7 +70,7 @@ def test_the_solution_is_that_of_the_low_rank_kernel(squared, fit_intercept, C):
 def test_the_model_is_that_of_smo_with_the_low_rank_kernel(parameters, overlapping):
     X, y = overlapping
     parameters = {"gamma": 0.5, "tol": 1e-6} | parameters
-    found = SVC(solver="primal", n_components=15, random_state=3, **parameters).fit(X, y)
+    found = SVC(solver="primal", n_landmarks=15, random_state=3, **parameters).fit(X, y)
     K, Z = rbf_kernel(X, gamma=parameters["gamma"]), X[::7] + 0.1
     G, square = K[:, found.support_], K[np.ix_(found.support_, found.support_)]
     wanted = SVC(kernel="precomputed", **parameters).fit(nystrom(K, found.support_), y)
@@ -81,11 +81,11 @@ def test_the_model_is_that_of_smo_with_the_low_rank_kernel(parameters, overlappi
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("n_components", [150, 151, 10**6])
-def test_all_rows_as_landmarks_are_the_whole_problem(n_components, loss, overlapping):
+@pytest.mark.parametrize("n_landmarks", [150, 151, 10**6])
+def test_all_rows_as_landmarks_are_the_whole_problem(n_landmarks, loss, overlapping):
     X, y = overlapping
     wanted = SVC(solver="primal", loss=loss, tol=1e-6).fit(X, y)
-    found = SVC(solver="primal", loss=loss, tol=1e-5, n_components=n_components).fit(X, y)
+    found = SVC(solver="primal", loss=loss, tol=1e-5, n_landmarks=n_landmarks).fit(X, y)
     assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-3)
 
@@ -93,13 +93,13 @@ def test_all_rows_as_landmarks_are_the_whole_problem(n_components, loss, overlap
 def test_more_landmarks_come_nearer(overlapping):
     X, y = overlapping
     whole = SVC(solver="primal", tol=1e-6).fit(X, y).objective_
-    found = [SVC(solver="primal", n_components=m, tol=1e-6).fit(X, y).objective_ for m in (5, 40, 120)]
+    found = [SVC(solver="primal", n_landmarks=m, tol=1e-6).fit(X, y).objective_ for m in (5, 40, 120)]
     assert found[0] > found[1] > found[2] > whole
 
 
 def test_landmarks_are_those_of_the_seed(overlapping):
     def support(seed):
-        return SVC(solver="primal", n_components=10, random_state=seed).fit(*overlapping).support_.tolist()
+        return SVC(solver="primal", n_landmarks=10, random_state=seed).fit(*overlapping).support_.tolist()
 
     assert support(1) == support(1) != support(2)
     assert support(None) == support(None)
@@ -107,7 +107,7 @@ def test_landmarks_are_those_of_the_seed(overlapping):
 
 def test_each_pair_of_classes_has_landmarks_of_its_own(three_classes):
     X, y = three_classes
-    model = SVC(solver="primal", n_components=10, decision_function_shape="ovo").fit(X, y)
+    model = SVC(solver="primal", n_landmarks=10, decision_function_shape="ovo").fit(X, y)
     per_pair = [(np.abs(coef) > 0).sum() for coef in model._pair_coefficients().T]
     assert per_pair == [10, 10, 10]
 
@@ -118,7 +118,7 @@ def test_many_rows_are_multiplied_in_pieces(squared):
     X = rng.normal(size=(5000, 3))
     y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=5000) > 0.7, 1, -1)
     loss = "squared_hinge" if squared else "hinge"
-    model = SVC(solver="primal", loss=loss, n_components=150, gamma=0.5, tol=1e-4).fit(X, y)
+    model = SVC(solver="primal", loss=loss, n_landmarks=150, gamma=0.5, tol=1e-4).fit(X, y)
     K = rbf_kernel(X, X[model.support_], gamma=0.5)
     beta, sums = model.dual_coef_[0], K @ model.dual_coef_[0]
     slack = np.maximum(0, 1 - y * (sums + model.intercept_[0])) ** (2 if squared else 1)
@@ -128,13 +128,13 @@ def test_many_rows_are_multiplied_in_pieces(squared):
 
 def test_repeated_landmarks(overlapping):
     X, y = (np.repeat(values[:40], 5, axis=0) for values in overlapping)
-    found = SVC(solver="primal", n_components=100, tol=1e-4).fit(X, y)  # of 40 rows that differ
+    found = SVC(solver="primal", n_landmarks=100, tol=1e-4).fit(X, y)  # of 40 rows that differ
     wanted = SVC(solver="primal", tol=1e-6).fit(X, y)
     assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-4)
 
 
 def test_a_tolerance_that_rounding_does_not_allow_is_told(overlapping):
-    model = SVC(solver="primal", n_components=100, gamma=1e-3, tol=1e-14)
+    model = SVC(solver="primal", n_landmarks=100, gamma=1e-3, tol=1e-14)
     with pytest.warns(ConvergenceWarning, match="stalled"):
         model.fit(*overlapping)
     assert np.isfinite(model.decision_function(overlapping[0])).all()
@@ -162,7 +162,7 @@ def test_any_beginning_leads_to_the_same_end():
 
 def test_too_little_memory_is_refused_with_what_is_needed():
     X = np.random.default_rng(0).normal(size=(3000, 3))
-    model = SVC(solver="primal", n_components=2000, memory="20MB")
-    with pytest.raises(ValueError, match=r"n_components=2000 needs 176.0 MB.*leaves 20.0 MB.*lower n_components"):
+    model = SVC(solver="primal", n_landmarks=2000, memory="20MB")
+    with pytest.raises(ValueError, match=r"n_landmarks=2000 needs 176.0 MB.*leaves 20.0 MB.*lower n_landmarks"):
         model.fit(X, X[:, 0] > 0)
-    assert len(model.set_params(n_components=100).fit(X, X[:, 0] > 0).support_) == 100
+    assert len(model.set_params(n_landmarks=100).fit(X, X[:, 0] > 0).support_) == 100

@@ -278,7 +278,7 @@ def test_the_objective_of_the_squared_hinge_never_rises():
     assert np.diff(values).max() <= 1e-9 * max(values)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"loss": "squared_hinge"}, {"n_components": 20}], ids=str)
+@pytest.mark.parametrize("parameters", [{}, {"loss": "squared_hinge"}, {"n_landmarks": 20}], ids=str)
 def test_a_kernel_that_is_not_positive_is_refused(parameters, overlapping):
     with pytest.raises(ValueError, match=r"kernel is not positive.*another solver or kernel"):
         SVC(kernel="sigmoid", gamma=0.5, solver="primal", C=100.0, **parameters).fit(*overlapping)

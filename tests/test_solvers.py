@@ -28,8 +28,8 @@ EXACT = {
     "primal, squared": {"solver": "primal", "loss": "squared_hinge"},
 }
 LANDMARKS = {
-    "landmarks": {"solver": "primal", "n_components": 25},
-    "landmarks, squared": {"solver": "primal", "loss": "squared_hinge", "n_components": 25},
+    "landmarks": {"solver": "primal", "n_landmarks": 25},
+    "landmarks, squared": {"solver": "primal", "loss": "squared_hinge", "n_landmarks": 25},
 }
 RATES = {
     "coordinate, rate": {"solver": "coordinate", "learning_rate": 5e-3, "max_iter": 40},
@@ -459,7 +459,7 @@ WORDS = {
     "coordinate, no offset": ["--solver", "coordinate", "--no-fit-intercept"],
     "coordinate, random": ["--solver", "coordinate", "--selection", "random"],
     "primal, squared": ["--solver", "primal", "--loss", "squared_hinge"],
-    "landmarks": ["--solver", "primal", "--n-components", "25"],
+    "landmarks": ["--solver", "primal", "--n-landmarks", "25"],
     "primal, squared, rate": [
         "--solver", "primal", "--loss", "squared_hinge", "--learning-rate", "1e-4", "--max-iter", "40"
     ],
@@ -504,12 +504,12 @@ WRONG = {
     "selection for primal": (
         {"solver": "primal", "selection": "random"}, r"selection='random' needs solver='coordinate'.*'primal'"
     ),
-    "landmarks of smo": ({"n_components": 5}, r"n_components=5 needs solver='primal'"),
-    "landmarks of coordinate": ({"solver": "coordinate", "n_components": 5}, r"n_components=5 needs solver='primal'"),
-    "no landmarks": ({"solver": "primal", "n_components": 0}, r"'n_components'"),
-    "half a landmark": ({"solver": "primal", "n_components": 2.5}, r"'n_components'"),
+    "landmarks of smo": ({"n_landmarks": 5}, r"n_landmarks=5 needs solver='primal'"),
+    "landmarks of coordinate": ({"solver": "coordinate", "n_landmarks": 5}, r"n_landmarks=5 needs solver='primal'"),
+    "no landmarks": ({"solver": "primal", "n_landmarks": 0}, r"'n_landmarks'"),
+    "half a landmark": ({"solver": "primal", "n_landmarks": 2.5}, r"'n_landmarks'"),
     "landmarks with a rate": (
-        {"solver": "primal", "n_components": 5, "learning_rate": 0.1}, r"n_components=5.*learning_rate.*0.1"
+        {"solver": "primal", "n_landmarks": 5, "learning_rate": 0.1}, r"n_landmarks=5.*learning_rate.*0.1"
     ),
     "random state": ({"solver": "coordinate", "selection": "random", "random_state": "x"}, r"random|seed"),
 }  # fmt: skip
@@ -540,7 +540,7 @@ for solver in [
     {"solver": "coordinate", "learning_rate": 1e-3, "max_iter": 10},
     {"solver": "primal"},
     {"solver": "primal", "loss": "squared_hinge"},
-    {"solver": "primal", "n_components": 150},
+    {"solver": "primal", "n_landmarks": 150},
     {"solver": "primal", "learning_rate": 1e-3, "max_iter": 10},
 ]:
     model = SVC(**solver).fit(X, y)
@@ -569,7 +569,7 @@ for solver in [
     {"solver": "coordinate", "selection": "random", "random_state": 1},
     {"solver": "primal"},
     {"solver": "primal", "loss": "squared_hinge"},
-    {"solver": "primal", "n_components": 8},
+    {"solver": "primal", "n_landmarks": 8},
     {"solver": "primal", "learning_rate": 1e-3, "max_iter": 10},
 ]:
     model = SVC(gamma=0.5, tol=1e-8, **solver).fit(X, y)

@@ -222,6 +222,6 @@ def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) 
 
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
-    if n <= _SMALL or estimator.n_components is not None:  # coefficients of few rows are large
+    if n <= _SMALL or estimator.n_landmarks is not None:  # coefficients of few rows are large
         return np.float64
     return choose_precision(kernel, sq_norm, coef, estimator.tol)

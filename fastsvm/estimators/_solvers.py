@@ -30,9 +30,9 @@ _ASKED = {
     "fit_intercept": ("coordinate", "primal"),
     "learning_rate": ("coordinate", "primal"),
     "selection": ("coordinate",),
-    "n_components": ("primal",),
+    "n_landmarks": ("primal",),
 }
-_USUAL = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic", "n_components": None}
+_USUAL = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic", "n_landmarks": None}
 _NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
 
 
@@ -65,16 +65,16 @@ def check_solver(estimator: Any) -> None:
         if estimator.solver not in solvers and value != _USUAL[name]:
             needed = " or ".join(f"solver={solver!r}" for solver in solvers)
             raise ValueError(f"{name}={value!r} needs {needed}; the solver is {estimator.solver!r}.")
-    if estimator.learning_rate is not None and estimator.n_components is not None:
+    if estimator.learning_rate is not None and estimator.n_landmarks is not None:
         raise ValueError(
-            f"n_components={estimator.n_components} is solved by Newton steps, which have no learning_rate; "
+            f"n_landmarks={estimator.n_landmarks} is solved by Newton steps, which have no learning_rate; "
             f"found {estimator.learning_rate}. Leave out one of them."
         )
 
 
 def landmark_bytes(estimator: Any, n_rows: int) -> tuple[int, int]:
     """Return how much memory the kernel rows of the landmarks take, and how much the squares beside them."""
-    m = min(estimator.n_components or 0, n_rows)
+    m = min(estimator.n_landmarks or 0, n_rows)
     return 8 * m * n_rows, 32 * m * m
 
 
@@ -83,8 +83,8 @@ def check_landmarks(estimator: Any, left: int, n_rows: int) -> None:
     needed = sum(landmark_bytes(estimator, n_rows))
     if needed > left:
         raise ValueError(
-            f"n_components={estimator.n_components} needs {needed / 1e6:.1f} MB, and memory leaves {left / 1e6:.1f} MB "
-            "for kernel rows: raise memory, or lower n_components."
+            f"n_landmarks={estimator.n_landmarks} needs {needed / 1e6:.1f} MB, and memory leaves {left / 1e6:.1f} MB "
+            "for kernel rows: raise memory, or lower n_landmarks."
         )
 
 
@@ -150,6 +150,6 @@ def _primal(estimator: Any, problem: Problem, rows: RowCache, given: Resources, 
             *common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept
         )
     method = Method(squared, fit_intercept, given.spent.newton_rows, rng)
-    if estimator.n_components is not None:
-        return Landmarks(*common, method, n_landmarks=estimator.n_components)
+    if estimator.n_landmarks is not None:
+        return Landmarks(*common, method, n_landmarks=estimator.n_landmarks)
     return Primal(*common, method)

@@ -52,7 +52,7 @@ _RULES = {
     "fit_intercept": boolean,
     "learning_rate": optional(number(above=0)),
     "selection": one_of("cyclic", "random"),
-    "n_components": optional(number(integral=True, least=1)),
+    "n_landmarks": optional(number(integral=True, least=1)),
     "tol": number(above=0),
     "cache_size": optional(number(above=0)),
     "max_iter": number(integral=True, least=-1),
@@ -103,7 +103,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         steps.
     selection : {"cyclic", "random"}, default="cyclic"
         Order in which "coordinate" visits multipliers.
-    n_components : int or None, default=None
+    n_landmarks : int or None, default=None
         For "primal": the decision function has coefficients for so many rows of a two-class problem only, drawn
         at random, so that very many rows can be fitted to. None for all rows.
     shrinking : bool, default=True
@@ -154,7 +154,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Weights of the features, for the linear kernel only.
     within_margin_ : ndarray of int64
         Row numbers of those on or within the margin in some two-class problem, in rising order. With exact steps on
-        all rows they are the support vectors; with `learning_rate` or `n_components` the decision function has
+        all rows they are the support vectors; with `learning_rate` or `n_landmarks` the decision function has
         others.
     objective_ : float
         Dual objective Σα - ½ αᵀQα, summed over the two-class problems; for "primal" the primal one,
@@ -218,7 +218,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         fit_intercept: bool = True,
         learning_rate: float | None = None,
         selection: str = "cyclic",
-        n_components: int | None = None,
+        n_landmarks: int | None = None,
         shrinking: bool = True,
         tol: float = 1e-3,
         memory: str | int = "auto",
@@ -242,7 +242,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.fit_intercept = fit_intercept
         self.learning_rate = learning_rate
         self.selection = selection
-        self.n_components = n_components
+        self.n_landmarks = n_landmarks
         self.shrinking = shrinking
         self.tol = tol
         self.memory = memory
