@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ def save(model: Any, path: str | Path) -> None:
     parameters = model.get_params()
     if "kernel" in parameters:
         parameters["kernel"] = _kernel_words(parameters["kernel"])
-    parameters["random_state"] = None
+    seed = parameters["random_state"]  # the state of a generator is not stored
+    parameters["random_state"] = int(seed) if isinstance(seed, Integral) else None
     arrays, scalars = _split({key: value for key, value in vars(model).items() if _is_fitted(key)})
     if isinstance(parameters.get("class_weight"), dict):
         parameters["class_weight"] = [[_plain(key), value] for key, value in parameters["class_weight"].items()]

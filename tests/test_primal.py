@@ -389,6 +389,7 @@ def test_too_large_a_rate_ends_with_finite_attributes(loss, rate, C, overlapping
     with pytest.warns(ConvergenceWarning, match=r"stalled.*lower learning_rate"):
         model = SVC(solver="primal", loss=loss, learning_rate=rate, C=C).fit(X, y)
     assert model.stop_reason_ == "stalled"
+    assert model.objective_ <= 1.01e6 * 150 * C
     for name in ("dual_coef_", "intercept_", "objective_", "duality_gap_", "kkt_violation_"):
         assert np.isfinite(getattr(model, name)).all(), name
     assert np.isfinite(model.decision_function(X)).all()
