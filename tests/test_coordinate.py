@@ -255,7 +255,7 @@ def test_one_step_is_the_clipped_newton_step_along_a_coordinate(k):
     before = upper * rng.choice([0.0, 0.3, 1.0], 8)
     sums = K @ (before * y)
     alpha, order = before.copy(), np.roll(np.arange(8), -k)  # the first that violates is stepped with
-    n_steps = solve_block(K, y, upper, alpha, sums - y, order, np.uint64(0), 1e-9, 1)
+    n_steps = solve_block(K, y, upper, alpha, sums - y, order, 0, 1e-9, 1)
     wanted = np.clip(before + (1 - y * sums) / np.diag(K), 0, upper)
     first = next(i for i in order if wanted[i] != before[i])
     assert n_steps == 1
@@ -268,7 +268,7 @@ def test_a_sweep_visits_the_coordinates_in_turn():
     alpha, wanted = np.zeros(12), np.zeros(12)
     for k in range(12):
         wanted[k] = np.clip(wanted[k] + (1 - y[k] * (K[k] @ (wanted * y))) / K[k, k], 0, upper[k])
-    solve_block(K, y, upper, alpha, -y, np.arange(12), np.uint64(0), 1e-12, np.count_nonzero(wanted))
+    solve_block(K, y, upper, alpha, -y, np.arange(12), 0, 1e-12, np.count_nonzero(wanted))
     np.testing.assert_allclose(alpha, wanted, rtol=1e-12)
 
 
@@ -276,7 +276,7 @@ def test_a_random_sweep_visits_in_any_order_equally_often():
     counts, n = Counter(), 4
     for seed in np.random.default_rng(0).integers(1, 2**63, 2400):
         order = np.arange(n)
-        solve_block(np.eye(n), np.ones(n), np.ones(n), np.zeros(n), -np.ones(n), order, np.uint64(seed), 1e-9, n)
+        solve_block(np.eye(n), np.ones(n), np.ones(n), np.zeros(n), -np.ones(n), order, seed, 1e-9, n)
         counts[tuple(order)] += 1
     assert all(sorted(order) == [0, 1, 2, 3] for order in counts)
     assert len(counts) == 24

@@ -421,7 +421,8 @@ def test_callbacks_see_models_that_can_predict_and_do_not_change_them(name, over
     else:
         watched.fit(X, y)
     assert len(recorder.seen) == len(watched.history_["gap"])
-    np.testing.assert_array_equal(watched.dual_coef_, wanted.dual_coef_)
+    # The model that a callback sees may need rows sooner, which are then computed with others, and rounded otherwise.
+    np.testing.assert_allclose(watched.dual_coef_, wanted.dual_coef_, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["primal", "primal, squared", "landmarks", *RATES])
@@ -459,7 +460,7 @@ WORDS = {
     "coordinate, no offset": ["--solver", "coordinate", "--no-fit-intercept"],
     "coordinate, random": ["--solver", "coordinate", "--selection", "random"],
     "primal, squared": ["--solver", "primal", "--loss", "squared_hinge"],
-    "landmarks": ["--solver", "primal", "--n-landmarks", "25"],
+    "landmarks": ["--solver", "primal", "--n-components", "25"],
     "primal, squared, rate": [
         "--solver", "primal", "--loss", "squared_hinge", "--learning-rate", "1e-4", "--max-iter", "40"
     ],

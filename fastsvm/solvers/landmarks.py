@@ -42,6 +42,8 @@ _BALANCED = 1e-12
 class Landmarks(Primal):
     """Solve one two-class problem with a basis of `n_landmarks` rows; other parameters are those of `Primal`."""
 
+    ends_at_bend = 1
+
     def __init__(self, *given: Any, n_landmarks: int) -> None:
         super().__init__(*given)
         n = len(self.problem.y)

@@ -33,7 +33,7 @@ Memory
 """
 
 import time
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -119,6 +119,9 @@ class Primal:
         What is minimised, and how.
     """
 
+    ends_at_bend: ClassVar[int] = 2
+    """How often half the width of the bend is in the violation: by the greatest and by the least F."""
+
     def __init__(
         self, problem: Problem, rows: RowCache | ActiveSet, tol: float, pool: Pool, method: Method
     ) -> None:
@@ -191,7 +194,7 @@ class Primal:
 
     def _report(self, state: State, violation: float) -> Report:
         """Return the report of no step; the violation is that of the loss without a bend, at most."""
-        return Report(violation + 2 * state.bend, self._objective(state), 0, False, False, False)
+        return Report(violation + self.ends_at_bend * state.bend, self._objective(state), 0, False, False, False)
 
     # --- how far it is ---------------------------------------------------------------------------------------
 
@@ -204,7 +207,7 @@ class Primal:
 
     def _target(self, state: State) -> float:
         """Return the violation to which the problem with the present bend is solved."""
-        last = self.tol if self.method.squared else 0.5 * self.tol
+        last = self.tol if self.method.squared else self.tol - self.ends_at_bend * self._last_bend
         return last if self._is_last(state) else max(_SUFFICES * state.bend, last)
 
     def _loss(self, state: State) -> MarginLoss:

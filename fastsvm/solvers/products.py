@@ -39,10 +39,10 @@ class KernelProducts:
         self.drift += float(np.abs(coef).sum())
 
     def add_rows(self, sums: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> None:
-        """Add Σ_i coef_i K_i over any number of rows; those that are in the cache first, before they go."""
-        cached = self._rows.cached(rows)
+        """Add Σ_i coef_i K_i over any number of rows; if not all fit the cache those in it first, before they go."""
         most = self._rows.n_slots
-        for group in (cached, ~cached):
+        first = self._rows.cached(rows) if len(rows) > most else np.ones(len(rows), bool)
+        for group in (first, ~first):
             for a, b in spans(int(group.sum()), most):
                 self.add(sums, self._rows.fetch(rows[group][a:b]), coef[group][a:b])
 
