@@ -179,7 +179,9 @@ class Primal:
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        return self._dual.solution(state.alpha, state.sums, self._offset(state), self._products.times, state.bend)
+        given = state.alpha, state.sums, self._offset(state), self._products.times, state.bend
+        found = self._dual.solution(*given)
+        return found._replace(within=found.within | (state.alpha > 0))  # margins are known as far as the violation
 
     def _offset(self, state: State) -> float:
         """Return the offset; the best one if that reached would cost more than the tolerance.
