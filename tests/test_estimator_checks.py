@@ -1,7 +1,7 @@
 """scikit-learn's own checks, none of them expected to fail."""
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from fastsvm import SVC, SGDClassifier, SGDRegressor
 
@@ -9,6 +9,11 @@ ESTIMATORS = [
     SVC(),
     SVC(kernel="linear"),
     SVC(kernel="precomputed"),
+    SVC(solver="coordinate"),
+    SVC(solver="coordinate", fit_intercept=False),
+    SVC(solver="primal"),
+    SVC(solver="primal", loss="squared_hinge"),
+    SVC(solver="primal", n_landmarks=20),
     SGDClassifier(),
     SGDClassifier(loss="softmax"),
     SGDClassifier(loss="log_loss", penalty="l1"),
@@ -20,4 +25,17 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # as in scikit-learn's own tests
 @parametrize_with_checks(ESTIMATORS)
 def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def checks_of_a_rate():
+    """Yield the checks that a learning rate can pass: on its way, rows repeated go farther than rows weighted."""
+    for estimator, check in estimator_checks_generator(SVC(solver="primal", learning_rate=1e-3, max_iter=300)):
+        if "sample_weight_equivalence" not in check.func.__name__:
+            yield pytest.param(estimator, check, id=check.func.__name__)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("estimator", "check"), list(checks_of_a_rate()))
+def test_estimator_checks_of_a_rate(estimator, check):
     check(estimator)

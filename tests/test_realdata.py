@@ -66,3 +66,45 @@ def test_handwritten_digits_from_the_published_files_to_a_saved_model(published,
         assert (predicted == data.y[held]).mean() > 0.95
         as_floats = again.predict(data.X.take(held).in_memory().block.values.astype(np.float64))
         assert (as_floats == predicted).mean() > 0.999
+
+
+def test_adult_without_an_offset(published):
+    X, y = load_svmlight_file(str(published / "a9a"))
+    X, y = X[:10_000], y[:10_000]
+    found = SVC(solver="coordinate", gamma=0.05).fit(X, y)
+    sums = found.decision_function(X) - found.intercept_[0]
+    alpha, signs = np.zeros(10_000), np.where(y > 0, 1.0, -1.0)
+    alpha[found.support_] = found.dual_coef_[0] * signs[found.support_]
+    square = (alpha * signs) @ sums
+    dual, primal = alpha.sum() - square / 2, square / 2 + np.maximum(0, 1 - signs * sums).sum()
+    assert ((alpha >= 0) & (alpha <= 1)).all()
+    assert found.objective_ == pytest.approx(dual, rel=1e-6)
+    assert found.duality_gap_ == pytest.approx(primal - dual, abs=1e-5 * dual)
+    assert primal - dual <= 1.01e-3 * primal
+    F = sums - signs
+    may_rise, may_fall = np.where(signs > 0, [alpha < 1, alpha > 0], [alpha > 0, alpha < 1])
+    violation = max(0, F[may_fall].max()) - min(0, F[may_rise].min())
+    assert violation <= 1.1e-3
+    assert found.kkt_violation_ == pytest.approx(violation, abs=1e-4)
+    best = SVC(solver="coordinate", gamma=0.05, tol=1e-6).fit(X, y).objective_
+    assert dual <= best * (1 + 1e-9) <= primal
+    newton = SVC(solver="primal", fit_intercept=False, gamma=0.05, tol=1e-4).fit(X, y)
+    assert newton.objective_ == pytest.approx(best, rel=1e-5)
+    assert best > SVC(gamma=0.05).fit(X, y).objective_
+
+
+def test_two_digits_with_the_squared_hinge(published, tmp_path):
+    convert(published / "mnist", tmp_path / "digits.h5", split="test")
+    with open_hdf5(tmp_path / "digits.h5") as data:
+        rows = np.flatnonzero((data.y == 3) | (data.y == 8))[:2000]
+        X, y = data.X.take(rows).in_memory().block.values / 255, data.y[rows]
+    C = 0.5
+    found = SVC(solver="primal", loss="squared_hinge", C=C, gamma=0.02, tol=1e-6).fit(X, y)
+    squared = (X**2).sum(axis=1)
+    K = np.exp(-0.02 * np.maximum(0, squared[:, None] + squared - 2 * X @ X.T))
+    wanted = SVC(kernel="precomputed", C=1e6, tol=1e-8).fit(K + np.eye(len(X)) / (2 * C), y)
+    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
+    beta = np.zeros(len(X))
+    beta[wanted.support_] = wanted.dual_coef_[0]
+    np.testing.assert_allclose(found.decision_function(X), K @ beta + wanted.intercept_, atol=1e-5)
+    np.testing.assert_array_equal(found.support_, wanted.support_)
