@@ -13,7 +13,7 @@ ESTIMATORS = [
     SVC(solver="coordinate", fit_intercept=False),
     SVC(solver="primal"),
     SVC(solver="primal", loss="squared_hinge"),
-    SVC(solver="primal", n_landmarks=20),
+    SVC(solver="primal", n_components=20),
     SGDClassifier(),
     SGDClassifier(loss="softmax"),
     SGDClassifier(loss="log_loss", penalty="l1"),
