@@ -507,8 +507,8 @@ WRONG = {
     ),
     "no landmarks": ({"solver": "primal", "n_components": 0}, r"'n_components'"),
     "half a landmark": ({"solver": "primal", "n_components": 2.5}, r"'n_components'"),
-    "landmarks with a rate": (
-        {"solver": "primal", "n_components": 5, "learning_rate": 0.1}, r"n_components=5.*learning_rate.*0.1"
+    "an order with a rate": (
+        {"solver": "coordinate", "selection": "random", "learning_rate": 0.1}, r"selection='random'.*learning_rate=0.1"
     ),
     "random state": ({"solver": "coordinate", "selection": "random", "random_state": "x"}, r"random|seed"),
 }  # fmt: skip

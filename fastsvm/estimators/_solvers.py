@@ -80,11 +80,6 @@ def check_solver(estimator: Any) -> None:
             f"selection={estimator.selection!r} is an order of multipliers, which with learning_rate="
             f"{estimator.learning_rate} all move at once. Leave out one of them."
         )
-    if estimator.solver == "primal" and estimator.learning_rate is not None and estimator.n_components is not None:
-        raise ValueError(
-            f"n_components={estimator.n_components} is solved by Newton steps, which have no learning_rate; "
-            f"found {estimator.learning_rate}. Leave out one of them."
-        )
 
 
 def landmark_bytes(estimator: Any, n_rows: int) -> int:
@@ -106,7 +101,7 @@ def check_landmarks(estimator: Any, left: int, n_rows: int) -> None:
 
 def has_landmarks(estimator: Any) -> bool:
     """Return whether the decision function has coefficients of a few rows drawn at random."""
-    return estimator.solver == "primal" and estimator.n_components is not None
+    return estimator.solver == "primal" and estimator.learning_rate is None and estimator.n_components is not None
 
 
 def is_dual(estimator: Any) -> bool:

@@ -104,8 +104,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     selection : {"cyclic", "random"}, default="cyclic"
         Order in which "coordinate" visits multipliers.
     n_components : int or None, default=None
-        For "primal" only: the decision function has coefficients for so many rows of a two-class problem, drawn at
-        random, so that very many rows can be fitted to. None for all rows.
+        For "primal" without `learning_rate`, and else not looked at: the decision function has coefficients for so
+        many rows of a two-class problem, drawn at random, so that very many rows can be fitted to. None for all.
     shrinking : bool, default=True
         Whether a fit on which progress is slow goes on for a while among the rows that may still move.
     tol : float, default=1e-3
