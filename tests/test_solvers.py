@@ -161,7 +161,12 @@ def test_repeated_rows_of_bytes(name):
     kind = rng.integers(0, 40, 200)
     y = (kinds[kind][:, :9].sum(axis=1) + rng.normal(size=200) > 4.5).astype(int)
     X = kinds[kind]
-    same(fit(name, X, y, gamma=0.05, tol=1e-5), fit(name, X.astype(float), y, gamma=0.05, tol=1e-5), X, atol=1e-3)
+    found, wanted = (fit(name, rows, y, gamma=0.05, tol=1e-5) for rows in (X, X.astype(float)))
+    same(found, wanted, X, atol=1e-3)
+    margins = np.where(y == 1, 1, -1) * (found.decision_function(X) - found.intercept_ * (found.solver != "primal"))
+    clear = np.abs(margins - 1) > 1e-3
+    if found.converged_:
+        np.testing.assert_array_equal(np.isin(np.arange(200), found.within_margin_)[clear], (margins < 1)[clear])
 
 
 # --- weights and labels ----------------------------------------------------------------------------------
@@ -238,6 +243,7 @@ def test_decisions_are_those_of_the_attributes(name, overlapping):
     assert found.n_support_.sum() == len(found.support_)
     assert found.n_support_[0] == np.count_nonzero(y[found.support_] == 0)
     assert found.fit_status_ == int(not found.converged_)
+    assert found.intercept_.any() == ("no offset" not in name)
 
 
 @every
