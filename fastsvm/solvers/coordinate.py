@@ -28,7 +28,7 @@ import numpy as np
 from fastsvm.solvers import decomposition
 from fastsvm.solvers.coordinate_steps import solve_block
 from fastsvm.solvers.decomposition import Decomposition, Problem, Solution, State
-from fastsvm.solvers.working_set import bounds
+from fastsvm.solvers.working_set import bounds_without_offset
 
 __all__ = ["Coordinate"]
 
@@ -66,14 +66,11 @@ class Coordinate(Decomposition):
     def _feasible(self, alpha: np.ndarray) -> np.ndarray:
         return np.clip(alpha, 0, self.problem.upper)
 
-    @staticmethod
-    def _ends(y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
-        low, high = bounds(y, upper, alpha, gradient)
-        return min(low, 0.0), max(high, 0.0)
+    _ends = staticmethod(bounds_without_offset)
 
     def _certified(self, state: State) -> bool:
         """Return whether the duality gap is within tolerance, in parts of the primal objective."""
-        primal = self._primal(state)
+        primal = self._primal(state, 0.0)
         return primal - self._objective(state) <= max(self.tol, _EXACT_GAP) * primal
 
     def _solve_block(
@@ -107,22 +104,10 @@ class Coordinate(Decomposition):
     def _on_active(self, part: Problem, target: float) -> "Coordinate":
         return Coordinate(part, self.active, target, decomposition.INNER_SIZE, self.pool, rng=self._rng)
 
-    def _primal(self, state: State) -> float:
-        y, upper = self.problem
-        loss = float(upper @ np.maximum(0, -y * state.gradient))  # y_i f(x_i) = 1 + y_i F_i
-        return float(state.alpha @ (y * state.gradient + 1)) / 2 + loss
-
-    def _offset(self, state: State) -> float:
-        y, upper = self.problem
-        if not self._fit_intercept:
-            return 0.0
-        free = (state.alpha > 0) & (state.alpha < upper)
-        low, high = bounds(y, upper, state.alpha, state.gradient)
-        return -float(state.gradient[free].mean() if free.any() else (low + high) / 2)
-
     def finish(self, state: State) -> Solution:
         """Return the solution, and the certificate of the problem without an offset."""
         low, high = self._bounds(state)
         objective = self._objective(state)
-        gap = max(0.0, self._primal(state) - objective)
-        return Solution(state.alpha, state.alpha > 0, self._offset(state), objective, gap, max(0.0, high - low))
+        gap = max(0.0, self._primal(state, 0.0) - objective)
+        offset = -self._rho(state) if self._fit_intercept else 0.0
+        return Solution(state.alpha, state.alpha > 0, offset, objective, gap, max(0.0, high - low))

@@ -40,7 +40,7 @@ from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.products import KernelProducts
-from fastsvm.solvers.working_set import select, settled
+from fastsvm.solvers.working_set import bounds, select, settled
 
 __all__ = ["Decomposition", "Problem", "Solution", "State", "feasible", "shows"]
 
@@ -318,6 +318,19 @@ class Decomposition(ABC):
     def _objective(self, state: State) -> float:
         """Return Σα − ½ αᵀQα = ½ Σ α_i (1 − y_i F_i)."""
         return float(state.alpha @ (1 - self.problem.y * state.gradient)) / 2
+
+    def _primal(self, state: State, rho: float) -> float:
+        """Return the primal objective with the offset −ρ."""
+        y, upper = self.problem
+        loss = float(upper @ np.maximum(0, -y * (state.gradient - rho)))  # y_i (f(x_i) − ρ) = 1 + y_i (F_i − ρ)
+        return float(state.alpha @ (y * state.gradient + 1)) / 2 + loss
+
+    def _rho(self, state: State) -> float:
+        """Return the mean of F over the free rows; if there are none, the middle of what the others allow."""
+        free = (state.alpha > 0) & (state.alpha < self.problem.upper)
+        if free.any():
+            return float(state.gradient[free].mean())
+        return sum(bounds(*self.problem, state.alpha, state.gradient)) / 2
 
     def _report(self, state: State, gap: float, n_steps: int = 0) -> Report:
         within = gap <= self._aim and self._certified(state)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from fastsvm.solvers.decomposition import Problem, Solution, feasible
-from fastsvm.solvers.margin_loss import bent_hinge, squared_hinge
-from fastsvm.solvers.working_set import bounds
+from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
+from fastsvm.solvers.working_set import bounds, bounds_without_offset
 
 __all__ = ["DualView"]
 
@@ -41,12 +41,14 @@ class DualView:
 
     def ends(self, alpha: np.ndarray, upper: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
         """Return the least F that may rise and the greatest that may fall, 0 among both if there is no offset."""
-        low, high = bounds(self._y, upper, alpha, gradient)
-        return (low, high) if self._fit_intercept else (min(low, 0.0), max(high, 0.0))
+        found = bounds if self._fit_intercept else bounds_without_offset
+        return found(self._y, upper, alpha, gradient)
 
-    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float) -> float:
-        """Return the primal objective, for y β, Kβ and b."""
-        loss = self.loss.value(self._y * (sums + intercept))
+    def primal(
+        self, alpha: np.ndarray, sums: np.ndarray, intercept: float, bent: MarginLoss | None = None
+    ) -> float:
+        """Return the primal objective, for y β, Kβ and b, with the loss `bent` if one is given."""
+        loss = (bent or self.loss).value(self._y * (sums + intercept))
         return float((self._y * alpha) @ sums) / 2 + float(self._factors @ loss)
 
     def within(self, scores: np.ndarray, bend: float = 0.0) -> np.ndarray:

@@ -63,9 +63,8 @@ class Landmarks(Primal):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        y, upper = self.problem
-        loss = self._loss(state)
-        near = self._dual.feasible(upper * loss.curvature * loss.excess(self._margins(state)))
+        y = self.problem.y
+        near = self._dual.feasible(y * self._pull(state))
         weights = self._features_times(y * near)
         dual = self._dual.linear(near) - float(weights @ weights) / 2
         offset = self._offset(state)
@@ -93,23 +92,21 @@ class Landmarks(Primal):
 
     def _violation(self, state: State) -> float:
         """Return how far the decision values are from those that the slope of the loss at them gives."""
-        y, upper = self.problem
-        loss, margins = self._loss(state), self._margins(state)
-        multipliers = y * upper * loss.curvature * loss.excess(margins)
-        missing = self._weights(state) - self._features_times(multipliers)
+        loss, pull = self._loss(state), self._pull(state)
+        missing = self._weights(state) - self._features_times(pull)
         violation = float(np.abs(self._scores(missing)).max())
-        stiffness = float(upper[loss.bends(margins)].sum()) * loss.curvature
-        imbalance = abs(float(multipliers.sum()))
-        if self.method.fit_intercept and imbalance > _BALANCED * float(np.abs(multipliers).sum()):
+        stiffness = float(self.problem.upper[loss.bends(self._margins(state))].sum()) * loss.curvature
+        imbalance = abs(float(pull.sum()))
+        if self.method.fit_intercept and imbalance > _BALANCED * float(np.abs(pull).sum()):
             return max(violation, imbalance / stiffness if stiffness > 0 else np.inf)
         return violation
 
     def _newton(self, state: State, accuracy: float) -> Step:
         y, upper = self.problem
-        loss, margins = self._loss(state), self._margins(state)
-        bend = loss.bends(margins)
+        loss = self._loss(state)
+        bend = loss.bends(self._margins(state))
         curved = np.where(bend, upper * loss.curvature, 0.0)
-        force = y * np.where(bend, curved * loss.start, upper * loss.curvature * loss.excess(margins))
+        force = np.where(bend, y * curved * loss.start, self._pull(state))
         system = weighted_square(self._features, curved, self.pool)
         system[np.diag_indices_from(system)] += 1
         column = self._features_times(curved)

@@ -222,9 +222,13 @@ class Primal:
         return self._dual.primal(state.alpha, state.sums, state.intercept)
 
     def _bent_objective(self, state: State) -> float:
+        return self._dual.primal(state.alpha, state.sums, state.intercept, self._loss(state))
+
+    def _pull(self, state: State) -> np.ndarray:
+        """Return y C |ℓ'|, which β is in the end."""
         y, upper = self.problem
-        loss = upper @ self._loss(state).value(self._margins(state))
-        return float((y * state.alpha) @ state.sums) / 2 + float(loss)
+        loss = self._loss(state)
+        return y * upper * loss.curvature * loss.excess(self._margins(state))
 
     def _violation(self, state: State) -> float:
         """Return how much the optimality conditions of the problem with its bend are violated, in units of margins."""
@@ -250,10 +254,9 @@ class Primal:
     def _newton(self, state: State, accuracy: float) -> Step:
         """Return the way to the minimum if no row changes its place."""
         y, upper = self.problem
-        loss, margins = self._loss(state), self._margins(state)
-        bend = loss.bends(margins)
-        target = y * upper * loss.curvature * loss.excess(margins)
-        delta = np.where(bend, 0.0, target - y * state.alpha)
+        loss = self._loss(state)
+        bend = loss.bends(self._margins(state))
+        delta = np.where(bend, 0.0, self._pull(state) - y * state.alpha)
         sums = self._products.times(delta)
         inside = np.flatnonzero(bend)
         if not len(inside):

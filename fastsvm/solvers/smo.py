@@ -21,6 +21,7 @@ from fastsvm.solvers.working_set import bounds
 
 __all__ = ["SMO"]
 
+
 class SMO(Decomposition):
     """Solve one two-class problem, with an offset."""
 
@@ -41,13 +42,7 @@ class SMO(Decomposition):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        y, upper = self.problem
         low, high = self._bounds(state)
-        free = (state.alpha > 0) & (state.alpha < upper)
-        rho = float(state.gradient[free].mean()) if free.any() else (low + high) / 2
-        margins = y * (state.gradient - rho) + 1  # y_i f(x_i), since F_i = f(x_i) + rho − y_i
-        loss = float(upper @ np.maximum(0, 1 - margins))
-        quadratic = float(state.alpha @ (y * state.gradient + 1))
-        objective = self._objective(state)
-        gap = max(0.0, quadratic / 2 + loss - objective)
+        rho, objective = self._rho(state), self._objective(state)
+        gap = max(0.0, self._primal(state, rho) - objective)
         return Solution(state.alpha, state.alpha > 0, -rho, objective, gap, max(0.0, high - low))

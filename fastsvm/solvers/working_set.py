@@ -4,7 +4,7 @@ import numpy as np
 
 from fastsvm._jit import jit, maximum, minimum
 
-__all__ = ["bounds", "freedom", "select", "settled"]
+__all__ = ["bounds", "bounds_without_offset", "freedom", "select", "settled"]
 
 _FAR = 1e30  # keeps a row out of a minimum or maximum
 
@@ -18,6 +18,14 @@ def bounds(y, upper, alpha, gradient):
         low = minimum(low, gradient[i] if rises else _FAR)
         high = maximum(high, gradient[i] if falls else -_FAR)
     return low, high
+
+
+def bounds_without_offset(
+    y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
+) -> tuple[float, float]:
+    """Return the same with 0 among both."""
+    low, high = bounds(y, upper, alpha, gradient)
+    return min(low, 0.0), max(high, 0.0)
 
 
 @jit
