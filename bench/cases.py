@@ -7,7 +7,7 @@ from functools import partial
 from bench import recipes
 from bench.competitors import KernelParameters
 from bench.data import Data
-from bench.linear_competitors import LinearParameters
+from bench.linear_parameters import LinearParameters
 
 __all__ = ["CASES", "Case", "cases_of"]
 
@@ -44,7 +44,7 @@ class Case:
 
 
 _KERNEL, _MULTICLASS, _PREDICT, _COLD, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("cold",), ("growth",))
-_SGD = ("sgd",)
+_SGD, _LINEAR = ("sgd",), ("linear",)
 _MNIST = KernelParameters(C=10, gamma=0.02)
 _MNIST_BYTES = KernelParameters(C=10, gamma=0.02 / 255**2)
 _CIFAR = KernelParameters(C=10, gamma=0.002)
@@ -99,6 +99,18 @@ CASES = [
     Case("a9a-sgd", _SGD, recipes.a9a, LinearParameters("hinge", 1e-4)),
     Case("mnist-sgd-softmax", _SGD, recipes.mnist_pixels, LinearParameters("softmax", 1e-4)),
     Case("cifar-10-sgd", _SGD, recipes.cifar10_standardised, LinearParameters("hinge", 1e-2)),
+    Case("digits-linear", _LINEAR, recipes.digits, LinearParameters("hinge", C=1), quick=True),
+    Case("a9a-linear", _LINEAR, recipes.a9a, LinearParameters("hinge", C=1)),
+    Case("mnist-linear-squared", _LINEAR, recipes.mnist_pixels, LinearParameters("squared_hinge", C=0.01)),
+    *[
+        Case(
+            f"cifar-10-20000-linear-C{C:g}",
+            _LINEAR,
+            partial(recipes.cifar10_centred, 20_000),
+            LinearParameters("hinge", C=C),
+        )
+        for C in (0.01, 0.1)
+    ],
 ]
 
 

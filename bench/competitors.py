@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["COMPETITORS", "OURS", "Competitor", "KernelParameters", "Resources", "as_is", "float32"]
+__all__ = ["COMPETITORS", "OURS", "Competitor", "KernelParameters", "Resources", "as_is", "float32", "float64"]
 
 OURS = "fastsvm"
 
@@ -105,7 +105,7 @@ def float32(X: Any, y: Any) -> Any:
     return X.astype("float32")
 
 
-def _float64(X: Any, y: Any) -> Any:
+def float64(X: Any, y: Any) -> Any:
     return X.astype("float64")
 
 
@@ -122,7 +122,7 @@ COMPETITORS = [
     Competitor(OURS, "fastsvm", _ALL, _fastsvm),
     Competitor("sklearn", "sklearn", _ALL, _sklearn),
     Competitor("sklearnex", "sklearnex", _ALL, _sklearnex, float32),
-    Competitor("sklearnex-f64", "sklearnex", _WARM, _sklearnex, _float64),
+    Competitor("sklearnex-f64", "sklearnex", _WARM, _sklearnex, float64),
     Competitor("libsvm-official", "libsvm", _WARM, _libsvm_official, _csr),
     Competitor("thundersvm", "thundersvm", _WARM, _thundersvm, float32),
 ]

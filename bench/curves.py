@@ -1,4 +1,4 @@
-"""Who reaches which objective after which time? Curves over epochs, as text and as numbers."""
+"""Who reaches which objective after which time? Curves over budgets, as text and as numbers."""
 
 import statistics
 from typing import Any, NamedTuple
@@ -8,30 +8,32 @@ from bench.competitors import OURS
 from bench.outcomes import Options, Result
 from bench.tables import Finished, aligned, ending, number, parts_of, told
 
-__all__ = ["Point", "compared", "curve_of", "lines", "reached"]
+__all__ = ["Point", "chosen_by", "compared", "curve_of", "lines", "notes_on", "ours", "reached"]
+
+_ROUNDING = 1e-6  # of an objective: what is claimed is found by sums in another order
 
 
 class Point(NamedTuple):
-    """Where a competitor is after some epochs: median seconds, and what the referee found."""
+    """Where a competitor is with some budget: median seconds, and what the referee found."""
 
-    epochs: int
+    budget: float
     seconds: float
     objective: float
     accuracy: float
 
 
 def curve_of(result: Result) -> list[Point]:
-    """Return the points of a competitor, of several different answers the one that ends worst; none if it failed."""
-    if result.median_s is None or not result.findings:
+    """Return the points of a competitor, of several different answers the one that ends worst.
+
+    If it was ended in its first run they are those before; if it failed there are none.
+    """
+    if result.status == "failed" or not result.findings:
         return []
-    seconds = [
-        statistics.median(one["seconds"] for one in same)
-        for same in zip(*(record["points"] for record in result.records), strict=True)
-    ]
+    runs = zip(*(record["points"] for record in result.records), strict=True)
     points = max(result.findings, key=lambda one: one["objective"])["points"]
     return [
-        Point(one["epochs"], spent, one["objective"], one["accuracy"])
-        for one, spent in zip(points, seconds, strict=True)
+        Point(one["budget"], statistics.median(each["seconds"] for each in same), one["objective"], one["accuracy"])
+        for one, same in zip(points, runs, strict=True)
     ]
 
 
@@ -52,11 +54,12 @@ def compared(result: Result, results: list[Result]) -> dict[str, Any]:
 
 def _ours_reaches(result: Result, results: list[Result]) -> Point | None:
     """Return the first point of our curve that is as good as the last of a competitor's."""
-    curve, ours = curve_of(result), _ours(results)
-    return reached(ours, curve[-1].objective) if curve else None
+    curve, own = curve_of(result), ours(results)
+    return reached(own, curve[-1].objective) if curve else None
 
 
-def _ours(results: list[Result]) -> list[Point]:
+def ours(results: list[Result]) -> list[Point]:
+    """Return our curve, which is empty if we took no part."""
     return next((curve_of(one) for one in results if one.competitor == OURS), [])
 
 
@@ -70,7 +73,7 @@ def lines(finished: list[Finished], options: Options) -> list[str]:
     notes = []
     for case, _, results in finished:
         rows += [_row(case, one, results, options, parts) for one in results]
-        notes += [f"{case.name}, {one.competitor}: {text}" for one in results for text in told(one)]
+        notes += [f"{case.name}, {one.competitor}: {text}" for one in results for text in notes_on(one)]
     return [*aligned(rows), *notes]
 
 
@@ -79,27 +82,36 @@ def _row(case: Case, result: Result, results: list[Result], options: Options, pa
     return (
         case.name,
         result.competitor,
-        str(case.parameters.epochs),
+        "".join(f"{point.budget:g}" for point in last),
         f"{result.median_s:.3f}" if result.status == "ok" else ending(result, options),
         f"{min(seconds):.3f}-{max(seconds):.3f}" if seconds else "",
-        *(f"{point.objective:.6g}" for point in last or ()),
-        *(f"{point.accuracy:.4f}" for point in last or ()),
+        *(f"{point.objective:.6g}" for point in last),
+        *(f"{point.accuracy:.4f}" for point in last),
         *(() if last else ("", "")),
         *_comparison(result, results),
-        ", ".join(dict.fromkeys(_chosen(one) for one in result.records)),
+        chosen_by(result),
         number(result.most("peak_mb"), ".0f"),
         number(result.most("added_mb"), ".0f"),
         *(number(result.part(part), ".2f") for part in parts),
     )
 
 
-def _chosen(record: dict[str, Any]) -> str:
-    return {None: "", "": "default"}.get(record["chosen"], str(record["chosen"]))
+def chosen_by(result: Result) -> str:
+    """Return the learning rates, or rules, that were chosen."""
+    names = {None: "", "": "default"}
+    return ", ".join(dict.fromkeys(names.get(one["chosen"], str(one["chosen"])) for one in result.records))
+
+
+def notes_on(result: Result) -> list[str]:
+    """Return why a competitor did not finish, what it warned of, and what it claims wrongly."""
+    off = max((one["off"] or 0 for each in result.findings for one in each["points"]), default=0)
+    wrong = [f"objectives that it claims are off by up to {off:.1e} of those found"] if off > _ROUNDING else []
+    return [*wrong, *told(result)]
 
 
 def _comparison(result: Result, results: list[Result]) -> tuple[str, str]:
     """Return after which seconds, and in how much less time, ours is as good as a competitor ends."""
-    if result.competitor == OURS or not curve_of(result) or not _ours(results):
+    if result.competitor == OURS or not curve_of(result) or not ours(results):
         return "", ""
     found = compared(result, results)
     if not found["reached"]:

@@ -1,20 +1,22 @@
 """How good are the weights of a linear model? Objective and predictions, from the data and the weights alone.
 
-The objective is the mean loss of the rows plus α/2 ‖W‖²; offsets are not penalised. Scores are X Wᵀ + b. Two classes
-have one score, that of the second class, which is predicted if it is positive; more have one each, and the largest is
-predicted. Losses of labels ±1 are summed over the classes, each against the rest. Losses of all classes at once take,
-for two classes, one score as the difference of two opposite ones. Nothing here comes from the package under test.
+The objective is the sum of the losses of the rows, ½ ‖W‖² and ½ ‖b‖², each times a factor. Scores are X Wᵀ + b.
+Two classes have one score, that of the second class, which is predicted if it is positive; more have one each, and the
+largest is predicted. Losses of labels ±1 are summed over the classes, each against the rest. Losses of all classes at
+once take, for two classes, one score as the difference of two opposite ones. Nothing here comes from the package under
+test.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
 
 from bench.data import Data
+from bench.linear_parameters import Factors
 
-__all__ = ["LOSSES", "LOSSES_OF_CLASSES", "Verdict", "Weights", "examine_all", "objectives", "refusal"]
+__all__ = ["LOSSES", "LOSSES_OF_CLASSES", "Objective", "Verdict", "Weights", "examine_all", "objectives", "refusal"]
 
 _ROWS = 4096  # of a block: 100 MB of float64 at 3,072 features
 
@@ -24,6 +26,14 @@ class Weights(NamedTuple):
 
     coef: np.ndarray
     intercept: np.ndarray
+
+
+class Objective(Protocol):
+    """What is to be small: a loss by name, and by what the parts are multiplied for so many rows."""
+
+    loss: str
+
+    def factors(self, n_rows: int) -> Factors: ...
 
 
 class Verdict(NamedTuple):
@@ -68,27 +78,34 @@ def refusal(y: np.ndarray, loss: str, n_features: int, weights: Weights) -> str 
     return None
 
 
-def examine_all(data: Data, loss: str, alpha: float, answers: Sequence[Weights]) -> list[Verdict]:
+def examine_all(data: Data, objective: Objective, answers: Sequence[Weights]) -> list[Verdict]:
     """Judge weights by the rows to fit and those to test with."""
     classes = np.unique(data.y)
     predicted = [np.empty(len(data.y_test), np.int64) for _ in answers]
     for rows, all_scores in _scores(data.X_test, answers):
         for own, scores in zip(predicted, all_scores, strict=True):
             own[rows] = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
-    found = objectives(data.X, data.y, loss, alpha, answers)
+    found = objectives(data.X, data.y, objective, answers)
     return [Verdict(value, classes[own]) for value, own in zip(found, predicted, strict=True)]
 
 
-def objectives(X: Any, y: np.ndarray, loss: str, alpha: float, answers: Sequence[Weights]) -> list[float]:
-    """Return the objective of each."""
+def objectives(X: Any, y: np.ndarray, objective: Objective, answers: Sequence[Weights]) -> list[float]:
+    """Return the objective of each; X is an array, a CSR matrix or a dataset in a file."""
     classes, codes = np.unique(y, return_inverse=True)
+    loss, factors = objective.loss, objective.factors(len(codes))
     if loss in LOSSES_OF_CLASSES and len(classes) == 2:
         answers = [_both(one) for one in answers]
     sums = np.zeros(len(answers))
     for rows, all_scores in _scores(X, answers):
         sums += [_sum_of_losses(loss, scores, codes[rows]) for scores in all_scores]
-    penalties = [alpha / 2 * np.sum(np.asarray(one.coef, np.float64) ** 2) for one in answers]
-    return (sums / len(codes) + penalties).tolist()
+    penalties = [
+        factors.weights * _half_square(one.coef) + factors.offsets * _half_square(one.intercept) for one in answers
+    ]
+    return (factors.losses * sums + penalties).tolist()
+
+
+def _half_square(values: np.ndarray) -> float:
+    return np.sum(np.asarray(values, np.float64) ** 2) / 2
 
 
 def _both(weights: Weights) -> Weights:

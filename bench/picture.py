@@ -12,7 +12,7 @@ from bench.tables import Finished
 
 __all__ = ["colours_of", "figure", "plain_ticks"]
 
-_COLOURS = ("#1b6ca8", "#e07a1f", "#6a8f3c", "#8e5ba6", "#b23a48", "#5f6b73")
+_COLOURS = ("#1b6ca8", "#e07a1f", "#6a8f3c", "#8e5ba6", "#b23a48", "#5f6b73", "#3aa6a0", "#c2a14d")
 _LEAST_MB = 1.0  # less is not told apart on a logarithmic axis
 
 

@@ -12,13 +12,18 @@ from pathlib import Path
 
 from bench.workers import DONE, Task
 
-__all__ = ["Crew", "Ended", "Worker"]
+__all__ = ["ROOT", "Crew", "Ended", "Worker", "limited_to"]
 
-_ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS",
 )  # fmt: skip
+
+
+def limited_to(threads: int) -> dict[str, str]:
+    """Return the environment in which libraries use so many threads."""
+    return {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
 
 
 class Ended(Exception):
@@ -36,11 +41,10 @@ class Worker:
         # A pipe that nobody reads would block.
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._scratch = tempfile.TemporaryDirectory(prefix="bench-")  # a process that is killed cannot clean up
-        threads_of = dict.fromkeys(_THREAD_VARIABLES, str(threads))
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
-            cwd=_ROOT,
-            env={**os.environ, **threads_of, "TMPDIR": self._scratch.name, **environment},
+            cwd=ROOT,
+            env={**limited_to(threads), "TMPDIR": self._scratch.name, **environment},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip
         self._task: Task | None = None

@@ -122,6 +122,13 @@ def cifar10_standardised() -> Data:
     return _float32(_standardised(cifar10(50_000)))
 
 
+def cifar10_centred(n: int) -> Data:
+    """Return pixels from 0 to 1 less the mean of the rows to fit, in float32, and the ten classes."""
+    data = cifar10(n)
+    mean = data.X.mean(axis=0, dtype=np.float64) / 255
+    return _float32(data._replace(X=data.X / 255 - mean, X_test=data.X_test / 255 - mean))
+
+
 def _float32(data: Data) -> Data:
     return data._replace(X=data.X.astype(np.float32), X_test=data.X_test.astype(np.float32))
 

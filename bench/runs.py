@@ -80,7 +80,9 @@ def _run(setting: _Setting, result: Result, turn: int, crew: Crew) -> None:
         crew.run(suite.worker, setting.task(name), out, setting.environment(name, turn), stays)
     except Ended as end:
         result.status, result.message = end.status, str(end)
-    else:
+        if result.records:
+            return
+    if (out / RECORD).exists():  # who is ended may have left the beginning of a curve, which is better than nothing
         result.records.append(json.loads((out / RECORD).read_text()))
 
 

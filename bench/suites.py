@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import curve_picture, curves, linear_referee, picture, tables
+from bench import curve_picture, curves, goals, linear_referee, picture, tables
 from bench.competitors import COMPETITORS, Competitor, KernelParameters
 from bench.data import Data
 from bench.kernel_values import ExactKernel
-from bench.linear_competitors import LINEAR_COMPETITORS, LinearParameters
+from bench.linear_competitors import LINEAR_COMPETITORS
+from bench.linear_parameters import LinearParameters
 from bench.outcomes import Options, Result
 from bench.referee import Answer, accuracy, examine_all, refusal
 from bench.tables import Finished
@@ -106,12 +108,18 @@ def _judge_curve(parameters: LinearParameters, data: Data, stored: Stored) -> di
     for one in weights:
         if why := linear_referee.refusal(data.y, parameters.loss, data.X.shape[1], one):
             return why
-    verdicts = linear_referee.examine_all(data, parameters.loss, parameters.alpha, weights)
+    verdicts = linear_referee.examine_all(data, parameters, weights)
     points = [
-        {"epochs": int(epochs), "objective": one.objective, "accuracy": accuracy(one.predicted, data.y_test)}
-        for epochs, one in zip(stored["epochs"], verdicts, strict=True)
+        {"budget": budget, "objective": one.objective, "accuracy": accuracy(one.predicted, data.y_test), "off": off}
+        for budget, one, off in zip(stored["budget"].tolist(), verdicts, _off(stored, verdicts), strict=True)
     ]
     return {**points[-1], "points": points}
+
+
+def _off(stored: Stored, verdicts: Sequence[linear_referee.Verdict]) -> list[float | None]:
+    """Return by what part of it the objective that each fit claims is not that found; None if it claims none."""
+    pairs = zip(stored["claimed"].tolist(), verdicts, strict=True)
+    return [None if np.isnan(claimed) else abs(claimed / one.objective - 1) for claimed, one in pairs]
 
 
 _FIT, _START, _CURVE = "bench.workers.fit", "bench.workers.start", "bench.workers.curve"
@@ -133,10 +141,20 @@ SUITES = {
         "Gradient descent on linear models: what is reached after which time",
         "a fit",
         _CURVE,
-        "curve",
+        "sgd",
         _judge_curves,
         tuple(LINEAR_COMPETITORS),
         View(curves.compared, curves.lines, curve_picture.figure),
+        stays="case",
+    ),
+    "linear": Suite(
+        "Linear SVMs, fitted to an end: how near is the best objective after which time",
+        "a fit",
+        _CURVE,
+        "linear",
+        _judge_curves,
+        tuple(LINEAR_COMPETITORS),
+        View(goals.compared, goals.lines, partial(curve_picture.figure, goal=goals.GOAL)),
         stays="case",
     ),
 }

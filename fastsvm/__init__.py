@@ -1,10 +1,21 @@
 """Exact kernel SVMs, several times faster, on data that need not fit in memory."""
 
 from fastsvm import kernels
-from fastsvm.estimators import SVC, SGDClassifier, SGDRegressor
+from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __version__ = "0.1.0"
 
-__all__ = ["SVC", "HDF5Data", "SGDClassifier", "SGDRegressor", "kernels", "load", "open_hdf5", "save"]
+__all__ = [
+    "SVC",
+    "HDF5Data",
+    "LinearSVC",
+    "LinearSVR",
+    "SGDClassifier",
+    "SGDRegressor",
+    "kernels",
+    "load",
+    "open_hdf5",
+    "save",
+]

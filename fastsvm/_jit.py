@@ -1,4 +1,4 @@
-"""The only file that imports numba: the decorator, its cache, and scalars that LLVM can vectorise.
+"""What is made of numba: the decorator, its cache, and scalars that LLVM can vectorise.
 
 Every compiled function of the package is made by `jit`. Its machine code is cached in a folder named
 after a digest of the package's sources, because numba itself only looks at the file in which a function
@@ -33,6 +33,7 @@ __all__ = [
     "jit",
     "maximum",
     "minimum",
+    "multiply_add_bytes",
     "thread_count",
 ]
 
@@ -57,6 +58,7 @@ def source_digest() -> str:
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())
         digest.update(path.read_bytes())
+    digest.update(os.environ.get("FASTSVM_WIDE_VECTORS", "").encode())  # a constant of compiled code
     return digest.hexdigest()[:16]
 
 
@@ -326,6 +328,20 @@ BYTE_TILE = 16, 8
 """Rows of int8 and of uint8 of which `byte_tile` takes the products."""
 
 
+def multiply_add_bytes(builder: Any) -> Callable[[Any, Any, Any], Any]:
+    """Return what writes the sum of 16 numbers and the products of 64 bytes without sign with 64 that have one."""
+    whole = binding.llvm_version_info[0] >= 22  # before, bytes were passed as numbers of four
+    kind = ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES] if whole else [_SUMS] * 3)
+    function = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", (), kind)
+
+    def write(total: Any, unsigned: Any, signed: Any) -> Any:
+        if not whole:
+            unsigned, signed = builder.bitcast(unsigned, _SUMS), builder.bitcast(signed, _SUMS)
+        return builder.call(function, [total, unsigned, signed])
+
+    return write
+
+
 def _in_lanes(*pattern: int) -> list[int]:
     """Return the places that `pattern` picks from each 128-bit lane of two vectors; 4 and more are of the second."""
     return [place % 4 + 4 * lane + 16 * (place // 4) for lane in range(4) for place in pattern]
@@ -362,9 +378,7 @@ def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_st
     def codegen(context, builder, signature, arguments):
         word = arguments[0].type
         operand, rows, row_stride, n_features, out, out_stride = arguments
-        multiply_add = builder.module.declare_intrinsic(
-            "llvm.x86.avx512.vpdpbusd.512", (), ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES])
-        )
+        multiply_add = multiply_add_bytes(builder)
 
         def place(base: Any, stride: Any, k: int) -> Any:
             return builder.add(base, builder.mul(stride, word(k)))
@@ -391,7 +405,7 @@ def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_st
         overlapped = builder.select(builder.icmp_signed("<", start, last), start, last)
         x = load(place(operand, start, 16), _BYTES)
         z = [broadcast(load(builder.add(row, overlapped), _INT)) for row in starts]
-        added = [builder.call(multiply_add, [total, four, x]) for total, four in zip(sums, z, strict=True)]
+        added = [multiply_add(total, four, x) for total, four in zip(sums, z, strict=True)]
         following = builder.add(start, word(4))
         start.add_incoming(following, body)
         for total, value in zip(sums, added, strict=True):

@@ -189,14 +189,14 @@ def _add_convert(commands: Any) -> None:
 
 
 def _add_train(commands: Any) -> None:
+    from fastsvm.jobs.training import MODELS
+
     train = _command(commands, "train", _train, "train a model from an HDF5 file")
     train.add_argument("data", help="HDF5 file with X and y")
     train.add_argument("-o", "--output", help="file for the model (default: it is not saved)")
     train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the model")
     train.add_argument("--seed", type=int, default=0, help="which rows are held out, and their order (default: 0)")
-    train.add_argument(
-        "--model", choices=("svc", "sgd", "sgd-regressor"), default="svc", help="which estimator (default: svc)"
-    )
+    train.add_argument("--model", choices=tuple(MODELS), default="svc", help="which estimator (default: svc)")
     group = train.add_argument_group("parameters of the model")
     for name, defaults in _parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])

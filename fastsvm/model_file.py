@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators import SVC, SGDClassifier, SGDRegressor
+from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm.kernels import KERNELS
 
 __all__ = ["load", "save", "written_beside"]
@@ -20,7 +20,7 @@ __all__ = ["load", "save", "written_beside"]
 FORMAT = "fastsvm-model"
 VERSION = 1
 _PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
-_ESTIMATORS = {"SVC": SVC, "SGDClassifier": SGDClassifier, "SGDRegressor": SGDRegressor}
+_ESTIMATORS = {kind.__name__: kind for kind in (SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor)}
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SVC, SGDClassifier or SGDRegressor
+    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
         A fitted estimator, with a built-in or precomputed kernel if any, and class labels that are numbers or strings.
     path : str or Path
         Where to write; an existing file is replaced.
@@ -109,7 +109,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    SVC, SGDClassifier or SGDRegressor
+    SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
         The fitted estimator.
 
     Raises

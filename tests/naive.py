@@ -148,7 +148,7 @@ def problem(seed, n, gamma=0.5, C=1.0, d=3, noise=0.5):
 # --- losses ----------------------------------------------------------------------------------------------
 
 
-def binary_loss(name, score, y, margin=1.0):
+def binary_loss(name, score, y, margin=1.0, **parameters):
     """Return the value and a subgradient of a loss of a label ±1."""
     z = y * score
     if name in ("hinge", "perceptron"):
@@ -160,7 +160,7 @@ def binary_loss(name, score, y, margin=1.0):
         return np.logaddexp(0, -z), -y * special.expit(-z)
     if name == "modified_huber":
         return (-4 * z, -4 * y) if z < -1 else binary_loss("squared_hinge", score, y)
-    return real_loss(name, score, y)
+    return real_loss(name, score, y, **parameters)
 
 
 def real_loss(name, score, y, epsilon=0.1):
@@ -289,3 +289,87 @@ def descend_primal(K, y, C, rate, n_steps, squared=False, fit_intercept=True):
         beta = beta - rate * (K @ beta - K @ pull)
         intercept = intercept + rate * pull.sum() * fit_intercept
     return beta, intercept
+
+
+# --- duals of linear losses ------------------------------------------------------------------------------
+
+
+def conjugate(name, beta, target, cost, epsilon=0.1, slack=1e-12):
+    """Return the least number that is never below -β·f - c loss(f), infinite if there is none, for scores f of a row.
+
+    β may leave what is feasible by the share `slack` of the cost, which rounding needs.
+    """
+    beta, slack = np.atleast_1d(np.asarray(beta, float)), slack * cost
+    if name in OF_CLASSES:
+        own, others = beta[int(target)], np.delete(beta, int(target))
+        inside = abs(beta.sum()) <= slack and others.max() <= slack
+        inside &= own <= cost + slack if name == "crammer_singer" else others.min() >= -cost - slack
+        return -own if inside else np.inf
+    (beta,) = beta
+    squared = name.startswith("squared")
+    inside = squared or abs(beta) <= cost + slack
+    curved = 0.25 * beta**2 / cost if squared else 0.0
+    if name.endswith("hinge"):
+        return curved - target * beta if inside and target * beta >= -slack else np.inf
+    return curved + epsilon * abs(beta) - target * beta if inside else np.inf
+
+
+def row_loss(name, scores, target, epsilon=0.1):
+    """Return the loss of a row's scores, of which there is one unless the loss is of all classes."""
+    if name in OF_CLASSES:
+        return loss_of_classes(name, scores, int(target))[0]
+    if "epsilon" in name:
+        return real_loss(name, scores[0], target, epsilon)[0]
+    return binary_loss(name, scores[0], target)[0]
+
+
+def dual_gap_of_row(name, scores, beta, target, cost, epsilon=0.1, slack=1e-12):
+    """Return the loss of a row's scores less what its variables say of it: zero where they are best for each other."""
+    return cost * row_loss(name, scores, target, epsilon) + conjugate(
+        name, beta, target, cost, epsilon, slack
+    ) + np.dot(beta, scores)  # fmt: skip
+
+
+# --- linear models ---------------------------------------------------------------------------------------
+
+
+def linear_objectives(name, W, Z, targets, costs, balance, **parameters):
+    """Return ½ ‖w‖² + Σ c loss of each class against the rest, or of all classes the sum, as if they were one.
+
+    Rows Z hold the constant feature, if there is one, last.
+    """
+    parts = range(len(W)) if name not in OF_CLASSES and len(W) > 1 else [slice(None)]
+    found = []
+    for c in parts:
+        w, labels, weights, factors = np.atleast_2d(W[c]), targets, costs, balance
+        if not isinstance(c, slice):
+            labels = np.where(targets == c, 1.0, -1.0)
+            weights, factors = costs * np.where(labels > 0, balance[c], 1.0), np.ones(1)
+        loss = mean_loss(name, Z @ w.T, labels, weights, factors, **parameters)[0]
+        found.append((w**2).sum() / 2 + loss)
+    return np.array(found)
+
+
+def solve_linear_of_classes(name, Z, labels, costs, k):
+    """Return the least objective of a loss of all classes, by a solver for any smooth problem, with slacks."""
+    n, d = Z.shape
+    pairs = [(i, c) for i in range(n) for c in range(k) if c != labels[i]]
+    n_slacks = n if name == "crammer_singer" else len(pairs)
+    rows = np.zeros((len(pairs), k * d + n_slacks))
+    prices = np.empty(n_slacks)
+    for place, (i, c) in enumerate(pairs):
+        slack = i if name == "crammer_singer" else place
+        rows[place, labels[i] * d : (labels[i] + 1) * d] = Z[i]
+        rows[place, c * d : (c + 1) * d] = -Z[i]
+        rows[place, k * d + slack], prices[slack] = 1, costs[i]
+    weights = np.arange(k * d + n_slacks) < k * d
+    linear = np.concatenate([np.zeros(k * d), prices])
+    return optimize.minimize(
+        lambda x: (x[weights] ** 2).sum() / 2 + linear @ x,
+        np.concatenate([np.zeros(k * d), np.ones(n_slacks)]),
+        jac=lambda x: np.where(weights, x, linear),
+        bounds=[(None, None)] * (k * d) + [(0, None)] * n_slacks,
+        constraints={"type": "ineq", "fun": lambda x: rows @ x - 1, "jac": lambda x: rows},
+        method="SLSQP",
+        options={"maxiter": 2000, "ftol": 1e-15},
+    ).fun

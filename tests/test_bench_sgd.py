@@ -18,11 +18,11 @@ from bench.__main__ import main  # noqa: E402
 from bench.cases import Case  # noqa: E402
 from bench.competitors import OURS  # noqa: E402
 from bench.data import Data, save  # noqa: E402
-from bench.linear_competitors import LINEAR_COMPETITORS, LinearParameters  # noqa: E402
+from bench.linear_parameters import LinearParameters  # noqa: E402
 from bench.linear_referee import LOSSES, LOSSES_OF_CLASSES, Weights, examine_all, objectives, refusal  # noqa: E402
 from bench.outcomes import Options, Result  # noqa: E402
 from bench.processes import Crew  # noqa: E402
-from bench.suites import SUITES  # noqa: E402
+from bench.suites import SUITES, competitors_of  # noqa: E402
 from bench.tables import Finished  # noqa: E402
 from bench.workers import ANSWER, Task  # noqa: E402
 
@@ -77,7 +77,7 @@ def test_objective_of_two_classes_is_that_by_hand(loss, expected):
     square = 1.5**2 + 0.5**2
     if loss in LOSSES_OF_CLASSES:
         square /= 2  # of two opposite halves
-    (found,) = objectives(rows, labels, loss, 0.2, [weights])
+    (found,) = objectives(rows, labels, LinearParameters(loss, 0.2), [weights])
     assert found == pytest.approx(expected + 0.1 * square, rel=1e-14)
 
 
@@ -97,7 +97,7 @@ def test_objective_of_three_classes_is_that_by_hand():
         ]),
     }  # fmt: skip
     for loss, expected in by_hand.items():
-        (found,) = objectives(rows, labels, loss, 0.5, [weights])
+        (found,) = objectives(rows, labels, LinearParameters(loss, 0.5), [weights])
         assert found == pytest.approx(expected + penalty, rel=1e-14), loss
 
 
@@ -110,7 +110,8 @@ def test_several_answers_are_judged_as_by_the_definition(loss, form, monkeypatch
     labels = rng.choice([3, 7, 8], 30)
     answers = [Weights(rng.normal(size=(3, 5)), rng.normal(size=3)) for _ in range(3)]
     data = Data(rows, labels, rows[:4], labels[:4])
-    found = examine_all(data._replace(X=form(rows), X_test=form(rows[:4])), loss, 0.3, answers)
+    given = data._replace(X=form(rows), X_test=form(rows[:4]))
+    found = examine_all(given, LinearParameters(loss, 0.3), answers)
     for one, weights in zip(found, answers, strict=True):
         assert one.objective == pytest.approx(naive_objective(data, loss, 0.3, weights), rel=1e-12)
         best = [max(range(3), key=lambda c: weights.coef[c] @ x + weights.intercept[c]) for x in rows[:4]]
@@ -119,7 +120,8 @@ def test_several_answers_are_judged_as_by_the_definition(loss, form, monkeypatch
 
 def test_two_classes_are_predicted_by_the_sign():
     rows, labels = np.array([[1.0], [-1.0]]), np.array(["no", "yes"])
-    (found,) = examine_all(Data(rows, labels, rows, labels), "hinge", 0, [Weights(np.array([[2.0]]), np.array([0.5]))])
+    weights = Weights(np.array([[2.0]]), np.array([0.5]))
+    (found,) = examine_all(Data(rows, labels, rows, labels), LinearParameters("hinge"), [weights])
     assert found.predicted.tolist() == ["yes", "no"]
 
 
@@ -128,7 +130,7 @@ def test_optimum_of_another_library_is_one():
     rows, alpha = rows / 16, 1e-2
     model = LogisticRegression(C=1 / (alpha * len(labels)), tol=1e-6, max_iter=1000).fit(rows, labels)
     changed = [Weights(model.coef_ * factor, model.intercept_) for factor in (1, 0.99, 1.01)]
-    found = objectives(rows, labels, "softmax", alpha, changed)
+    found = objectives(rows, labels, LinearParameters("softmax", alpha), changed)
     assert found[0] < min(found[1:])
 
 
@@ -162,12 +164,12 @@ def result(name, seconds, objectives, status="ok"):
     records = [
         {
             "seconds": factor * seconds[-1], "parts": {"warm-up": 0.1}, "peak_mb": 60.0, "added_mb": 10.0,
-            "points": [{"epochs": k + 1, "seconds": factor * s} for k, s in enumerate(seconds)],
+            "points": [{"budget": k + 1, "seconds": factor * s} for k, s in enumerate(seconds)],
             "chosen": None, "warnings": [],
         }
         for factor in (1, 2)
     ]  # fmt: skip
-    points = [{"epochs": k + 1, "objective": value, "accuracy": 0.9} for k, value in enumerate(objectives)]
+    points = [{"budget": k + 1, "objective": value, "accuracy": 0.9, "off": None} for k, value in enumerate(objectives)]
     return Result(name, status, records=records, findings=[{**points[-1], "points": points}])
 
 
@@ -179,7 +181,7 @@ def test_ours_is_compared_at_the_first_point_that_is_as_good():
     ours = result(OURS, [1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
     other, better = result("sklearn", [3.0, 5.0, 6.0], [0.9, 0.4, 0.3]), result("numpy", [1.0], [0.1])
     found = curves.compared(other, [ours, other])
-    assert found["reached"] == {"epochs": 2, "seconds": 3.0, "objective": 0.3, "accuracy": 0.9}
+    assert found["reached"] == {"budget": 2, "seconds": 3.0, "objective": 0.3, "accuracy": 0.9}
     assert found["ratio"] == 3
     assert [point["seconds"] for point in found["curve"]] == [4.5, 7.5, 9.0]
     assert curves.compared(better, [ours, better])["reached"] is None
@@ -189,12 +191,12 @@ def test_ours_is_compared_at_the_first_point_that_is_as_good():
 
 
 def test_curves_of_those_who_did_not_finish_are_left_out():
-    ours, failed = result(OURS, [1.0], [0.5]), Result("sklearn", "timeout", "fit of 20 epochs took more than 60 s")
+    ours, failed = result(OURS, [1.0], [0.5]), Result("sklearn", "timeout", "fit with budget 20 took more than 60 s")
     finished = [Finished(case(), (10, 2), [ours, failed])]
     assert curves.compared(failed, [ours, failed]) == {"curve": [], "reached": None, "ratio": None}
     text = "\n".join(curves.lines(finished, OPTIONS))
     assert "> 60" in text
-    assert "case, sklearn: fit of 20 epochs took more" in text
+    assert "case, sklearn: fit with budget 20 took more" in text
     assert curve_picture.figure(finished, "a fit", 60.0)
 
 
@@ -207,7 +209,7 @@ def test_who_has_not_the_loss_is_skipped_with_a_line(tmp_path, capsys, monkeypat
 # --- competitors --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("competitor", LINEAR_COMPETITORS, ids=lambda one: one.name)
+@pytest.mark.parametrize("competitor", competitors_of("sgd").values(), ids=lambda one: one.name)
 def test_weights_of_competitors_predict(competitor, tmp_path):
     if not competitor.importable:
         pytest.skip(f"{competitor.module} is not installed")
@@ -221,10 +223,10 @@ def test_weights_of_competitors_predict(competitor, tmp_path):
                 data = Data(form(rows[:300]), labels[:300], form(rows[300:]), labels[300:])
                 save(data, folder)
                 parameters = LinearParameters(loss, 1e-3)
-                task = Task(competitor.name, "curve", asdict(parameters), 2, 100, str(folder), 60)
+                task = Task(competitor.name, "sgd", asdict(parameters), 2, 100, str(folder), 60)
                 crew.run("bench.workers.curve", task, folder, {}, "session")
                 with np.load(folder / ANSWER) as stored:
                     (found,) = SUITES["sgd"].judge(parameters, data, [dict(stored)], True)
-                assert [point["epochs"] for point in found["points"]] == [1, 2, 5, 10, 20]
+                assert [point["budget"] for point in found["points"]] == [1, 2, 5, 10, 20]
                 assert found["accuracy"] > 0.85
                 assert found["objective"] < n_classes / 4

@@ -242,3 +242,48 @@ def test_classes_are_not_compared_with_numbers(iris, tmp_path, capsys):
     assert code == 2 and "real numbers" in err
     code, _, err = run(capsys, "train", tmp_path / "iris.h5", "--model", "sgd-regressor")
     assert code == 2 and "strings" in err
+
+
+@pytest.mark.parametrize("kind", ["ovr", "crammer_singer", "weston_watkins"])
+def test_linear_svms_from_text_to_predictions(kind, iris, tmp_path, capsys):
+    data, model, output = tmp_path / "iris.h5", tmp_path / "iris.model", tmp_path / "out.csv"
+    report(capsys, "convert", iris, data)
+    words = "--model", "linear", "--multi-class", kind, "--C", 3, "--tol", 1e-3, "--standardize"
+    trained = report(capsys, "train", data, "-o", model, *words, "--holdout", 0.2)
+    assert trained["accuracy"] > 0.8 and trained["converged"]
+    assert 0 <= trained["duality_gap"] <= 1e-3 * trained["objective"]
+    found = report(capsys, "info", model)["parameters"]
+    assert (found["C"], found["multi_class"], found["standardize"]) == (3, kind, True)
+    evaluated = report(capsys, "evaluate", model, data)
+    assert evaluated["accuracy"] > 0.8
+    assert report(capsys, "predict", model, data, "-o", output)["accuracy"] == evaluated["accuracy"]
+    with output.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 150 and set(rows[0]) == {"prediction", "decision_0", "decision_1", "decision_2"}
+
+
+def test_linear_regressions(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    write(tmp_path / "line.h5", X=X, y=X @ [1.0, 2.0, -1.0] + 0.1 * rng.normal(size=400))
+    words = "--model", "linear-regressor", "--epsilon", 0.05, "--holdout", 0.25
+    trained = report(capsys, "train", tmp_path / "line.h5", "-o", tmp_path / "line.model", *words)
+    assert trained["r2"] > 0.95 and trained["accuracy"] is None and trained["converged"]
+    assert report(capsys, "evaluate", tmp_path / "line.model", tmp_path / "line.h5")["r2"] > 0.95
+    code, _, err = run(capsys, "train", tmp_path / "line.h5", "--model", "linear-regressor", "--gamma", 1)
+    assert code == 2 and "--gamma" in err
+
+
+def test_the_same_seed_trains_the_same_linear_svm(iris, tmp_path, capsys):
+    report(capsys, "convert", iris, tmp_path / "iris.h5")
+    words = "train", tmp_path / "iris.h5", "--model", "linear", "--tol", 0.1, "--seed"
+    first, again, other = (report(capsys, *words, seed)["objective"] for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_an_early_stop_of_a_linear_svm_is_told_and_the_model_kept(iris, tmp_path, capsys):
+    run(capsys, "convert", iris, tmp_path / "iris.h5")
+    words = "train", tmp_path / "iris.h5", "-o", tmp_path / "model", "--model", "linear", "--max-iter", 2
+    code, out, err = run(capsys, *words)
+    assert code == 0 and "max_iter" in err and "What to try" in err
+    assert (tmp_path / "model").exists() and "duality gap" in out

@@ -181,3 +181,39 @@ def test_who_ends_in_the_middle_leaves_no_reader(name, file, monkeypatch):
     next(epoch)
     epoch.close()
     assert not [thread for thread in threading.enumerate() if "reader" in thread.name]
+
+
+# --- rows in the order of the source ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 50, 10**6])
+@pytest.mark.parametrize("subset", SUBSETS)
+def test_windows_of_consecutive_rows_are_in_the_order_of_the_source(subset, n_rows, source):
+    rows = SUBSETS[subset]
+    found = list(windows(source, rows, SEED, n_rows, consecutive=True))
+    numbers = [window.rows.copy() for window in found]
+    np.testing.assert_array_equal(np.sort(np.concatenate([*numbers, rows[:0]])), rows)
+    for window in windows(source, rows, SEED, n_rows, consecutive=True):
+        assert isinstance(source, MemorySource) or (np.diff(window.places) > 0).all()
+        np.testing.assert_array_equal(window.block.dense(np.float32)[window.places], stored(source)[window.rows])
+    if isinstance(source, MemorySource):
+        assert all((np.diff(np.searchsorted(rows, part)) == 1).all() for part in numbers)
+        assert {len(part) for part in numbers} <= {min(n_rows, len(rows)), len(rows) % n_rows}
+
+
+def test_windows_of_consecutive_rows_are_in_random_order(source):
+    orders = [
+        [int(window.rows[0]) for window in windows(source, SUBSETS["all"], seed, 10, consecutive=True)]
+        for seed in (SEED, SEED, (5, 1))
+    ]
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0] != sorted(orders[0])
+
+
+@pytest.mark.parametrize("first", [1, 3, 1000])
+def test_the_first_windows_of_consecutive_rows_may_be_left_out(first, source):
+    whole = [window.rows.copy() for window in windows(source, SUBSETS["some"], SEED, 20, consecutive=True)]
+    rest = [window.rows.copy() for window in windows(source, SUBSETS["some"], SEED, 20, first, consecutive=True)]
+    assert len(rest) == max(0, len(whole) - first)
+    for found, wanted in zip(rest, whole[first:], strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from fastsvm import SVC, SGDClassifier, SGDRegressor
+from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 
 ESTIMATORS = [
     SVC(),
@@ -14,6 +14,12 @@ ESTIMATORS = [
     SVC(solver="primal"),
     SVC(solver="primal", loss="squared_hinge"),
     SVC(solver="primal", n_components=20),
+    LinearSVC(),
+    LinearSVC(loss="hinge"),
+    LinearSVC(multi_class="crammer_singer"),
+    LinearSVC(multi_class="weston_watkins"),
+    LinearSVR(),
+    LinearSVR(loss="squared_epsilon_insensitive"),
     SGDClassifier(),
     SGDClassifier(loss="softmax"),
     SGDClassifier(loss="log_loss", penalty="l1"),

@@ -219,3 +219,56 @@ def test_a_stopped_fit_goes_on(rows):
     model.set_callbacks().fit(*rows)
     assert model.converged_
     assert model.objective_ == pytest.approx(SVC(tol=1e-6).fit(*rows).objective_, rel=1e-8)
+
+
+# --- linear models ---------------------------------------------------------------------------------------
+
+LINEAR = """
+import json, os, signal, threading, time
+import h5py, numpy as np
+from fastsvm import LinearSVC, open_hdf5
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40000, 60)).astype(np.float32)
+y = (X[:, :5].sum(axis=1) + 2 * rng.normal(size=40000) > 0).astype(int)
+parameters = dict(loss="hinge", tol=1e-9, random_state=0, memory="4MB", warm_start=True, max_iter=10**6)
+with h5py.File("data.h5", "w") as file:
+    file["X"], file["y"] = X, y
+
+def interrupted(rows):
+    LinearSVC(loss="hinge", tol=0.1, memory="4MB").fit(rows, y)  # code is compiled before the clock runs
+    model, sent, report = LinearSVC(**parameters), [], {}
+    def interrupt():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Timer(1.0, interrupt).start()
+    try:
+        model.fit(rows, y)
+    except KeyboardInterrupt:
+        report["seconds"] = time.perf_counter() - sent[0]
+    report["readers"] = [thread.name for thread in threading.enumerate() if "reader" in thread.name]
+    report["epochs"] = model._kept.state.epoch
+    wanted = LinearSVC(loss="hinge", tol=0.01, random_state=0).fit(X, y)
+    model.set_params(tol=0.01).fit(rows, y)
+    report["same"] = [model.objective_, wanted.objective_]
+    report["first"], report["ends"] = int(model.history_["epoch"][0]), model.n_iter_
+    return report
+
+with open_hdf5("data.h5") as data:
+    print(json.dumps({"memory": interrupted(X), "file": interrupted(data)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def linear_reports(python, tmp_path_factory):
+    return json.loads(python.run(LINEAR, tmp_path_factory.mktemp("interrupt_linear")))
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_an_interrupted_linear_fit_ends_at_once_and_goes_on(where, linear_reports):
+    report = linear_reports[where]
+    assert report["seconds"] < 1.0
+    assert report["readers"] == []
+    assert report["first"] == 1
+    assert report["ends"] >= report["epochs"] > 0
+    assert report["same"][0] == pytest.approx(report["same"][1], rel=0.01)

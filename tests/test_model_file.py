@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 
 import fastsvm
-from fastsvm import SVC
+from fastsvm import SVC, LinearSVC, LinearSVR
 
 
 @pytest.fixture
@@ -97,3 +97,24 @@ def test_truncated_and_newer_files_are_refused(path):
         file.attrs["header"] = json.dumps(json.loads(file.attrs["header"]) | {"version": 99})
     with pytest.raises(ValueError, match="format 99"):
         fastsvm.load(path)
+
+
+@pytest.mark.parametrize("model", [
+    LinearSVC(tol=1e-2),
+    LinearSVC(tol=1e-2, C=0.01, multi_class="weston_watkins", standardize=True),
+    LinearSVR(tol=1e-2, epsilon=0.1, warm_start=True),
+])  # fmt: skip
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
+def test_linear_models_are_the_same_after_a_round_trip(layout, model, path):
+    X, y = load_iris(return_X_y=True)
+    model.set_params(random_state=0).fit(layout(X), y)
+    fastsvm.save(model, path)
+    again = fastsvm.load(path)
+    np.testing.assert_array_equal(again.predict(layout(X)), model.predict(layout(X)))
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert again.get_params() == model.get_params()
+    assert vars(again).keys() >= {key for key in vars(model) if key.endswith("_")}
+    assert again.stop_reason_ == "converged" and again.objective_ == model.objective_
+    refitted = again.fit(layout(X), y)
+    assert refitted.converged_
+    assert refitted.objective_ == pytest.approx(model.objective_, rel=2e-2)

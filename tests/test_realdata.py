@@ -9,7 +9,7 @@ from sklearn import svm
 from sklearn.datasets import load_svmlight_file
 
 import fastsvm
-from fastsvm import SVC, open_hdf5
+from fastsvm import SVC, LinearSVC, open_hdf5
 from fastsvm.formats import convert
 
 pytestmark = pytest.mark.realdata
@@ -108,3 +108,32 @@ def test_two_digits_with_the_squared_hinge(published, tmp_path):
     beta[wanted.support_] = wanted.dual_coef_[0]
     np.testing.assert_allclose(found.decision_function(X), K @ beta + wanted.intercept_, atol=1e-5)
     np.testing.assert_array_equal(found.support_, wanted.support_)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_linear_models_of_adult_are_those_of_liblinear(published, loss):
+    X, y = load_svmlight_file(str(published / "a9a"))
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    wanted = svm.LinearSVC(loss=loss, dual=True, tol=1e-3, max_iter=10_000, random_state=0).fit(X, y)
+    found = LinearSVC(loss=loss, tol=1e-4, random_state=0).fit(X, y)
+    slack = np.maximum(0, 1 - y * wanted.decision_function(X)) ** (1 if loss == "hinge" else 2)
+    best = (wanted.coef_**2).sum() / 2 + wanted.intercept_[0] ** 2 / 2 + slack.sum()
+    assert found.converged_
+    assert found.dual_objective_ <= best * (1 + 1e-9)
+    assert found.objective_ == pytest.approx(best, rel=2e-4)
+    assert (found.predict(X) == wanted.predict(X)).mean() > 0.99
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer", "weston_watkins"])
+def test_linear_models_of_images_from_a_file_larger_than_the_memory(published, multi_class, tmp_path):
+    convert(published / "mnist", tmp_path / "digits.h5", split="test")
+    given = {"C": 1e-3 / 255, "tol": 0.01, "multi_class": multi_class, "loss": "hinge", "random_state": 0}
+    with open_hdf5(tmp_path / "digits.h5") as data:
+        rows, held = data.X.take(np.arange(6000)), np.arange(6000, 10_000)
+        streamed = LinearSVC(memory="4MB", **given).fit(rows, data.y[:6000])
+        assert data.X.reads.nbytes > streamed.n_iter_ * rows.nbytes * 0.9
+        resident = LinearSVC(**given).fit(data.X.read(0, 6000).values, data.y[:6000])
+        assert streamed.objective_ == pytest.approx(resident.objective_, rel=0.02)
+        for model in (streamed, resident):
+            assert model.duality_gap_ <= 0.011 * model.objective_
+            assert model.score(data.X.take(held), data.y[held]) > 0.85

@@ -14,15 +14,15 @@ _NEVER = 1e-30  # change of the weights below which a fit ends before its epochs
 
 
 class SnapLinear:
-    """Linear SVM with the hinge, one class against the rest; rows should be float32."""
+    """Linear SVM, one class against the rest; rows should be float32."""
 
-    def __init__(self, alpha: float, max_iter: int, n_jobs: int) -> None:
-        self._alpha, self._max_iter, self._n_jobs = alpha, max_iter, n_jobs
+    def __init__(self, loss: str, alpha: float, max_iter: int, n_jobs: int) -> None:
+        self._loss, self._alpha, self._max_iter, self._n_jobs = loss, alpha, max_iter, n_jobs
 
     def fit(self, X: Any, y: np.ndarray) -> "SnapLinear":
         model = SupportVectorMachine(
-            max_iter=self._max_iter, regularizer=self._alpha * len(y), tol=_NEVER, fit_intercept=True,
-            n_jobs=self._n_jobs, random_state=0,
+            loss=self._loss, max_iter=self._max_iter, regularizer=self._alpha * len(y), tol=_NEVER,
+            fit_intercept=True, n_jobs=self._n_jobs, random_state=0,
         )  # fmt: skip
         model.fit(X, y)
         self.coef_, self.intercept_ = np.atleast_2d(model.coef_), np.ravel(model.intercept_)

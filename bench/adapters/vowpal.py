@@ -46,8 +46,9 @@ def stored(X: Any, y: np.ndarray) -> StoredRows:
 class VowpalLinear:
     """Linear SVM with the hinge, one class against the rest; `rule` is an option that says how steps are scaled."""
 
-    def __init__(self, alpha: float, max_iter: int, rule: str) -> None:
-        self._given = f"--l2 {alpha!r} --no_bias_regularization --loss_function hinge --passes {max_iter} {rule}"
+    def __init__(self, alpha: float, max_iter: int, rule: str, free_offset: bool) -> None:
+        free = "--no_bias_regularization" if free_offset else ""
+        self._given = f"--l2 {alpha!r} {free} --loss_function hinge --passes {max_iter} {rule}"
         self._rows: StoredRows | None = None
 
     def fit(self, rows: StoredRows, y: np.ndarray) -> "VowpalLinear":

@@ -29,8 +29,8 @@ class Task:
     competitor : str
         Who is measured.
     stage : str
-        What the clock runs over, "fit" or "predict"; "start" for everything from the import on, "curve" for fits of
-        more and more epochs.
+        What the clock runs over, "fit" or "predict"; "start" for everything from the import on; for fits with a
+        larger and larger budget the suite, "sgd" or "linear", in which the competitor has its budgets.
     parameters : dict
         Fields of the parameters of the case.
     threads, memory_mb : int

@@ -14,7 +14,7 @@ try:
 except ImportError:  # Windows
     resource = None
 
-__all__ = ["Memory", "give_back", "lifetime_peak_mb", "status_mb", "touch"]
+__all__ = ["Memory", "give_back", "lifetime_peak_mb", "peak_mb", "status_mb", "touch"]
 
 
 class Memory:
@@ -62,6 +62,14 @@ def status_mb(name: str) -> float:
     """Return what Linux says of the process by that name."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(name + ":"))
+
+
+def peak_mb() -> float:
+    """Return the most memory that the program ever had.
+
+    Where Linux tells, it is not that of `getrusage`, which begins with what the process had that started this one.
+    """
+    return status_mb("VmHWM") if Path("/proc/self/status").exists() else lifetime_peak_mb()
 
 
 def lifetime_peak_mb() -> float:

@@ -1,6 +1,7 @@
 """Estimators: validate, state the problem, solve, leave fitted attributes."""
 
+from fastsvm.estimators.linear import LinearSVC, LinearSVR
 from fastsvm.estimators.sgd import SGDClassifier, SGDRegressor
 from fastsvm.estimators.svc import SVC
 
-__all__ = ["SVC", "SGDClassifier", "SGDRegressor"]
+__all__ = ["SVC", "LinearSVC", "LinearSVR", "SGDClassifier", "SGDRegressor"]

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.solvers.drive import StopReason
 
-__all__ = ["warn_of_unfinished_descent", "warn_unless_converged"]
+__all__ = ["warn_of_gap", "warn_of_unfinished_descent", "warn_unless_converged"]
 
 _ADVICE = {
     StopReason.MAX_ITER: "raise max_iter, scale the features, lower C, or take another solver",
@@ -53,6 +53,30 @@ def warn_of_unfinished_descent(model: Any) -> None:
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
         f"objective, {model.objective_:.6g}, may still fall{more}. What to try: "
         f"{_ADVICE_ON_DESCENT[StopReason(model.stop_reason_)]}.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
+_ADVICE_ON_GAP = {
+    StopReason.MAX_ITER: "raise max_iter or tol, scale the features (standardize=True), or lower C",
+    StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
+    StopReason.CALLBACK: "go on with warm_start=True; a callback asked to stop",
+    StopReason.STALLED: "raise tol, scale the features (standardize=True), or pass rows in float64",
+}
+
+
+def warn_of_gap(model: Any) -> None:
+    """Warn of a linear model whose duality gap is not within tolerance."""
+    if model.converged_:
+        return
+    asked = f"the share that tol allows is {model.tol:g}"
+    if model.criterion == "gradient":
+        asked = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
+    warnings.warn(
+        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
+        f"objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {asked}. "
+        f"What to try: {_ADVICE_ON_GAP[StopReason(model.stop_reason_)]}.",
         ConvergenceWarning,
         stacklevel=5,
     )

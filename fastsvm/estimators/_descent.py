@@ -1,32 +1,29 @@
 """From an estimator's parameters to a run of gradient descent, begun anew, gone on with, or one epoch at a time."""
 
-import hashlib
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_random_state
 
 from fastsvm._threads import Pool, spans
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._step_length import Lengths, suitable_rate
-from fastsvm.estimators._watch import EpochWatch
+from fastsvm.estimators._task import Task, as_stored
+from fastsvm.estimators._watch import DescentWatch
 from fastsvm.losses import LOSSES, Loss, loss_slope
 from fastsvm.scores import block_scores
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State, touches_columns
 from fastsvm.solvers.sgd_steps import Penalty
-from fastsvm.sources import CSRBlock, ScaledSource, Source, check_finite
+from fastsvm.sources import Source, check_finite
 
-__all__ = ["Descent", "Task", "Unfinished", "deadline_of", "fingerprint", "seed_of"]
+__all__ = ["Descent", "Unfinished", "loss_of"]
 
 _BATCH = 32
 _SPARSE_BATCH = 8  # where small batches take no longer
-_MARKED_ROWS = 16
 _SCORED_ROWS = 2048
 _STEPS_OF_A_STREAM = 1000  # as if of an epoch, where nobody knows how much is to come
 _FEW = 128  # so few rows are one batch
@@ -34,33 +31,6 @@ _WINDOW_VALUES = 1 << 24  # of rows in memory between two looks at the clock
 _WINDOW_BYTES = 16 << 20  # of sparse rows in memory
 _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
-
-
-class Task(NamedTuple):
-    """What is to be learnt.
-
-    Attributes
-    ----------
-    source : Source
-        Rows.
-    targets : ndarray of float64, shape (n,)
-        As `losses.add_losses` takes them.
-    weights : ndarray of float64, shape (n,)
-        Weights of the rows in the mean, times those of their classes.
-    total : float
-        Sum of the weights of the rows without those of their classes.
-    balance : ndarray of float64, shape (n_scores,)
-        As `losses.add_losses` takes it.
-    of_classes : bool
-        Whether targets are classes.
-    """
-
-    source: Source
-    targets: np.ndarray
-    weights: np.ndarray
-    total: float
-    balance: np.ndarray
-    of_classes: bool
 
 
 class Unfinished(NamedTuple):
@@ -77,7 +47,7 @@ class Unfinished(NamedTuple):
     state : State
         Where it was.
     records : list of tuple
-        Of the epochs so far, as `EpochWatch` keeps them.
+        Of the epochs so far, as `DescentWatch` keeps them.
     """
 
     mark: str
@@ -85,17 +55,6 @@ class Unfinished(NamedTuple):
     curve: LossCurve
     state: State
     records: list[tuple]
-
-
-def fingerprint(task: Task) -> str:
-    """Return a digest of the shape of the rows, of some of them, of targets and of weights."""
-    n = len(task.targets)
-    digest = hashlib.blake2b(repr((task.source.shape, task.source.dtype, len(task.balance))).encode())
-    block = task.source.rows(np.unique(np.linspace(0, n - 1, min(n, _MARKED_ROWS)).astype(int)))
-    parts = (block.data, block.indices) if isinstance(block, CSRBlock) else (block.values,)
-    for array in (*parts, task.targets, task.weights):
-        digest.update(np.ascontiguousarray(array).view(np.uint8))
-    return digest.hexdigest()
 
 
 class Descent:
@@ -118,7 +77,7 @@ class Descent:
     def __init__(self, estimator: Any, task: Task, pool: Pool, seed: int, watched: bool = True) -> None:
         self.estimator, self.seed = estimator, seed
         memory = parse_memory(estimator.memory)
-        source, shift, scale = _as_stored(task.source, memory)
+        source, shift, scale = as_stored(task.source, memory)
         weights = task.weights * (np.count_nonzero(task.weights) / task.total)
         validate = None
         if estimator.early_stopping and watched:
@@ -132,7 +91,7 @@ class Descent:
             settings = settings._replace(tol=None)
         self.solver = SGD(problem, settings, pool, validate)
 
-    def run(self, state: State, n_epochs: int, deadline: float, watch: EpochWatch) -> tuple[State, StopReason]:
+    def run(self, state: State, n_epochs: int, deadline: float, watch: DescentWatch) -> tuple[State, StopReason]:
         """Return the state after the epoch `n_epochs` at most, and why it ended there.
 
         After an interrupt, what was reached is `watch.state`.
@@ -144,17 +103,6 @@ class Descent:
             self.solver.close()
             watch.close()
         return state, reason
-
-
-def _as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndarray]:
-    """Return the rows as stored, in memory if they fit, and what is subtracted from and multiplied with them."""
-    shift = scale = np.empty(0)
-    if isinstance(source, ScaledSource) and not source.source.sparse:
-        shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
-        scale, source = source.scale.astype(np.float64), source.source
-    if source.resident or source.nbytes <= memory // 3:
-        source = source.in_memory()
-    return source, shift, scale
 
 
 def _settings(estimator: Any, problem: Problem, task: Task, memory: int, whole: bool) -> Settings:
@@ -276,13 +224,3 @@ def _validator(task: Task, held: np.ndarray) -> Callable[[Linear], float]:
         return accuracy_score(targets, found.argmax(axis=1), sample_weight=weights)
 
     return validate
-
-
-def seed_of(estimator: Any) -> int:
-    """Return a seed drawn by the estimator's random_state."""
-    return int(check_random_state(estimator.random_state).randint(2**31 - 1))
-
-
-def deadline_of(estimator: Any) -> float:
-    """Return the moment at which the estimator's time is over."""
-    return time.perf_counter() + (estimator.max_time if estimator.max_time is not None else np.inf)

@@ -2,8 +2,9 @@
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -11,8 +12,9 @@ from tqdm.auto import tqdm
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.sgd import SGD, State
+from fastsvm.sources import Source
 
-__all__ = ["EpochWatch", "Watch"]
+__all__ = ["AscentWatch", "DescentWatch", "Watch"]
 
 _REFRESH_SECONDS = 0.2
 
@@ -104,8 +106,8 @@ class Watch:
         return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
 
 
-class EpochWatch:
-    """Records every epoch of gradient descent, and the loss of every batch, and tells those who asked.
+class EpochWatch(ABC):
+    """Records every epoch of a fit and tells those who asked.
 
     Parameters
     ----------
@@ -113,23 +115,77 @@ class EpochWatch:
         Its callbacks are called, one subtask an epoch.
     context : CallbackContext or None
         Root context of scikit-learn's callbacks, None where there are none.
-    solver : SGD
-        What is watched.
-    curve : LossCurve
-        Where the losses of batches are added.
     n_epochs : int
         Epochs at most.
     attributes : callable
         `attributes(state)` gives the fitted attributes of a model that stops there.
-    state : State
+    state : Any
         Where it begins.
     records : list of tuple
         Where records are added, to those of a fit that is gone on with.
 
     Attributes
     ----------
-    state : State
+    state : Any
         The last that was seen.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        estimator: Any,
+        context: Any,
+        n_epochs: int,
+        attributes: Callable[[Any], dict],
+        state: Any,
+        records: list[tuple],
+    ) -> None:
+        self._estimator, self._context, self._attributes, self._records = estimator, context, attributes, records
+        self._begin = time.perf_counter() - (records[-1][1] if records else 0.0)
+        self.state = state
+        self._bar = tqdm(
+            total=n_epochs, unit="epoch", desc=type(estimator).__name__, disable=None if estimator.verbose else True
+        )
+
+    @abstractmethod
+    def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
+        """Return what is recorded of an epoch after its number and the time, and what is shown beside the bar."""
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._bar.close()
+
+    def observe(self, state: Any, report: Report) -> bool:
+        """Record an epoch if one ended; return whether a callback asks to stop."""
+        self.state = state
+        if report.n_steps == 0:
+            return False
+        values, shown = self.row(state, report)
+        self._records.append((state.epoch, time.perf_counter() - self._begin, *values))
+        self._bar.set_postfix(shown, refresh=False)
+        self._bar.update(1)
+        if self._context is None:
+            return False
+        return _told(self._context, self._estimator, "epoch", lambda: self._attributes(state))
+
+    def history(self) -> dict[str, np.ndarray]:
+        """Return the columns of the record, one entry an epoch."""
+        columns = zip(*self._records, strict=True) if self._records else [()] * len(self.COLUMNS)
+        return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
+
+
+class DescentWatch(EpochWatch):
+    """Records every epoch of gradient descent, and the loss of every batch.
+
+    Parameters
+    ----------
+    estimator, context, n_epochs, attributes, state, records
+        As for `EpochWatch`.
+    solver : SGD
+        What is watched.
+    curve : LossCurve
+        Where the losses of batches are added.
     """
 
     COLUMNS = ("epoch", "time", "steps", "objective", "rate", "validation_score", "bytes_read")
@@ -145,40 +201,53 @@ class EpochWatch:
         state: State,
         records: list[tuple],
     ) -> None:
-        self._estimator, self._context, self._solver, self._attributes = estimator, context, solver, attributes
-        self._curve = curve
-        self._records = records
-        self._begin = time.perf_counter() - (records[-1][1] if records else 0.0)
-        self.state = state
-        self._bar = tqdm(
-            total=n_epochs, unit="epoch", desc=type(estimator).__name__, disable=None if estimator.verbose else True
-        )
-
-    def close(self) -> None:
-        """Remove the bar."""
-        self._bar.close()
+        super().__init__(estimator, context, n_epochs, attributes, state, records)
+        self._solver, self._curve = solver, curve
 
     def observe(self, state: State, report: Report) -> bool:
         """Record a window, and an epoch if one ended; return whether a callback asks to stop."""
-        self.state = state
         for losses in self._solver.losses:
             self._curve.extend(losses)
         self._solver.losses = []
-        if report.n_steps == 0:
-            return False
+        return super().observe(state, report)
+
+    def row(self, state: State, report: Report) -> tuple[tuple, dict[str, str]]:
+        """Return steps, objective, rate, validation score and bytes read."""
         settings = self._solver.settings
         rate = state.factor * float(settings.schedule.rates(max(0, state.n_steps - 1), 1)[0])
         score = self._solver.score if self._solver.validate is not None else np.nan
         read = self._solver.problem.source.reads.nbytes
-        elapsed = time.perf_counter() - self._begin
-        self._records.append((state.epoch, elapsed, state.n_steps, report.objective, rate, score, read))
-        self._bar.set_postfix(objective=f"{report.objective:.4g}", refresh=False)
-        self._bar.update(1)
-        if self._context is None:
-            return False
-        return _told(self._context, self._estimator, "epoch", lambda: self._attributes(state))
+        values = state.n_steps, report.objective, rate, score, read
+        return values, {"objective": f"{report.objective:.4g}"}
 
-    def history(self) -> dict[str, np.ndarray]:
-        """Return the columns of the record, one entry an epoch."""
-        columns = zip(*self._records, strict=True) if self._records else [()] * len(self.COLUMNS)
-        return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
+
+class AscentWatch(EpochWatch):
+    """Records every epoch of dual coordinate ascent.
+
+    Parameters
+    ----------
+    estimator, context, n_epochs, attributes, state, records
+        As for `EpochWatch`.
+    source : Source
+        What is read.
+    """
+
+    COLUMNS = ("epoch", "time", "objective", "dual_objective", "gap", "bytes_read")
+
+    def __init__(
+        self,
+        estimator: Any,
+        context: Any,
+        source: Source,
+        n_epochs: int,
+        attributes: Callable[[Any], dict],
+        state: Any,
+        records: list[tuple],
+    ) -> None:
+        super().__init__(estimator, context, n_epochs, attributes, state, records)
+        self._source = source
+
+    def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
+        """Return primal and dual objective, relative gap and bytes read."""
+        values = float(state.primal.sum()), report.objective, report.gap, self._source.reads.nbytes
+        return values, {"gap": f"{report.gap:.2g}"}

@@ -4,17 +4,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._threads import Pool
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_of_unfinished_descent
 from fastsvm.estimators._classes import class_weights, encode
-from fastsvm.estimators._descent import Descent, Task, Unfinished, deadline_of, fingerprint, seed_of
-from fastsvm.estimators._input import check_rows, check_training_set, forget, required_labels
+from fastsvm.estimators._descent import Descent, Unfinished
+from fastsvm.estimators._input import check_training_set, forget
+from fastsvm.estimators._linear import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._parameters import (
     boolean,
@@ -24,13 +23,14 @@ from fastsvm.estimators._parameters import (
     one_of,
     optional,
 )  # fmt: skip
-from fastsvm.estimators._watch import EpochWatch
+from fastsvm.estimators._task import Task, deadline_of, fingerprint, seed_of, task_of_classes
+from fastsvm.estimators._watch import DescentWatch
 from fastsvm.losses import LOSSES, REGRESSION
-from fastsvm.scores import product_type, scores
+from fastsvm.scores import product_type
 from fastsvm.solvers.drive import StopReason
 from fastsvm.solvers.schedules import SCHEDULES
 from fastsvm.solvers.sgd import SGD, Linear, State
-from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
+from fastsvm.sources import ScaledSource, Source
 
 __all__ = ["SGDClassifier", "SGDRegressor"]
 
@@ -60,18 +60,8 @@ _RULES = {
 }
 
 
-class _Descended(CallbackSupportMixin, BaseEstimator):
+class _Descended(CallbackSupportMixin, LinearModel):
     """What the classifier and the regressor have in common."""
-
-    def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse rows are taken."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit was completed."""
-        return hasattr(self, "coef_")
 
     def _check_parameters(self, loss_rules: dict) -> None:
         check_parameters(self, _RULES | loss_rules)
@@ -100,7 +90,7 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
             if kept is None or not solver.accepts(kept.state):
                 kept = Unfinished(mark, seed, LossCurve(), solver.init(begin), [])
             self._curve, state = kept.curve, kept.state
-            watch = EpochWatch(
+            watch = DescentWatch(
                 self, context, solver, kept.curve, self.max_iter,
                 lambda state: names | self._weights(solver, state, task), state, kept.records,
             )  # fmt: skip
@@ -138,7 +128,7 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
                 state = solver.init(self._loaded(task))
             else:
                 state = solver.continued(kept)
-            watch = EpochWatch(self, None, solver, self._curve, 1, lambda state: {}, state, [])
+            watch = DescentWatch(self, None, solver, self._curve, 1, lambda state: {}, state, [])
             state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state
@@ -195,9 +185,7 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
         """Return weights as they are shown: of two scores the difference, of rows as the user passes them."""
         if self._is_pair(task):
             linear = Linear(np.diff(linear.coef, axis=0), np.diff(linear.intercept))
-        if self._scale is None:
-            return linear
-        return Linear(linear.coef * self._scale, linear.intercept - linear.coef @ (self._shift * self._scale))
+        return Linear(*self._for_rows_as_passed(*linear))
 
     def _hidden(self, shown: Linear, task: Task) -> Linear:
         """Return the weights that are shown so."""
@@ -212,30 +200,13 @@ class _Descended(CallbackSupportMixin, BaseEstimator):
         """Return the rows to be learnt from: standardised if asked to, by a pass over them or as before."""
         if again and self.standardize != (getattr(self, "_scale", None) is not None):
             self._state = None  # whose weights are for rows scaled otherwise; those that are shown are gone on with
-        if not self.standardize:
-            self._shift = self._scale = None
-            return source
-        if again and self._scale is not None:
+        if self.standardize and again and self._scale is not None:
             shift = None if source.sparse else self._shift
             return ScaledSource(source, shift, self._scale, product_type(source.dtype))
-        source = ScaledSource.standardized(source, product_type(source.dtype))
-        self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
-        self._scale = source.scale.astype(np.float64)
-        return source
-
-    def _scores(self, X: Any) -> np.ndarray:
-        """Return the scores of rows, shape (n_samples, n_scores)."""
-        check_is_fitted(self)
-        source = check_rows(self, X, reset=False)
-        with Pool.open() as pool:
-            found = scores(source, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), pool)
-        if is_stored(X) and not np.isfinite(found).all():
-            for start, block in source.blocks():
-                check_finite(block, start)
-        return found
+        return self._standardized(source)
 
 
-class SGDClassifier(ClassifierMixin, _Descended):
+class SGDClassifier(LinearClassifier, _Descended):
     """Linear classification by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
 
     Names and meanings are those of `sklearn.linear_model.SGDClassifier` where it has them. Different are the defaults
@@ -514,86 +485,7 @@ shape (n_samples, n_features)
 
     def _task(self, source: Source, labels: np.ndarray, weight: np.ndarray, classes: np.ndarray) -> Task:
         factors = class_weights(self.class_weight, classes, labels, weight)
-        k, coupled = len(classes), LOSSES[self.loss].of_classes
-        used = labels >= 0
-        weights, total = np.where(used, weight, 0.0), float(weight[used].sum())
-        targets, balance = labels.astype(np.float64), np.ones(k)
-        if coupled or k == 2:
-            weights = weights * factors[labels]
-        else:
-            balance = factors
-        if k == 2 and not coupled:
-            targets, balance = np.where(labels == 1, 1.0, -1.0), np.ones(1)
-        return Task(source, targets, weights, total, balance, of_classes=True)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of rows.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        found = self._scores(X)
-        return found[:, 0] if found.shape[1] == 1 else found
-
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes and the decision values of rows."""
-        found = self._scores(X)
-        return self._labels(found), found[:, 0] if found.shape[1] == 1 else found
-
-    def _labels(self, found: np.ndarray) -> np.ndarray:
-        return self.classes_[(found[:, 0] > 0).astype(np.intp) if found.shape[1] == 1 else found.argmax(axis=1)]
-
-    def soft_decision(self, X: Any) -> np.ndarray:
-        """Return the scores cut off at -1 and 1: soft decisions between the margins, hard ones beyond.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64
-            In the shape of `decision_function`.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return np.clip(self.decision_function(X), -1, 1)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._labels(self._scores(X))
+        return task_of_classes(source, labels, weight, factors, LOSSES[self.loss].of_classes)
 
     @available_if(lambda self: _has_probabilities(self))
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -645,32 +537,8 @@ shape (n_samples, n_features)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted correctly.
 
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or None
-            None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Accuracy, 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If there is no y.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)
-
-
-class SGDRegressor(RegressorMixin, _Descended):
+class SGDRegressor(LinearRegressor, _Descended):
     """Linear regression by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
 
     Names and meanings are those of `sklearn.linear_model.SGDRegressor` where it has them. Different are the defaults of
@@ -912,55 +780,6 @@ shape (n_samples, n_features)
         data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=first)
         source = self._scaled(data.source, again=not first)
         return Task(source, data.y, data.weight, float(data.weight.sum()), np.ones(1), of_classes=False)
-
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictions of rows, twice, as there are no other decision values."""
-        found = self._scores(X)[:, 0]
-        return found, found
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted number of each row.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples,)
-            Predictions.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._scores(X)[:, 0]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return R², the share of the variance of y that is explained.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or None
-            None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            At most 1.
-
-        Raises
-        ------
-        ValueError
-            If there is no y.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)
 
 
 def _has_probabilities(estimator: SGDClassifier) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from fastsvm.estimators import SVC, SGDClassifier, SGDRegressor
+from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm.jobs.memory import peak_memory
 from fastsvm.jobs.outputs import check_output
 from fastsvm.model_file import save
@@ -16,7 +16,13 @@ from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["MODELS", "TrainingReport", "train"]
 
-MODELS = {"svc": SVC, "sgd": SGDClassifier, "sgd-regressor": SGDRegressor}
+MODELS = {
+    "svc": SVC,
+    "linear": LinearSVC,
+    "linear-regressor": LinearSVR,
+    "sgd": SGDClassifier,
+    "sgd-regressor": SGDRegressor,
+}
 """Estimators by the names that the command line gives them."""
 
 
@@ -99,8 +105,8 @@ def train(
         Share of rows, at least 0 and less than 1, not trained on but predicted to measure the accuracy.
     seed : int, default=0
         Which rows those are, and the order in which a stochastic solver visits the others.
-    model : {"svc", "sgd", "sgd-regressor"}, default="svc"
-        Which estimator.
+    model : str, default="svc"
+        Which estimator, a key of `MODELS`.
 
     Returns
     -------

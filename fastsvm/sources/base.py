@@ -98,6 +98,10 @@ class Source(ABC):
     def take(self, indices: np.ndarray) -> "Source":
         """Return the source of the rows `indices` alone, in that order."""
 
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the file in which the rows are has changed since it was first looked at."""
+        return  # rows in memory have no file
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return self.shape[0]

@@ -42,6 +42,7 @@ def windows(
     n_rows: int,
     first: int = 0,
     buffers: list | None = None,
+    consecutive: bool = False,
 ) -> Generator[Window, None, None]:
     """Yield `rows` once, about `n_rows` at a time.
 
@@ -63,7 +64,18 @@ def windows(
         Windows to leave out, without reading them.
     buffers : list or None
         Filled with memory by the first epoch, for those to come: memory is dear to touch for the first time.
+    consecutive : bool, default=False
+        Whether rows of a window are in the order of the source, so that only that of windows, and on disk of the
+        blocks in them, is random.
     """
+    if isinstance(source, MemorySource) and consecutive:
+        starts = np.arange(0, len(rows), n_rows)
+        if seed is not None:
+            starts = np.random.default_rng(seed).permutation(starts)
+        for start in starts[first:]:
+            part = rows[start : start + n_rows]
+            yield Window(source.block, part, part)
+        return
     if isinstance(source, MemorySource):
         order = rows if seed is None else np.random.default_rng(seed).permutation(rows)
         parts = [order[start : start + n_rows] for start in range(first * n_rows, len(order), n_rows)]
@@ -82,7 +94,7 @@ def windows(
     items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
     with closing(read_ahead(items)) as ready:  # not when the garbage is collected, perhaps inside the lock of HDF5
         for k, (block, places, found) in ready:
-            if seed is not None:
+            if seed is not None and not consecutive:
                 order = np.random.default_rng((*seed, k)).permutation(len(places))
                 places, found = places[order], found[order]
             yield Window(block, places, found)

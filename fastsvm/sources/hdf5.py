@@ -1,5 +1,6 @@
 """Rows in an HDF5 file, dense or sparse, read in whole chunks by one thread that is a block ahead."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def _block_bytes(nbytes: int) -> int:
     return min(_BLOCK_BYTES, nbytes // _LEAST_BLOCKS)
 
 
+def _version(path: str) -> tuple[int, int]:
+    """Return size and time of the last change of a file, zeros if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:  # a file in memory, or one that was removed, whose rows can still be read
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
 class HDF5Source(Source):
     """What dense and sparse rows in a file have in common.
 
@@ -57,6 +67,7 @@ class HDF5Source(Source):
         self.path, self.name = node.file.filename, node.name
         self._node = node
         self.reads = Reads()
+        self._seen = _version(self.path)
         self._inspect()
 
     def _inspect(self) -> None:
@@ -65,6 +76,15 @@ class HDF5Source(Source):
 
     def _read(self, start: int, stop: int) -> Block:
         raise NotImplementedError
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the file has changed since it was first looked at."""
+        found = _version(self.path)
+        if found != self._seen:
+            raise ValueError(
+                f"{self.path} changed while its rows were in use: it had {self._seen[0]} bytes, written last at "
+                f"{self._seen[1]} ns, and has {found[0]}, written at {found[1]} ns. Fit again when it is complete."
+            )
 
     @property
     def node(self) -> h5py.Dataset | h5py.Group:

@@ -101,6 +101,10 @@ class ScaledSource(Source):
         """Return the scaled view of the rows `indices` alone."""
         return ScaledSource(self.source.take(indices), self.shift, self.scale, self.dtype)
 
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the file in which the rows are has changed since it was first looked at."""
+        self.source.check_unchanged()
+
     def in_memory(self) -> Source:
         """Return the scaled rows in memory."""
         return MemorySource(self.read(0, len(self)))

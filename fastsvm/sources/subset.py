@@ -52,6 +52,10 @@ class SubsetSource(Source):
         """Return the source of the rows `indices` of this subset."""
         return SubsetSource(self.source, self.indices[indices])
 
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the file in which the rows are has changed since it was first looked at."""
+        self.source.check_unchanged()
+
     def in_memory(self) -> Source:
         """Return the source of the same rows in memory."""
         return MemorySource(self.rows(np.arange(len(self))))

@@ -1,4 +1,6 @@
-"""What does a fit from a file cost against one from memory? `python -m bench.streaming FILE.h5 --memory 512MB`.
+"""What does an exact kernel SVM from a file cost against one from memory?
+
+`python -m bench.streaming.kernel FILE.h5 --memory 512MB`
 
 Each runs in a fresh process. Peak memory is that of the whole process, interpreter and libraries included.
 """
@@ -34,7 +36,7 @@ print(json.dumps({"seconds": seconds, "peak MB": peak, "passes": passes, "object
 
 def main() -> None:
     """Fit from memory, then from the file for every memory budget, and print one line each."""
-    parser = argparse.ArgumentParser("python -m bench.streaming", description=__doc__)
+    parser = argparse.ArgumentParser("python -m bench.streaming.kernel", description=__doc__)
     parser.add_argument("file", help="HDF5 file with X and y")
     parser.add_argument("--test", default=None, help="HDF5 file to measure the accuracy on")
     parser.add_argument("--memory", action="append", default=[], help="budget of a fit from the file (repeatable)")

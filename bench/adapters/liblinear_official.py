@@ -1,0 +1,33 @@
+"""LIBLINEAR by the interface of its authors (liblinear-official), on one thread."""
+
+from typing import Any
+
+import numpy as np
+from liblinear.liblinear import problem
+from liblinear.liblinearutil import train
+from scipy import sparse
+
+__all__ = ["LiblinearSVC", "stored"]
+
+
+def stored(X: Any, y: np.ndarray) -> problem:
+    """Return rows, with a constant feature 1, and the numbers of their classes as its solvers want them."""
+    codes = np.unique(y, return_inverse=True)[1]
+    return problem(codes.astype(np.float64), sparse.csr_matrix(X, dtype=np.float64), bias=1)
+
+
+class LiblinearSVC:
+    """Linear SVM, one class against the rest; `solver` is the number of one of its solvers, `tol` its own."""
+
+    def __init__(self, solver: int, C: float, tol: float) -> None:
+        self._options = f"-q -s {solver} -c {C!r} -B 1 -e {tol!r}"
+
+    def fit(self, rows: problem, y: np.ndarray) -> "LiblinearSVC":
+        model = train(rows, self._options)
+        labels = np.array(model.get_labels())
+        n_scores = len(labels) if len(labels) > 2 else 1
+        weights = np.ctypeslib.as_array(model.w, ((model.nr_feature + 1) * n_scores,)).reshape(-1, n_scores).T.copy()
+        # The weights are of classes by first appearance; two have one score, which is that of the first.
+        weights = weights[np.argsort(labels)] if n_scores > 1 else weights * (1 if labels[0] == 1 else -1)
+        self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
+        return self

@@ -1,0 +1,145 @@
+"""From an estimator's parameters to a run of dual coordinate ascent, begun anew or gone on with."""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.budget import parse_memory
+from fastsvm.estimators._task import Task, as_stored, fingerprint
+from fastsvm.losses import Loss
+from fastsvm.scores import product_type
+from fastsvm.solvers.block_dual import BlockDual, Problem, Settings, State
+from fastsvm.solvers.drive import Limits, StopReason, drive
+from fastsvm.solvers.dual_steps import Demands
+from fastsvm.sources import Source
+
+__all__ = ["Ascent", "Kept", "merged"]
+
+_SWEEPS = 3
+_BLOCK_ROWS = ((512, 256), (128, 128), (0, 64))  # of at least so many features, so many rows
+_STREAMED_ROWS = 64  # of a block whose Gram matrix is computed again in each epoch
+_GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
+_MOST_WINDOW = 32 << 20  # bytes
+_WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two looks at the clock
+_FEW_VALUES = 1 << 17  # of which repeated rows are looked for
+
+
+class Kept(NamedTuple):
+    """A fit that may be gone on with.
+
+    Attributes
+    ----------
+    mark : str
+        Fingerprint of its task, loss and constant feature.
+    seed : int
+        Of the order of the rows.
+    state : State
+        Where it is.
+    windows : tuple
+        How its rows were cut: rows of a window, and whether they were in memory.
+    over : bool
+        Whether it came to its end.
+    records : list of tuple
+        Of the epochs so far.
+    """
+
+    mark: str
+    seed: int
+    state: State
+    windows: tuple
+    over: bool
+    records: list[tuple]
+
+
+class Ascent:
+    """A run of dual coordinate ascent for an estimator.
+
+    Parameters
+    ----------
+    estimator : LinearSVC or LinearSVR
+        Its parameters.
+    task : Task
+        What is to be learnt.
+    loss : Loss
+        Of a row.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, estimator: Any, task: Task, loss: Loss, pool: Pool, seed: int) -> None:
+        memory = parse_memory(estimator.memory)
+        source, shift, scale = as_stored(task.source, memory)
+        constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+        demands = Demands(task.targets, float(estimator.C) * task.weights, task.balance)
+        problem = Problem(source, shift, scale, loss, demands, constant)
+        self.mark = _mark(task, problem)
+        self.settings = _settings(estimator, source, len(task.balance), memory, seed)
+        self.windows = self.settings.window_rows, source.resident
+        self.solver = BlockDual(problem, self.settings, pool)
+
+    def begin(self, kept: Kept | None) -> State:
+        """Return where to begin: where a fit of the same problem was interrupted, near the last, or at zero."""
+        if kept is None or kept.state.dual.shape != (len(self.solver.rows), self.solver.n_scores):
+            return self.solver.init()
+        if kept.over or kept.mark != self.mark:
+            return self.solver.init(kept.state.dual)
+        return self.solver.resumed(kept.state, kept.windows == self.windows)
+
+    def run(self, state: State, n_epochs: int, deadline: float, watch: Any) -> tuple[State, StopReason]:
+        """Return the state after the epoch `n_epochs` at most, and why it ended there."""
+        try:
+            limits = Limits(max(0, n_epochs - state.epoch), deadline)
+            state, reason, _ = drive(self.solver, state, limits, watch.observe)
+        finally:
+            self.solver.close()
+            watch.close()
+        return state, reason
+
+
+def _mark(task: Task, problem: Problem) -> str:
+    """Return a digest of all that makes up a problem."""
+    digest = hashlib.blake2b(fingerprint(task).encode())
+    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist())).encode())
+    for array in (problem.demands.costs, problem.shift, problem.scale):
+        digest.update(np.ascontiguousarray(array).view(np.uint8))
+    return digest.hexdigest()
+
+
+def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) -> Settings:
+    """Return how it is learnt."""
+    n, d = source.shape
+    item = product_type(source.dtype).itemsize
+    if source.resident:
+        size = next(rows for least, rows in _BLOCK_ROWS if d >= least)
+        per_row = max(1, source.nbytes // (source.dtype.itemsize * max(1, n)) if source.sparse else d) * k
+        window = max(size, _WINDOW_WORK // per_row // size * size)
+    else:
+        size = _STREAMED_ROWS
+        window = max(1, min(memory // _WINDOW_SHARE, _MOST_WINDOW) * n // max(1, source.nbytes))
+    kept = memory // _GRAM_SHARE // (size * size * item)
+    if not source.resident and kept * size < n:  # a few would save little
+        kept = 0
+    n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
+    return Settings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, estimator.criterion)
+
+
+def merged(task: Task) -> Task:
+    """Return the task with rows that are repeated as one, in an order of their own, if there are few values.
+
+    Then a row of weight 2 is the same as two rows, to the last bit.
+    """
+    n, d = task.source.shape
+    if not task.source.resident or n * d > _FEW_VALUES:
+        return task
+    block = task.source.in_memory().block
+    rows = block.dense(np.float64)
+    if not np.isfinite(rows).all():
+        return task  # for the solver to say where
+    used = np.flatnonzero(task.weights > 0)
+    keyed = np.column_stack([task.targets[used], rows[used]])
+    _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse.ravel(), task.weights[used])
+    first = used[first]
+    return task._replace(source=task.source.take(first), targets=task.targets[first], weights=weights)

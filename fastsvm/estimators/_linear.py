@@ -1,0 +1,204 @@
+"""What fitted linear models do with rows, whoever fitted them."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm._threads import Pool
+from fastsvm.estimators._input import check_rows, required_labels
+from fastsvm.scores import product_type, scores
+from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
+
+__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
+
+
+class LinearModel(BaseEstimator):
+    """Scores of rows, and standardised rows to fit to."""
+
+    def __sklearn_tags__(self):
+        """Return scikit-learn's tags: sparse rows are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a fit was completed."""
+        return hasattr(self, "coef_")
+
+    def _standardized(self, source: Source) -> Source:
+        """Return the rows to be learnt from: standardised if asked to, by a pass over them."""
+        if not self.standardize:
+            self._shift = self._scale = None
+            return source
+        source = ScaledSource.standardized(source, product_type(source.dtype))
+        self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
+        self._scale = source.scale.astype(np.float64)
+        return source
+
+    def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and offsets for rows as they are passed."""
+        if self._scale is None:
+            return coef, intercept
+        return coef * self._scale, intercept - coef @ (self._shift * self._scale)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return the scores of rows, shape (n_samples, n_scores)."""
+        check_is_fitted(self)
+        source = check_rows(self, X, reset=False)
+        with Pool.open() as pool:
+            found = scores(source, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), pool)
+        if is_stored(X) and not np.isfinite(found).all():
+            for start, block in source.blocks():
+                check_finite(block, start)
+        return found
+
+
+class LinearClassifier(ClassifierMixin, LinearModel):
+    """Decisions by the scores of the classes; of two classes there is one, that of the second."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of rows.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        found = self._scores(X)
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes and the decision values of rows."""
+        found = self._scores(X)
+        return self._labels(found), found[:, 0] if found.shape[1] == 1 else found
+
+    def _labels(self, found: np.ndarray) -> np.ndarray:
+        return self.classes_[(found[:, 0] > 0).astype(np.intp) if found.shape[1] == 1 else found.argmax(axis=1)]
+
+    def soft_decision(self, X: Any) -> np.ndarray:
+        """Return the scores cut off at -1 and 1: soft decisions between the margins, hard ones beyond.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64
+            In the shape of `decision_function`.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return np.clip(self.decision_function(X), -1, 1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self._labels(self._scores(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted correctly.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or None
+            None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Accuracy, 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If there is no y.
+        """
+        return super().score(X, required_labels(X, y), sample_weight)
+
+class LinearRegressor(RegressorMixin, LinearModel):
+    """Predictions are the scores."""
+
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the predictions of rows, twice, as there are no other decision values."""
+        found = self._scores(X)[:, 0]
+        return found, found
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted number of each row.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+            Predictions.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self._scores(X)[:, 0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R², the share of the variance of y that is explained.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or None
+            None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            At most 1.
+
+        Raises
+        ------
+        ValueError
+            If there is no y.
+        """
+        return super().score(X, required_labels(X, y), sample_weight)

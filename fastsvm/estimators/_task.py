@@ -1,0 +1,103 @@
+"""What a linear model is to learn, from rows, labels and weights."""
+
+import hashlib
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fastsvm.sources import CSRBlock, ScaledSource, Source
+
+__all__ = ["Task", "as_stored", "deadline_of", "fingerprint", "seed_of", "task_of_classes"]
+
+_MARKED_ROWS = 16
+
+
+class Task(NamedTuple):
+    """What is to be learnt.
+
+    Attributes
+    ----------
+    source : Source
+        Rows.
+    targets : ndarray of float64, shape (n,)
+        As `losses.add_losses` takes them.
+    weights : ndarray of float64, shape (n,)
+        Weights of the rows in the mean, times those of their classes.
+    total : float
+        Sum of the weights of the rows without those of their classes.
+    balance : ndarray of float64, shape (n_scores,)
+        As `losses.add_losses` takes it.
+    of_classes : bool
+        Whether targets are classes.
+    """
+
+    source: Source
+    targets: np.ndarray
+    weights: np.ndarray
+    total: float
+    balance: np.ndarray
+    of_classes: bool
+
+
+def task_of_classes(
+    source: Source, labels: np.ndarray, weight: np.ndarray, factors: np.ndarray, coupled: bool
+) -> Task:
+    """Return the task of learning classes.
+
+    Parameters
+    ----------
+    source : Source
+        Rows.
+    labels : ndarray of int64, shape (n,)
+        Numbers of their classes, -1 for rows that are left out.
+    weight : ndarray of float64, shape (n,)
+        Their weights.
+    factors : ndarray of float64, shape (n_classes,)
+        Of the weights of each class.
+    coupled : bool
+        Whether the loss is one of all classes at once; else several are learnt one against the rest.
+    """
+    k, used = len(factors), labels >= 0
+    weights, total = np.where(used, weight, 0.0), float(weight[used].sum())
+    targets, balance = labels.astype(np.float64), np.ones(k)
+    if coupled or k == 2:
+        weights = weights * factors[labels]
+    else:
+        balance = factors
+    if k == 2 and not coupled:
+        targets, balance = np.where(labels == 1, 1.0, -1.0), np.ones(1)
+    return Task(source, targets, weights, total, balance, of_classes=True)
+
+
+def fingerprint(task: Task) -> str:
+    """Return a digest of the shape of the rows, of some of them, of targets and of weights."""
+    n = len(task.targets)
+    digest = hashlib.blake2b(repr((task.source.shape, task.source.dtype, len(task.balance))).encode())
+    block = task.source.rows(np.unique(np.linspace(0, n - 1, min(n, _MARKED_ROWS)).astype(int)))
+    parts = (block.data, block.indices) if isinstance(block, CSRBlock) else (block.values,)
+    for array in (*parts, task.targets, task.weights):
+        digest.update(np.ascontiguousarray(array).view(np.uint8))
+    return digest.hexdigest()
+
+
+def as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndarray]:
+    """Return the rows as stored, in memory if they fit, and what is subtracted from and multiplied with them."""
+    shift = scale = np.empty(0)
+    if isinstance(source, ScaledSource) and not source.source.sparse:
+        shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
+        scale, source = source.scale.astype(np.float64), source.source
+    if source.resident or source.nbytes <= memory // 3:
+        source = source.in_memory()
+    return source, shift, scale
+
+
+def seed_of(estimator: Any) -> int:
+    """Return a seed drawn by the estimator's random_state."""
+    return int(check_random_state(estimator.random_state).randint(2**31 - 1))
+
+
+def deadline_of(estimator: Any) -> float:
+    """Return the moment at which the estimator's time is over."""
+    return time.perf_counter() + (estimator.max_time if estimator.max_time is not None else np.inf)

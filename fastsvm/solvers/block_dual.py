@@ -1,0 +1,541 @@
+"""Block-exact dual coordinate ascent with acceleration, for linear models.
+
+Problem
+    minimise    ½ ‖W‖² + Σ_i c_i loss(W x_i, y_i)
+    over the weights W, one row a score; that of a constant feature is the offset, which is penalised too. One against
+    the rest, every class is a problem of its own, and all are learnt in the same passes over the rows.
+
+Ascent
+    In the dual variables β of the rows, W = Σ_i β_i x_i. An epoch visits all rows in random order, with exact steps in
+    those of one row after another (`dual_steps`): dense rows in blocks (`dual_blocks`), sparse ones singly
+    (`dual_rows`). Iterates are those of one row at a time, work is done in products.
+
+Acceleration
+    An epoch maximises the dual of a problem that is easier by ½ (W - V) M (W - V), near an anchor V; when its gap, the
+    sum of those that rows had as they were met, is small against that term, V goes beyond what was reached by a part
+    of the way from the point before (Güler 1992; Lin, Mairal and Harchaoui 2015, A universal catalyst for first-order
+    optimization; Frostig, Ge, Kakade and Sidford 2015). With c_i x_iᵀ (I + M)⁻¹ x_i near 1 an epoch
+    suffices most times. In weights that is W = (I + M)⁻¹ (Σ_i β_i x_i + M V). M is κ I for sparse rows; for dense ones
+    it has the principal directions of a sample of the rows too (`proximal`), without which κ is many times larger.
+
+Answer
+    The mean of the weights on their way through an epoch, which is nearer to the optimum than their end. What it is
+    worth is told by its primal objective P, computed at growing intervals: rows in memory are passed over once more,
+    rows on disk score it while they are visited in the next epoch.
+
+End
+    P - D ≤ tol P, for each class one against the rest, with D the dual objective of β; or the optimality conditions
+    of β are violated by at most tol. A last pass computes both in float64.
+
+Memory
+    β and some bytes a row; six arrays of the weights' shape in float64; kept Gram matrices; on disk three windows.
+
+After
+    Hsieh, Chang, Lin, Keerthi and Sundararajan 2008; Yu, Hsieh, Chang and Lin 2012, Large linear classification when
+    data cannot fit in memory (blocks); Shalev-Shwartz and Zhang 2014 (acceleration of dual ascent).
+"""
+
+import time
+from collections.abc import Generator
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.losses import Loss
+from fastsvm.scores import product_type
+from fastsvm.solvers.drive import Report
+from fastsvm.solvers.dual_blocks import BlockVisits, Layout
+from fastsvm.solvers.dual_certificate import Certificate, certify, combination, primal_of
+from fastsvm.solvers.dual_rows import RowVisits
+from fastsvm.solvers.dual_steps import Demands, dual_losses, feasible
+from fastsvm.solvers.dual_visits import Path, Visits
+from fastsvm.solvers.proximal import Metric, isotropic, principal
+from fastsvm.sources import CSRBlock, DenseBlock, Source, Window, check_finite, windows
+
+__all__ = ["BlockDual", "Problem", "Settings", "State"]
+
+_INEXACT, _LEAST_INEXACT = 30.0, 1.0  # times the proximal term, up to which a gap is small
+_SOON = 8  # epochs until the next objective, if the last two found no progress
+_WEAKER, _COARSE = 0.25, 3e-4  # factor of the metric, if there is none even so and the gap is larger than this
+_STRICTER, _LAXER = 3.0, 1.5  # what that is divided by when there is no progress, and multiplied by when there is
+_DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # of the metric; where no Gram matrix is kept, each costs what a score does
+_WIDTH = 16  # weights are padded to a multiple of
+_SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
+_GROWTH = 3  # the next objective is computed after at most one more epoch for each `_GROWTH` done
+_MOST_VISITS = 4
+_CLOSE = 0.1  # gap from which on the violation is looked at
+_PROGRESS = 0.98  # of the gap, that a look should find
+_PATIENCE = 1000  # epochs without progress, beside as many as before, after which floating point allows none
+
+_OVERFLOW = (
+    "Products of the rows overflow: their values are too large. Scale the features, for example with "
+    "sklearn.preprocessing.StandardScaler or standardize=True."
+)
+
+
+class Problem(NamedTuple):
+    """What is to be learnt.
+
+    Attributes
+    ----------
+    source : Source
+        Rows as stored; those that are resident are a `MemorySource`.
+    shift, scale : ndarray of float64, shape (n_features,)
+        A value x is taken for (x - shift) scale; empty if for itself. Sparse rows are scaled by their source.
+    loss : Loss
+        Of a row.
+    demands : Demands
+        Targets and costs of rows.
+    constant : float
+        Value of the constant feature; 0 for no offset.
+    """
+
+    source: Source
+    shift: np.ndarray
+    scale: np.ndarray
+    loss: Loss
+    demands: Demands
+    constant: float
+
+
+class Settings(NamedTuple):
+    """How it is learnt.
+
+    Attributes
+    ----------
+    tol : float
+        Relative gap.
+    seed : int
+        Of the order of rows.
+    block_rows, n_sweeps, kept_blocks : int
+        As `dual_blocks.Layout`.
+    window_rows : int
+        Rows of a window.
+    n_visits : int
+        How often a window on disk is visited while it is in memory; 0 to find out by the time that reading takes.
+    criterion : str
+        "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
+    """
+
+    tol: float
+    seed: int
+    block_rows: int
+    n_sweeps: int
+    kept_blocks: int
+    window_rows: int
+    n_visits: int = 1
+    criterion: str = "gap"
+
+
+class State(NamedTuple):
+    """All that is remembered from window to window; `dual`, `path` and `losses` are changed in place.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n, n_scores)
+        Dual variables.
+    anchor, last : ndarray of float64, shape (n_scores, n_weights)
+        Where the proximal term is centred, and the point before.
+    pace : ndarray of float64, shape (n_problems,)
+        Of the anchors.
+    path : Path
+        Where the epoch is.
+    candidate : ndarray of shape (n_scores, n_weights) or None
+        Weights that are scored on the way.
+    losses : ndarray of float64, shape (n_scores,)
+        Sum of losses of the candidate so far.
+    best : ndarray of float64, shape (n_scores, n_weights)
+        Weights of the least objectives so far.
+    primal, dual_value : ndarray of float64, shape (n_problems,)
+        Their objectives, and the dual ones.
+    epoch, window, seen : int
+        Epochs completed; windows of this one, and rows in them.
+    next_look, last_look : int
+        Epochs after which the objective is computed next, and was last.
+    gap : float
+        Relative gap at the last look.
+    progress : int
+        Epoch of the last look that found some.
+    inexact : float
+        How large a gap may be, in multiples of the proximal term, for the anchor to move.
+    visits : int
+        How often each window of this epoch is visited.
+    """
+
+    dual: np.ndarray
+    anchor: np.ndarray
+    last: np.ndarray
+    pace: np.ndarray
+    path: Path
+    candidate: np.ndarray | None
+    losses: np.ndarray
+    best: np.ndarray
+    primal: np.ndarray
+    dual_value: np.ndarray
+    epoch: int = 0
+    window: int = 0
+    seen: int = 0
+    next_look: int = 1
+    last_look: int = 0
+    gap: float = np.inf
+    progress: int = 0
+    inexact: float = _INEXACT
+    visits: int = 1
+
+
+class BlockDual:
+    """Block-exact dual coordinate ascent.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be learnt.
+    settings : Settings
+        How.
+    pool : Pool
+        Threads.
+
+    Attributes
+    ----------
+    certificate : Certificate or None
+        What the last pass found of the weights that are the answer.
+    """
+
+    def __init__(self, problem: Problem, settings: Settings, pool: Pool) -> None:
+        self.problem, self.settings, self.pool = problem, settings, pool
+        self.rows = np.arange(len(problem.source))
+        self.n_scores = len(problem.demands.balance)
+        n_features = problem.source.shape[1]
+        self.width = -(-(n_features + 1) // _WIDTH) * _WIDTH
+        self._take_metric(_metric(problem, self.width))
+        self.certificate: Certificate | None = None
+        self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
+        self._visits: Visits | None = None
+        self._windows: Generator[Window, None, None] | None = None
+        self._read_to: list = []
+
+    def _take_metric(self, metric: Metric) -> None:
+        """Set the metric of the proximal term."""
+        self.metric = metric
+        ratio = np.sqrt(metric.damping * metric.typical)
+        self.most_momentum = (1 - ratio) / (1 + ratio)
+
+    def _weakened(self, state: State) -> State:
+        """Return the state with a weaker proximal term, where a strict one does not lead on."""
+        position = state.path.position
+        self._take_metric(self.metric.weaker(_WEAKER))
+        self._visits = None  # whose Gram matrices are of the metric before
+        anchor = state.best if np.isfinite(state.primal).all() else state.anchor
+        path = self._path(position, anchor, state.path.turn)
+        return state._replace(path=path, anchor=anchor, last=anchor, pace=np.ones_like(state.pace), inexact=_STRICTER)
+
+    # --- states ------------------------------------------------------------------------------------------
+
+    def init(self, dual: np.ndarray | None = None) -> State:
+        """Return the state at zero, or at dual variables near the given ones, which takes a pass over the rows."""
+        real, position = product_type(self.problem.source.dtype), np.zeros((self.n_scores, self.width))
+        if dual is None:
+            dual = np.zeros((len(self.rows), self.n_scores), real)
+        else:
+            dual = np.ascontiguousarray(feasible(self.problem.loss, self.problem.demands, dual), real)
+            position = self._padded(combination(self.problem, dual, self.pool))
+        n_problems = self._by_problem(np.zeros(self.n_scores)).size
+        return State(
+            dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
+            path=self._path(position, position, 0), candidate=None, losses=np.zeros(self.n_scores), best=position,
+            primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
+        )  # fmt: skip
+
+    def resumed(self, state: State, same_windows: bool) -> State:
+        """Return a state with Σ β x formed anew: some steps may have been taken by half.
+
+        It takes a pass over the rows. With other windows the epoch begins again, and objectives are forgotten.
+        """
+        self._take_metric(state.path.metric)
+        position = self._padded(combination(self.problem, state.dual, self.pool))
+        path = self._path(position, state.anchor, state.path.turn)
+        if same_windows:
+            return state._replace(path=path)
+        return state._replace(
+            path=path, window=0, seen=0, candidate=None, losses=np.zeros(self.n_scores),
+            primal=np.full_like(state.primal, np.inf), gap=np.inf, next_look=state.epoch + 1,
+        )  # fmt: skip
+
+    def _padded(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights of the features and the constant one with zeros between them."""
+        found = np.zeros((len(weights), self.width))
+        found[:, : weights.shape[1] - 1], found[:, -1] = weights[:, :-1], weights[:, -1]
+        return found
+
+    def _path(self, position: np.ndarray, anchor: np.ndarray, turn: int) -> Path:
+        """Return the beginning of an epoch at Σ β_i x_i = position."""
+        weights = self.metric.solve(position + self.metric.times(anchor))
+        return Path(weights, weights.copy(), position.copy(), np.zeros(self.n_scores), self.metric, turn)
+
+    def _by_problem(self, of_scores: np.ndarray) -> np.ndarray:
+        """Return sums over the scores of each problem."""
+        return of_scores.sum(keepdims=True) if self.problem.loss.of_classes else of_scores
+
+    def _sizes(self, weights: np.ndarray) -> np.ndarray:
+        """Return ½ ‖W‖² for each problem."""
+        return self._by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
+
+    def _visits_of(self, state: State) -> Visits:
+        if self._visits is None or self._visits.dual is not state.dual:
+            problem, settings = self.problem, self.settings
+            source = problem.source
+            same = problem.loss, problem.demands, state.dual
+            if source.sparse:
+                held = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
+                self._visits = RowVisits(*same, held, problem.constant, self.pool)
+            else:
+                layout = Layout(
+                    settings.block_rows, settings.n_sweeps, settings.kept_blocks, problem.shift, problem.scale
+                )
+                self._visits = BlockVisits(*same, source.shape[1], problem.constant, self.pool, layout, source.dtype)
+        return self._visits
+
+    # --- epochs ------------------------------------------------------------------------------------------
+
+    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+        """Visit one window; after the last, which is what counts as a step, end the epoch."""
+        if most_steps == 0:
+            return state, self._report(state, 0)
+        visits = self._visits_of(state)
+        if self._windows is None:
+            self._path_begun = state.path
+            visits.begin(state.path)
+            self._windows = self._epoch(state, visits)
+        window = next(self._windows, None)
+        if window is not None:
+            state = self._visit(state, visits, window)
+            if state.seen < len(self.rows):
+                return state, self._report(state, 0)
+        self._windows = None
+        visits.end(state.path)
+        state, report = self._end_epoch(state, most_steps == 1)
+        return state, report
+
+    def close(self) -> None:
+        """Stop reading ahead, at an end before that of an epoch."""
+        if self._windows is not None:
+            self._windows.close()
+            self._windows = None
+            self._visits.end(self._path_begun)
+
+    def _epoch(self, state: State, visits: Visits) -> Generator[Window, None, None]:
+        settings = self.settings
+        seed = settings.seed, state.epoch
+        return windows(
+            self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to,
+            visits.consecutive,
+        )  # fmt: skip
+
+    def _visit(self, state: State, visits: Visits, window: Window) -> State:
+        begin = time.perf_counter()
+        if not self.problem.source.resident:
+            self.problem.source.check_unchanged()
+        if state.candidate is not None:
+            primal_of(self.problem, state.candidate, window, self.pool, state.losses)
+        for visit in range(state.visits):
+            self._meet(state, visits, window, visit)
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(visits.checksum(state.path))
+        if not finite:
+            _explain(window)
+        self._busy += time.perf_counter() - begin
+        return state._replace(window=state.window + 1, seen=state.seen + len(window.rows))
+
+    def _meet(self, state: State, visits: Visits, window: Window, visit: int) -> None:
+        """Take the steps of a window once more."""
+        path, n = state.path, len(window.rows)
+        path = path._replace(
+            seen=state.seen + n * visit / state.visits, pace=1 / state.visits, turn=path.turn + visit,
+            gaps=path.gaps if visit == 0 else np.zeros(self.n_scores),
+        )  # fmt: skip
+        seed = self.settings.seed, state.epoch, state.window, visit
+        visits.visit(window.block, window.places, window.rows, path, seed)
+
+    def _visits_next(self, state: State) -> int:
+        """Return how often windows are visited in the next epoch: while the next one is read, there is time for it."""
+        if self.settings.n_visits or self.problem.source.resident:
+            return self.settings.n_visits or 1
+        reads = self.problem.source.reads
+        reading, self._read_seconds = reads.seconds - self._read_seconds, reads.seconds
+        busy, self._busy = self._busy / state.visits, 0.0
+        return int(np.clip(reading / max(busy, 1e-9), 1, _MOST_VISITS))
+
+    def _end_epoch(self, state: State, last: bool) -> tuple[State, Report]:
+        """Move the anchor, and compute objectives if it is time."""
+        position, mean = state.path.position, state.path.mean
+        anchor, before, pace = self._moved(state)
+        if (anchor != state.anchor).any():
+            self._visits.rests.wake()
+        state = state._replace(
+            anchor=anchor, last=before, pace=pace, path=self._path(position, anchor, state.path.turn + state.visits),
+            visits=self._visits_next(state), epoch=state.epoch + 1, window=0, seen=0,
+            dual_value=self._dual_value(state.dual, position),
+        )  # fmt: skip
+        if self.problem.source.resident:
+            if state.epoch < state.next_look and not last:
+                return state, self._report(state, 1)
+            losses = np.zeros(self.n_scores)
+            for window in self._all_rows():
+                primal_of(self.problem, mean, window, self.pool, losses)
+            return self._look(state, mean, losses)
+        candidate, losses = state.candidate, state.losses
+        ride = state.epoch >= state.next_look - 1
+        state = state._replace(candidate=mean.copy() if ride else None, losses=np.zeros(self.n_scores))
+        return self._look(state, candidate, losses) if candidate is not None else (state, self._report(state, 1))
+
+    def _moved(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the anchor and the point before, of each problem that is solved well enough beyond it."""
+        path = state.path
+        away = path.mean - state.anchor
+        proximal = self._by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
+        ready = self._by_problem(path.gaps) <= state.inexact * proximal
+        forth = path.mean - state.last
+        against = self._by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
+        pace = np.where(against, 1.0, state.pace)
+        following = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+        momentum = np.minimum((pace - 1) / following, self.most_momentum)[:, None]
+        pace = np.where(ready, following, state.pace)
+        ready = np.broadcast_to(ready, self.n_scores)[:, None]
+        beyond = path.mean + momentum * forth
+        return np.where(ready, beyond, state.anchor), np.where(ready, path.mean, state.last), pace
+
+    def _all_rows(self) -> Generator[Window, None, None]:
+        """Yield all rows in memory, some at a time."""
+        source, size = self.problem.source, self.settings.window_rows
+        for start in range(0, len(source), size):
+            rows = self.rows[start : start + size]
+            yield Window(source.block, rows, rows)
+
+    def _dual_value(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
+        found = np.zeros(self.n_scores)
+        dual_losses(self.problem.loss, self.problem.demands, dual, found)
+        return -self._by_problem(found) - self._sizes(position)
+
+    def _look(self, state: State, weights: np.ndarray, losses: np.ndarray) -> tuple[State, Report]:
+        """Compare the objective of weights with the best, and decide whether that is good enough."""
+        primal = self._by_problem(losses) + self._sizes(weights)
+        if not np.isfinite(primal).all():
+            raise ValueError(_OVERFLOW)
+        better = primal < state.primal
+        by_score = np.broadcast_to(better, self.n_scores)[:, None]
+        best = np.where(by_score, weights, state.best)
+        primal = np.where(better, primal, state.primal)
+        gap = _relative(primal, state.dual_value)
+        progress = state.epoch if gap < _PROGRESS * state.gap else state.progress
+        change = 1 / _STRICTER if progress < state.epoch else _LAXER
+        state = state._replace(
+            best=best, primal=primal, gap=min(gap, state.gap), progress=progress,
+            inexact=float(np.clip(state.inexact * change, _LEAST_INEXACT, _INEXACT)),
+            next_look=state.epoch + self._pause(state, gap), last_look=state.epoch,
+        )  # fmt: skip
+        stuck = progress < state.epoch and gap > _COARSE and state.inexact <= _LEAST_INEXACT
+        if stuck and not self.metric.vanishes:
+            state = self._weakened(state)
+        report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress + _PATIENCE)
+        by_gap = self.settings.criterion == "gap"
+        if not gap <= (self.settings.tol if by_gap else _CLOSE):
+            return state, report
+        self.certificate = self.certify(state)
+        gap = _relative(self.certificate.primal, self.certificate.dual)
+        found = gap if by_gap else self.certificate.violation
+        if not found <= self.settings.tol:
+            return state, report
+        return state, report._replace(gap=gap, within=True, converged=True)
+
+    def _pause(self, state: State, gap: float) -> int:
+        """Return after how many epochs to look again: not before the gap may be small enough."""
+        most = 1 + state.epoch // _GROWTH
+        if state.progress < state.last_look:  # what is done about it should not have to wait
+            most = min(most, _SOON)
+        known = np.isfinite(state.gap) and 0 < gap < state.gap
+        rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_look) if known else 0.0
+        if rate == 0 or gap <= self.settings.tol or self.settings.criterion != "gap":
+            return most
+        return int(np.clip(np.log(gap / self.settings.tol) / rate, 1, most))
+
+    def certify(self, state: State) -> Certificate:
+        """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
+        return certify(self.problem, self._weights(state), state.dual, state.path.position, self.pool)
+
+    def _weights(self, state: State) -> np.ndarray:
+        """Return the best weights whose objective is known, or the last that there are."""
+        if np.isfinite(state.primal).all():
+            return state.best
+        return state.path.mean if state.candidate is None else state.candidate
+
+    def answer(self, state: State) -> np.ndarray:
+        """Return the weights of the features and of the constant one."""
+        weights = self._weights(state)
+        d = self.problem.source.shape[1]
+        return np.concatenate([weights[:, :d], weights[:, -1:]], axis=1)
+
+    def _report(self, state: State, n_steps: int) -> Report:
+        return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
+
+
+def _explain(window: Window) -> None:
+    """Raise the error that says why weights are not finite."""
+    for place, row in zip(window.places, window.rows, strict=True):
+        check_finite(window.block.slice(place, place + 1), row)
+    raise ValueError(_OVERFLOW)
+
+
+def _relative(primal: np.ndarray, dual: np.ndarray) -> float:
+    """Return the largest gap of a problem relative to its objective."""
+    return float(np.max((primal - dual) / np.maximum(np.abs(primal), 1e-300)))
+
+
+def _metric(problem: Problem, width: int) -> Metric:
+    """Return the metric of the proximal term, from a sample of the rows."""
+    demands, source = problem.demands, problem.source
+    used = demands.costs > 0
+    costs = np.full(len(demands.balance), demands.costs[used].mean())
+    if len(costs) > 1 and not problem.loss.of_classes:
+        counts = np.bincount(demands.targets[used].astype(np.int64), demands.costs[used], len(costs))
+        costs += (demands.balance - 1) * counts / used.sum()
+    parts = []
+    for window in _sample(source, np.flatnonzero(used)):
+        with np.errstate(all="ignore"):
+            rows = _squares(window.block) if source.sparse else _dense(problem, window.block, width)
+            finite = np.isfinite(np.vdot(rows, rows))
+        if not finite:
+            _explain(window)
+        parts.append(rows)
+    sample = np.concatenate(parts)
+    if source.sparse:
+        return isotropic(costs, float(sample.mean()) + problem.constant**2, width)
+    most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS
+    return principal(costs, sample, most, np.finfo(product_type(source.dtype)).eps)
+
+
+def _squares(block: CSRBlock) -> np.ndarray:
+    """Return ‖x‖² for each row x."""
+    matrix = block.user_array().astype(np.float64)
+    return np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
+
+
+def _dense(problem: Problem, block: DenseBlock, width: int) -> np.ndarray:
+    """Return rows as they are multiplied with weights."""
+    rows = block.dense(np.float64)
+    found = np.zeros((len(rows), width))
+    found[:, : rows.shape[1]] = (rows - problem.shift) * problem.scale if problem.scale.size else rows
+    found[:, -1] = problem.constant
+    return found
+
+
+def _sample(source: Source, used: np.ndarray) -> Generator[Window, None, None]:
+    """Yield some of the rows `used`, or on disk of all rows."""
+    n = len(source)
+    if source.resident:
+        rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), _SAMPLED_ROWS)).astype(np.int64))]
+        yield Window(source.rows(rows), np.arange(len(rows)), rows)
+        return
+    for start in np.unique(np.linspace(0, n - 1, _SAMPLED_BLOCKS).astype(np.int64)):
+        rows = np.arange(start, min(n, start + _SAMPLED_ROWS // _SAMPLED_BLOCKS))
+        yield Window(source.read(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)

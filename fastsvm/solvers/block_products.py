@@ -1,0 +1,229 @@
+"""Products of a block of rows that are compiled for the type in which the rows are stored.
+
+A few rows and a few scores at a time stay in registers, so that a block is read once for several scores and bytes are
+widened on the way. Every sum is computed by one thread in one order, whatever part of a block it is asked for.
+"""
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm._vectors import (
+    HAS_WIDE_VECTORS,
+    add_tile_1,
+    add_tile_2,
+    add_tile_5,
+    byte_square_tile,
+    product_tile_1,
+    product_tile_2,
+    product_tile_5,
+)
+
+__all__ = ["add_products", "mirror", "scale_rows", "write_byte_squares", "write_products"]
+
+_ROWS, _COLUMNS = 8, 512  # widened at a time, and added to weights that are then read once for all the rows
+
+
+@jit
+def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, bounds: tuple, out: np.ndarray) -> None:
+    """Write to out[c, p] the products of rows p of `values` and rows c of `weights`, of which further columns are left.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_features)
+        Rows as they are stored.
+    places : ndarray of int64
+        Which rows.
+    weights : ndarray of shape (n_scores, at least n_features)
+        What they are multiplied with, in the type of products, each row in one piece.
+    bounds : tuple of int
+        First of the places, the one after the last, first of the scores, the one after the last.
+    out : ndarray of shape (at least n_scores, n_rows)
+        In the type of products.
+    """
+    start, stop, low, high = bounds
+    tile = np.empty(20, out.dtype)
+    for t in range(start, stop, 4):
+        four = places[t], places[min(t + 1, stop - 1)], places[min(t + 2, stop - 1)], places[min(t + 3, stop - 1)]
+        c = low
+        while c < high:
+            count = 5 if high - c >= 5 else 2 if high - c >= 2 else 1
+            _tile_products(values, four, weights, (c, count), tile, out)
+            c += count
+
+
+@jit
+def add_products(
+    values: np.ndarray, places: np.ndarray, factors: np.ndarray, bounds: tuple[int, int], out: np.ndarray
+) -> None:
+    """Add to out[c] the rows `places` of `values` times factors[c, place], for c within `bounds`."""
+    _add_all(values, places, factors, bounds, out)
+
+
+# --- by vectors ------------------------------------------------------------------------------------------
+
+
+def _wide_products(values, places, weights, span, tile, out):
+    """Write the products of four rows, of which some may be the same, with one, two or five."""
+    c, count = span
+    p0, p1, p2, p3 = places
+    base, step, n = values.ctypes.data, values.strides[0], values.shape[1]
+    a, b, e, f = base + p0 * step, base + p1 * step, base + p2 * step, base + p3 * step
+    w, stride = weights.ctypes.data + c * weights.strides[0], weights.strides[0]
+    x, r, to = values[p0, 0], tile[0], tile.ctypes.data
+    if count == 5:
+        product_tile_5(x, r, a, b, e, f, w, stride, n, to)
+    elif count == 2:
+        product_tile_2(x, r, a, b, e, f, w, stride, n, to)
+    else:
+        product_tile_1(x, r, a, b, e, f, w, stride, n, to)
+    for i in range(4):
+        for k in range(count):
+            out[c + k, places[i]] = tile[i * count + k]
+
+
+def _wide_add(values, places, factors, bounds, out):
+    """Add rows, four at a time."""
+    low, high = bounds
+    base, step, n, stride = values.ctypes.data, values.strides[0], values.shape[1], out.strides[0]
+    tile = np.empty(20, out.dtype)
+    r, of = tile[0], tile.ctypes.data
+    for t in range(0, places.size, 4):
+        m = min(4, places.size - t)
+        p0, p1 = places[t], places[t + min(1, m - 1)]
+        p2, p3 = places[t + min(2, m - 1)], places[t + min(3, m - 1)]
+        a, b, e, f, x = base + p0 * step, base + p1 * step, base + p2 * step, base + p3 * step, values[p0, 0]
+        c = low
+        while c < high:
+            count = 5 if high - c >= 5 else 2 if high - c >= 2 else 1
+            for k in range(count):
+                for i in range(4):
+                    tile[4 * k + i] = factors[c + k, places[t + i]] if i < m else tile.dtype.type(0)
+            to = out.ctypes.data + c * stride
+            if count == 5:
+                add_tile_5(x, r, a, b, e, f, of, stride, n, to)
+            elif count == 2:
+                add_tile_2(x, r, a, b, e, f, of, stride, n, to)
+            else:
+                add_tile_1(x, r, a, b, e, f, of, stride, n, to)
+            c += count
+
+
+# --- by loops, where there are no such vectors -----------------------------------------------------------
+
+
+def _plain_products(values, places, weights, span, tile, out):
+    """Write the products of four rows, of which some may be the same, with some."""
+    p0, p1, p2, p3 = places
+    real = out.dtype.type
+    for c in range(span[0], span[0] + span[1]):
+        a = b = e = f = real(0)
+        for j in range(values.shape[1]):
+            w = weights[c, j]
+            a += real(values[p0, j]) * w
+            b += real(values[p1, j]) * w
+            e += real(values[p2, j]) * w
+            f += real(values[p3, j]) * w
+        out[c, p0], out[c, p1], out[c, p2], out[c, p3] = a, b, e, f
+
+
+def _plain_add(values, places, factors, bounds, out):
+    """Add rows, eight at a time, of which some columns are widened first."""
+    d = values.shape[1]
+    wide = np.empty(_ROWS * _COLUMNS, out.dtype)
+    for left in range(0, d, _COLUMNS):
+        right = min(left + _COLUMNS, d)
+        for first in range(0, places.size, _ROWS):
+            n = min(_ROWS, places.size - first)
+            for i in range(_ROWS):
+                place = places[first + min(i, n - 1)]
+                _widen(values[place, left:right], wide[i * _COLUMNS : i * _COLUMNS + right - left])
+            for c in range(bounds[0], bounds[1]):
+                _add_rows(_eight(factors, c, places, first), wide, out[c, left:right])
+
+
+@jit
+def _widen(values, out):
+    real = out.dtype.type
+    for j in range(values.size):
+        out[j] = real(values[j])
+
+
+@jit
+def _eight(factors, c, places, first):
+    """Return the factors of eight places, 0 beyond the last."""
+    n, none = places.size - first, factors.dtype.type(0)
+    return (
+        factors[c, places[first]],
+        factors[c, places[first + 1]] if n > 1 else none,
+        factors[c, places[first + 2]] if n > 2 else none,
+        factors[c, places[first + 3]] if n > 3 else none,
+        factors[c, places[first + 4]] if n > 4 else none,
+        factors[c, places[first + 5]] if n > 5 else none,
+        factors[c, places[first + 6]] if n > 6 else none,
+        factors[c, places[first + 7]] if n > 7 else none,
+    )
+
+
+@jit
+def _add_rows(factors, wide, out):
+    """Add eight rows times factors."""
+    f0, f1, f2, f3, f4, f5, f6, f7 = factors
+    for j in range(out.size):
+        x0, x1, x2, x3 = wide[j], wide[j + _COLUMNS], wide[j + 2 * _COLUMNS], wide[j + 3 * _COLUMNS]
+        x4, x5 = wide[j + 4 * _COLUMNS], wide[j + 5 * _COLUMNS]
+        x6, x7 = wide[j + 6 * _COLUMNS], wide[j + 7 * _COLUMNS]
+        out[j] += f0 * x0 + f1 * x1 + f2 * x2 + f3 * x3 + f4 * x4 + f5 * x5 + f6 * x6 + f7 * x7
+
+
+_tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
+_add_all = jit(_wide_add if HAS_WIDE_VECTORS else _plain_add)
+
+
+# --- Gram matrices ---------------------------------------------------------------------------------------
+
+
+@jit
+def write_byte_squares(values: np.ndarray, out: np.ndarray) -> None:
+    """Write the products of rows of bytes with each other to the lower half of a matrix, exact before they are rounded.
+
+    Needs the processor's byte products, and rows of at most 33,000 bytes, for the sums are of 32 bits.
+    """
+    n, d = values.shape
+    totals, tile = np.empty(n, np.int32), np.empty(16, np.int32)
+    base, step, to = values.ctypes.data, values.strides[0], tile.ctypes.data
+    for i in range(n):
+        total = np.int32(0)
+        for j in range(d):
+            total += np.int32(values[i, j])
+        totals[i] = total
+    for i in range(0, n, 4):
+        i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        a0, a1, a2, a3 = base + i * step, base + i1 * step, base + i2 * step, base + i3 * step
+        for k in range(0, i + 4, 4):
+            k0, k1, k2, k3 = min(k, n - 1), min(k + 1, n - 1), min(k + 2, n - 1), min(k + 3, n - 1)
+            b0, b1, b2, b3 = base + k0 * step, base + k1 * step, base + k2 * step, base + k3 * step
+            byte_square_tile(a0, a1, a2, a3, b0, b1, b2, b3, d, to)
+            for r in range(min(4, n - i)):
+                for s in range(min(4, n - k)):
+                    out[i + r, k + s] = tile[4 * r + s] + 128 * totals[i + r]
+
+
+@jit
+def mirror(square: np.ndarray, n: int) -> None:
+    """Copy the lower half of a matrix of `n` rows to the upper one."""
+    for i in range(n):
+        for j in range(i):
+            square[j, i] = square[i, j]
+
+
+@jit
+def scale_rows(values: np.ndarray, shift: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
+    """Write (x - shift) scale, or x if these are empty, for all rows x in the type of `out`."""
+    real = out.dtype.type
+    for i in range(values.shape[0]):
+        if scale.size:
+            for j in range(values.shape[1]):
+                out[i, j] = (real(values[i, j]) - shift[j]) * scale[j]
+        else:
+            for j in range(values.shape[1]):
+                out[i, j] = real(values[i, j])

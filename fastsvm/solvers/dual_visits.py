@@ -1,0 +1,138 @@
+"""What visits to rows have in common, be it one by one or in blocks."""
+
+from abc import ABC, abstractmethod
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.losses import Loss
+from fastsvm.solvers.dual_steps import Demands
+from fastsvm.solvers.proximal import Metric
+from fastsvm.sources import Block
+
+__all__ = ["Path", "Rests", "Visits", "class_bounds"]
+
+_LONGEST_REST = 8  # turns
+
+
+class Path(NamedTuple):
+    """Where the weights are on their way through an epoch; arrays are changed in place.
+
+    Attributes
+    ----------
+    weights, mean : ndarray of float64, shape (n_scores, n_weights)
+        Weights of the features, zeros to a round number, and that of the constant feature last; and their mean over
+        the epoch if they stayed as they are.
+    position : ndarray of float64, shape (n_scores, n_weights)
+        Σ β_i x_i.
+    gaps : ndarray of float64, shape (n_scores,)
+        Sum of the gaps of the rows as they were met.
+    metric : Metric
+        Of the proximal term, by which the weights follow Σ β_i x_i.
+    turn : int
+        How often rows have been met before.
+    seen, pace : float
+        Rows that the epoch has behind it, and what a row adds to them.
+    """
+
+    weights: np.ndarray
+    mean: np.ndarray
+    position: np.ndarray
+    gaps: np.ndarray
+    metric: Metric
+    turn: int
+    seen: float = 0.0
+    pace: float = 1.0
+
+
+class Rests:
+    """Which rows rest: one whose variables did not move is left out once, then two, four and eight times.
+
+    All are woken when the problem changes. This is shrinking that needs no bounds to be known.
+
+    Parameters
+    ----------
+    costs : ndarray of float64, shape (n,)
+        Of rows; those of cost 0 rest for ever.
+    """
+
+    def __init__(self, costs: np.ndarray) -> None:
+        self._used = costs > 0
+        self.due = np.full(len(costs), np.iinfo(np.int32).max, np.int32)
+        self.pause = np.zeros(len(costs), np.uint8)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let no row rest."""
+        self.due[self._used] = 0
+        self.pause[:] = 0
+
+    def awake(self, rows: np.ndarray, turn: int) -> np.ndarray:
+        """Return which of some rows are to be visited."""
+        return self.due[rows] <= turn
+
+    def note(self, rows: np.ndarray, moved: np.ndarray, turn: int) -> None:
+        """Let rows that were visited and did not move rest."""
+        pause = np.where(moved, 0, np.clip(2 * self.pause[rows], 1, _LONGEST_REST)).astype(np.uint8)
+        self.pause[rows] = pause
+        self.due[rows] = pause.astype(np.int32) + (turn + 1)
+
+
+class Visits(ABC):
+    """Steps in the dual variables of rows that are met.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of a row.
+    demands : Demands
+        What rows demand.
+    dual : ndarray of shape (n, n_scores)
+        The variables; they are changed.
+    shape : tuple of int
+        Numbers of rows that are learnt from and of features.
+    constant : float
+        Value of the constant feature, 0 if there is none.
+    pool : Pool
+        Threads.
+
+    Attributes
+    ----------
+    consecutive : bool
+        Whether rows are to be met in the order in which they are stored, a window at a time.
+    rests : Rests
+        Which rows are left out.
+    """
+
+    consecutive: bool
+
+    def __init__(
+        self, loss: Loss, demands: Demands, dual: np.ndarray, values_of_row: float, constant: float, pool: Pool
+    ) -> None:
+        self.loss, self.demands, self.dual, self.constant, self.pool = loss, demands, dual, constant, pool
+        self.n_scores = dual.shape[1]
+        self.values_of_row = values_of_row
+        self.rests = Rests(demands.costs)
+
+    @abstractmethod
+    def begin(self, path: Path) -> None:
+        """Take the weights as they are at the beginning of an epoch."""
+
+    @abstractmethod
+    def end(self, path: Path) -> None:
+        """Give back what they became."""
+
+    def checksum(self, path: Path) -> float:
+        """Return a number that is finite if all weights are."""
+        return float(path.weights.sum())
+
+    @abstractmethod
+    def visit(self, block: Block, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
+        """Take the steps of some rows of a block."""
+
+
+def class_bounds(k: int, n_parts: int) -> list[tuple[int, int]]:
+    """Return the bounds of about equal parts of `k` scores."""
+    return list(pairwise(np.linspace(0, k, min(k, n_parts) + 1).astype(int).tolist()))

@@ -1,0 +1,148 @@
+"""The solver of linear models by itself: states, looks, acceleration."""
+
+import naive
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fastsvm._threads import Pool
+from fastsvm.losses import LOSSES
+from fastsvm.solvers import block_dual
+from fastsvm.solvers.block_dual import BlockDual, Problem, Settings
+from fastsvm.solvers.drive import Limits, StopReason, drive
+from fastsvm.solvers.dual_steps import Demands
+from fastsvm.solvers.proximal import isotropic, principal
+from fastsvm.sources import MemorySource
+
+EMPTY = np.empty(0)
+SIZES = [3, 17, 64, 300]
+
+
+def problem_of(name, X, y, C=1.0, k=1, constant=1.0):
+    demands = Demands(y.astype(float), np.full(len(y), C), np.ones(k))
+    return Problem(MemorySource.of(X), EMPTY, EMPTY, LOSSES[name](), demands, constant)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Return 300 rows of three classes that overlap."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    return rng.normal(size=(300, 20)) + 0.7 * np.eye(20)[y], y
+
+
+def solve(problem, tol=1e-5, size=64, window=None, n_sweeps=3, kept=1000, n_epochs=5000):
+    """Return the solver, the state, why it ended and all reports."""
+    reports = []
+    with Pool.open() as pool:
+        settings = Settings(tol, 0, size, n_sweeps, kept, window or len(problem.source))
+        solver = BlockDual(problem, settings, pool)
+        watch = lambda state, report: reports.append(report)  # noqa: E731
+        state, reason, n_steps = drive(solver, solver.init(), Limits(n_epochs, np.inf), watch)
+    assert n_steps == state.epoch == sum(report.n_steps for report in reports)
+    return solver, state, reason, reports
+
+
+def primal(problem, W, name):
+    Z = np.hstack([problem.source.block.values, np.full((len(problem.source), 1), problem.constant)])
+    demands = problem.demands
+    return naive.linear_objectives(name, W, Z, demands.targets, demands.costs, demands.balance)
+
+
+@pytest.mark.parametrize("kept", [0, 2, 1000])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["hinge", "weston_watkins"])
+def test_any_size_of_blocks_and_any_number_of_kept_products(name, size, kept, rows):
+    problem = problem_of(name, *rows, C=0.1, k=3)
+    wanted, state, _, _ = solve(problem, 1e-4)
+    best = primal(problem, wanted.answer(state), name).sum()
+    solver, state, reason, _ = solve(problem, 1e-4, size=size, window=2 * size, kept=kept)
+    assert reason is StopReason.CONVERGED
+    found = primal(problem, solver.answer(state), name)
+    np.testing.assert_allclose(solver.certificate.primal.sum(), found.sum(), rtol=1e-12)
+    assert found.sum() == pytest.approx(best, rel=2e-4)
+    assert (solver.certificate.primal - solver.certificate.dual <= 1e-4 * solver.certificate.primal).all()
+
+
+@pytest.mark.parametrize("n_sweeps", [1, 5])
+def test_any_number_of_sweeps(n_sweeps, rows):
+    problem = problem_of("squared_hinge", *rows, k=3)
+    solver, state, reason, _ = solve(problem, n_sweeps=n_sweeps)
+    wanted, end, _, _ = solve(problem)
+    assert reason is StopReason.CONVERGED
+    reached = primal(problem, solver.answer(state), "squared_hinge").sum()
+    assert reached == pytest.approx(primal(problem, wanted.answer(end), "squared_hinge").sum(), rel=2e-5)
+
+
+def test_no_epochs_are_no_steps(rows):
+    solver, state, reason, reports = solve(problem_of("hinge", *rows, k=3), n_epochs=0)
+    assert (state.epoch, reason, len(reports)) == (0, StopReason.MAX_ITER, 1)
+    found = solver.certify(state)
+    assert found.primal.sum() == pytest.approx(900)  # of weights that are zero
+    assert found.dual.sum() == 0
+
+
+def test_the_gap_falls_and_the_dual_objective_stays_below(rows):
+    solver, _, _, reports = solve(problem_of("hinge", *rows, k=3), 1e-6)
+    gaps = [report.gap for report in reports]
+    assert (np.diff(gaps) <= 0).all() and gaps[-1] <= 1e-6
+    assert max(report.objective for report in reports) <= solver.certificate.primal.sum()
+
+
+def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
+    problem = problem_of("squared_hinge", *rows, k=3)
+    _, state, _, _ = solve(problem, 1e-8)
+    with Pool.open() as pool:
+        solver = BlockDual(problem, Settings(1e-4, 0, 64, 3, 100, 300), pool)
+        again = solver.init(state.dual)
+        Z = np.hstack([rows[0], np.ones((300, 1))])
+        weights = solver.answer(again)
+        np.testing.assert_allclose(weights, state.dual.T @ Z, atol=1e-10)
+        _, reason, n_epochs = drive(solver, again, Limits(100, np.inf), lambda state, report: False)
+    assert reason is StopReason.CONVERGED
+    assert n_epochs <= 3
+
+
+@pytest.mark.parametrize("kind", ["round", "correlated", "offset"])
+def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 30))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=1000) > 0, 1.0, -1.0)
+    X = {"round": X, "correlated": X + 10 * rng.normal(size=(1000, 1)), "offset": X + 10}[kind]
+    problem = problem_of("hinge", X, y)
+    _, fast, reason, _ = solve(problem, 1e-3)
+    assert reason is StopReason.CONVERGED
+    monkeypatch.setattr(block_dual, "_metric", lambda problem, width: isotropic(np.zeros(1), 1.0, width))
+    _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
+    assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
+
+
+def test_acceleration_of_sparse_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((1000, 60), density=0.1, rng=rng).tocsr()
+    X.data[:] = 3 * rng.normal(size=X.nnz)
+    y = np.where(X @ rng.normal(size=60) + 3 * rng.normal(size=1000) > 0, 1.0, -1.0)
+    problem = problem_of("hinge", X, y)
+    _, fast, reason, _ = solve(problem, 1e-3)
+    assert reason is StopReason.CONVERGED
+    monkeypatch.setattr(block_dual, "_metric", lambda problem, width: isotropic(np.zeros(1), 1.0, width))
+    _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
+    assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
+
+
+# --- the metric ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_metric_is_a_matrix_and_its_inverse_is_one(k):
+    rng = np.random.default_rng(0)
+    sample = rng.normal(size=(64, 10)) * np.r_[50.0, 20.0, 5.0, np.ones(7)]
+    metric = principal(np.linspace(1, 2, k), sample, 16, 1e-16)
+    assert len(metric.basis) > 0
+    np.testing.assert_allclose(metric.basis @ metric.basis.T, np.eye(len(metric.basis)), atol=1e-10)
+    weights = rng.normal(size=(k, 10))
+    for c in range(k):
+        more = (1 + metric.kappa[c]) * metric.shares / (1 - metric.shares)
+        M = metric.kappa[c] * np.eye(10) + (metric.basis.T * more) @ metric.basis
+        np.testing.assert_allclose(metric.times(weights)[c], M @ weights[c], rtol=1e-9)
+        np.testing.assert_allclose(metric.solve(weights)[c], np.linalg.solve(np.eye(10) + M, weights[c]), rtol=1e-7)
