@@ -444,6 +444,25 @@ def test_a_closed_file_is_closed(path):
         data.X.read(0, 1)
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_file_that_closes_within_a_read(path, compressed, monkeypatch):
+    with h5py.File(path, "w") as file:
+        if compressed:
+            write_csr(file.create_group("X"), sparse.csr_array(VALUES))
+        else:
+            file["X"] = VALUES
+    data = open_hdf5(path)
+    node = data.X.node
+
+    def closed_on_the_way(start, stop):
+        data.close()
+        return node["indices"][start:stop] if compressed else node[start:stop]
+
+    monkeypatch.setattr(data.X, "_read", closed_on_the_way)
+    with pytest.raises(ValueError, match=r"\.h5 is closed"):
+        data.X.read(0, 1)
+
+
 def refused(path, *words):
     with pytest.raises(ValueError) as caught:
         open_hdf5(path)

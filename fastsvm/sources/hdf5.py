@@ -91,9 +91,12 @@ class HDF5Source(Source):
         """Where the rows are, in the open file."""
         if self._node is None:
             self._node = open_file(self.path)[self.name]
-        if not self._node:
-            raise ValueError(f"{self.path} is closed: keep it open while its rows are used.")
+        self._check_open()
         return self._node
+
+    def _check_open(self) -> None:
+        if self._node is not None and not self._node:
+            raise ValueError(f"{self.path} is closed: keep it open while its rows are used.")
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_node": None}
@@ -105,8 +108,11 @@ class HDF5Source(Source):
     def _timed(self, read: Callable[[], Block], start: int, stop: int) -> Block:
         try:
             return self.reads.timed(read)
-        except OSError as error:
-            raise OSError(f"Rows {start} to {stop} of {self.path} cannot be read: {error}") from error
+        except Exception as error:
+            self._check_open()  # h5py names a file that closes within a read by whichever error comes first
+            if isinstance(error, OSError):
+                raise OSError(f"Rows {start} to {stop} of {self.path} cannot be read: {error}") from error
+            raise
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
         """Yield the number of its first row with each block, read one block ahead."""
