@@ -4,14 +4,18 @@ import naive
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import datasets
 
+from fastsvm import LinearSVC
 from fastsvm._threads import Pool
 from fastsvm.losses import LOSSES
 from fastsvm.solvers import block_dual
-from fastsvm.solvers.block_dual import BlockDual, Problem, Settings
+from fastsvm.solvers.block_dual import BlockDual, Settings
 from fastsvm.solvers.drive import Limits, StopReason, drive
+from fastsvm.solvers.dual_metric import metric_of
+from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_steps import Demands
-from fastsvm.solvers.proximal import isotropic, principal
+from fastsvm.solvers.proximal import diagonal, no_metric, principal
 from fastsvm.sources import MemorySource
 
 EMPTY = np.empty(0)
@@ -112,7 +116,7 @@ def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kin
     problem = problem_of("hinge", X, y)
     _, fast, reason, _ = solve(problem, 1e-3)
     assert reason is StopReason.CONVERGED
-    monkeypatch.setattr(block_dual, "_metric", lambda problem, width: isotropic(np.zeros(1), 1.0, width))
+    monkeypatch.setattr(block_dual, "metric_of", lambda problem, width: no_metric(1, width))
     _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
     assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
 
@@ -125,7 +129,7 @@ def test_acceleration_of_sparse_rows(monkeypatch):
     problem = problem_of("hinge", X, y)
     _, fast, reason, _ = solve(problem, 1e-3)
     assert reason is StopReason.CONVERGED
-    monkeypatch.setattr(block_dual, "_metric", lambda problem, width: isotropic(np.zeros(1), 1.0, width))
+    monkeypatch.setattr(block_dual, "metric_of", lambda problem, width: no_metric(1, width))
     _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
     assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
 
@@ -146,3 +150,85 @@ def test_a_metric_is_a_matrix_and_its_inverse_is_one(k):
         M = metric.kappa[c] * np.eye(10) + (metric.basis.T * more) @ metric.basis
         np.testing.assert_allclose(metric.times(weights)[c], M @ weights[c], rtol=1e-9)
         np.testing.assert_allclose(metric.solve(weights)[c], np.linalg.solve(np.eye(10) + M, weights[c]), rtol=1e-7)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_metric_of_sparse_rows_is_diagonal(k):
+    rng = np.random.default_rng(0)
+    costs, squares = np.linspace(1, 2, k), rng.uniform(0, 4, 10)
+    squares[3] = 0  # a feature that no row has
+    metric = diagonal(costs, squares)
+    weights = rng.normal(size=(k, 10))
+    for c in range(k):
+        M = (1 + metric.kappa[c]) / metric.relief - 1
+        assert (M >= 0).all() and M[np.argmax(squares)] == M.max() and M[3] == M.min()
+        np.testing.assert_allclose(metric.times(weights)[c], M * weights[c], rtol=1e-9)
+        np.testing.assert_allclose(metric.solve(weights)[c], weights[c] / (1 + M), rtol=1e-9)
+    weaker = metric.weaker(0.25)
+    assert (weaker.damping[:, None] * weaker.relief >= metric.damping[:, None] * metric.relief).all()
+    assert metric.weaker(1e-9).vanishes
+
+
+def test_a_row_that_is_far_from_all_others_does_not_change_the_metric(rows):
+    X, y = rows
+    found = metric_of(problem_of("hinge", X, y, k=3), 32)
+    X = X.copy()
+    X[100] *= 1e8
+    far = metric_of(problem_of("hinge", X, y, k=3), 32)
+    np.testing.assert_allclose(far.kappa, found.kappa, rtol=0.1)
+    sparse_rows = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
+    assert metric_of(problem_of("hinge", sparse_rows, y, k=3), 32).relief.min() > 1e-3
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_kept_products_follow_the_metric(rows, constant):
+    problem = problem_of("hinge", *rows, C=10.0, k=3, constant=constant)
+    with Pool.open() as pool:
+        solver = BlockDual(problem, Settings(1e-9, 0, 64, 3, 100, 300), pool)
+        state, _ = solver.step(solver.init(), 2)
+        state = solver._weakened(state)
+        state, _ = solver.step(state, 2)
+        visits = solver._visits
+    Z = np.zeros((300, solver.width))
+    Z[:, :20], Z[:, -1] = problem.source.block.values, constant
+    assert len(solver.metric.shares) > 0 and len(visits._slots) == 5
+    for (first, length), slot in visits._slots.items():
+        part = Z[first : first + length]
+        along = part @ solver.metric.basis.T
+        wanted = part @ part.T - (along * solver.metric.shares) @ along.T
+        np.testing.assert_allclose(visits._grams[slot, :length, :length], wanted, atol=1e-9)
+
+
+# --- problems that are hard for ascent by coordinates ------------------------------------------------------
+
+
+def far_row(value):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 30))
+    y = X @ rng.normal(size=30) + 0.5 * rng.normal(size=2000) > 0
+    X[7] *= value
+    return X, y
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("value", [1e4, 1e8])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_one_row_far_from_all_others(loss, value, layout):
+    X, y = far_row(value)
+    model = LinearSVC(loss=loss, tol=1e-3, random_state=0, max_iter=300).fit(layout(X), y)
+    assert model.converged_
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("load", [datasets.load_wine, datasets.load_breast_cancer, datasets.load_digits])
+def test_features_that_nobody_has_scaled(loss, load):
+    model = LinearSVC(loss=loss, tol=1e-3, random_state=0).fit(*load(return_X_y=True))
+    assert model.converged_
+
+
+def test_a_large_constant_feature_of_sparse_rows():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((2000, 60), density=0.1, rng=rng).tocsr()
+    y = X @ rng.normal(size=60) + 0.1 * rng.normal(size=2000) > 0
+    model = LinearSVC(loss="hinge", tol=1e-3, intercept_scaling=30, random_state=0, max_iter=100).fit(X, y)
+    assert model.converged_

@@ -10,15 +10,16 @@ from fastsvm.budget import parse_memory
 from fastsvm.estimators._task import Task, as_stored, fingerprint
 from fastsvm.losses import Loss
 from fastsvm.scores import product_type
-from fastsvm.solvers.block_dual import BlockDual, Problem, Settings, State
+from fastsvm.solvers.block_dual import BlockDual, Settings, State
 from fastsvm.solvers.drive import Limits, StopReason, drive
+from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_steps import Demands
 from fastsvm.sources import Source
 
 __all__ = ["Ascent", "Kept", "merged"]
 
 _SWEEPS = 3
-_BLOCK_ROWS = ((512, 256), (128, 128), (0, 64))  # of at least so many features, so many rows
+_BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
 _STREAMED_ROWS = 64  # of a block whose Gram matrix is computed again in each epoch
 _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
 _MOST_WINDOW = 32 << 20  # bytes
@@ -66,6 +67,8 @@ class Ascent:
         Of a row.
     pool : Pool
         Threads.
+    seed : int
+        Of the order of the rows.
     """
 
     def __init__(self, estimator: Any, task: Task, loss: Loss, pool: Pool, seed: int) -> None:

@@ -11,16 +11,18 @@ Ascent
     (`dual_rows`). Iterates are those of one row at a time, work is done in products.
 
 Acceleration
-    An epoch maximises the dual of a problem that is easier by ½ (W - V) M (W - V), near an anchor V; when its gap, the
-    sum of those that rows had as they were met, is small against that term, V goes beyond what was reached by a part
-    of the way from the point before (Güler 1992; Lin, Mairal and Harchaoui 2015, A universal catalyst for first-order
-    optimization; Frostig, Ge, Kakade and Sidford 2015). With c_i x_iᵀ (I + M)⁻¹ x_i near 1 an epoch
-    suffices most times. In weights that is W = (I + M)⁻¹ (Σ_i β_i x_i + M V). M is κ I for sparse rows; for dense ones
-    it has the principal directions of a sample of the rows too (`proximal`), without which κ is many times larger.
+    An epoch maximises the dual of a problem that is easier by ½ (W - V) M (W - V), near an anchor V; when that is
+    solved well enough, V goes beyond what was reached by a part of the way from the point before (Güler 1992; Lin,
+    Mairal and Harchaoui 2015, A universal catalyst for first-order optimization; Frostig, Ge, Kakade and Sidford 2015).
+    It is if its gap, the sum of those that rows had as they were met, is small against the term; or if an epoch lifts
+    its dual objective by little more than that, which bounds how far W is from where it should be (Rockafellar 1976),
+    and where C is large comes many epochs before the gap does. With c_i x_iᵀ (I + M)⁻¹ x_i near 1 one epoch suffices
+    most times. In weights that is W = (I + M)⁻¹ (Σ_i β_i x_i + M V). M is larger where the rows are long
+    (`proximal`), without which it would have to be many times larger in all directions.
 
 Answer
-    The mean of the weights on their way through an epoch, which is nearer to the optimum than their end. What it is
-    worth is told by its primal objective P, computed at growing intervals: rows in memory are passed over once more,
+    The mean of the weights on their way through an epoch, the later the more, which is nearer to the optimum than
+    their end. What it is worth is told by its primal objective P, computed at growing intervals: rows in memory are passed over once more,
     rows on disk score it while they are visited in the next epoch.
 
 End
@@ -42,62 +44,31 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._threads import Pool
-from fastsvm.losses import Loss
 from fastsvm.scores import product_type
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.dual_blocks import BlockVisits, Layout
 from fastsvm.solvers.dual_certificate import Certificate, certify, combination, primal_of
+from fastsvm.solvers.dual_metric import metric_of
+from fastsvm.solvers.dual_problem import OVERFLOW, Problem, explain
 from fastsvm.solvers.dual_rows import RowVisits
-from fastsvm.solvers.dual_steps import Demands, dual_losses, feasible
+from fastsvm.solvers.dual_steps import dual_losses, feasible
 from fastsvm.solvers.dual_visits import Path, Visits
-from fastsvm.solvers.proximal import Metric, isotropic, principal
-from fastsvm.sources import CSRBlock, DenseBlock, Source, Window, check_finite, windows
+from fastsvm.solvers.proximal import Metric
+from fastsvm.sources import Window, windows
 
-__all__ = ["BlockDual", "Problem", "Settings", "State"]
+__all__ = ["BlockDual", "Settings", "State"]
 
+_CLIMB = 2.0  # times the proximal term, by which an epoch lifts the dual objective of one that is solved, at most
 _INEXACT, _LEAST_INEXACT = 30.0, 1.0  # times the proximal term, up to which a gap is small
 _SOON = 8  # epochs until the next objective, if the last two found no progress
 _WEAKER, _COARSE = 0.25, 3e-4  # factor of the metric, if there is none even so and the gap is larger than this
 _STRICTER, _LAXER = 3.0, 1.5  # what that is divided by when there is no progress, and multiplied by when there is
-_DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # of the metric; where no Gram matrix is kept, each costs what a score does
 _WIDTH = 16  # weights are padded to a multiple of
-_SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
 _GROWTH = 3  # the next objective is computed after at most one more epoch for each `_GROWTH` done
 _MOST_VISITS = 4
 _CLOSE = 0.1  # gap from which on the violation is looked at
 _PROGRESS = 0.98  # of the gap, that a look should find
 _PATIENCE = 1000  # epochs without progress, beside as many as before, after which floating point allows none
-
-_OVERFLOW = (
-    "Products of the rows overflow: their values are too large. Scale the features, for example with "
-    "sklearn.preprocessing.StandardScaler or standardize=True."
-)
-
-
-class Problem(NamedTuple):
-    """What is to be learnt.
-
-    Attributes
-    ----------
-    source : Source
-        Rows as stored; those that are resident are a `MemorySource`.
-    shift, scale : ndarray of float64, shape (n_features,)
-        A value x is taken for (x - shift) scale; empty if for itself. Sparse rows are scaled by their source.
-    loss : Loss
-        Of a row.
-    demands : Demands
-        Targets and costs of rows.
-    constant : float
-        Value of the constant feature; 0 for no offset.
-    """
-
-    source: Source
-    shift: np.ndarray
-    scale: np.ndarray
-    loss: Loss
-    demands: Demands
-    constant: float
-
 
 class Settings(NamedTuple):
     """How it is learnt.
@@ -149,6 +120,8 @@ class State(NamedTuple):
         Weights of the least objectives so far.
     primal, dual_value : ndarray of float64, shape (n_problems,)
         Their objectives, and the dual ones.
+    begun : ndarray of float64, shape (n_problems,)
+        Dual objectives near the anchors when the epoch began.
     epoch, window, seen : int
         Epochs completed; windows of this one, and rows in them.
     next_look, last_look : int
@@ -173,6 +146,7 @@ class State(NamedTuple):
     best: np.ndarray
     primal: np.ndarray
     dual_value: np.ndarray
+    begun: np.ndarray
     epoch: int = 0
     window: int = 0
     seen: int = 0
@@ -208,7 +182,7 @@ class BlockDual:
         self.n_scores = len(problem.demands.balance)
         n_features = problem.source.shape[1]
         self.width = -(-(n_features + 1) // _WIDTH) * _WIDTH
-        self._take_metric(_metric(problem, self.width))
+        self._take_metric(metric_of(problem, self.width))
         self.certificate: Certificate | None = None
         self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
         self._visits: Visits | None = None
@@ -218,17 +192,20 @@ class BlockDual:
     def _take_metric(self, metric: Metric) -> None:
         """Set the metric of the proximal term."""
         self.metric = metric
-        ratio = np.sqrt(metric.damping * metric.typical)
+        ratio = np.sqrt(metric.typical)
         self.most_momentum = (1 - ratio) / (1 + ratio)
 
     def _weakened(self, state: State) -> State:
         """Return the state with a weaker proximal term, where a strict one does not lead on."""
-        position = state.path.position
-        self._take_metric(self.metric.weaker(_WEAKER))
-        self._visits = None  # whose Gram matrices are of the metric before
         anchor = state.best if np.isfinite(state.primal).all() else state.anchor
-        path = self._path(position, anchor, state.path.turn)
-        return state._replace(path=path, anchor=anchor, last=anchor, pace=np.ones_like(state.pace), inexact=_STRICTER)
+        return self._changed(state, self.metric.weaker(_WEAKER), anchor)._replace(inexact=_STRICTER)
+
+    def _changed(self, state: State, metric: Metric, anchor: np.ndarray) -> State:
+        """Return the state with another metric, near an anchor from which nothing leads beyond yet."""
+        self._take_metric(metric)
+        path = self._path(state.path.position, anchor, state.path.turn)
+        begun = self._near_value(self._conjugates(state.dual), state.path.position, anchor)
+        return state._replace(path=path, anchor=anchor, last=anchor, pace=np.ones_like(state.pace), begun=begun)
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -240,11 +217,12 @@ class BlockDual:
         else:
             dual = np.ascontiguousarray(feasible(self.problem.loss, self.problem.demands, dual), real)
             position = self._padded(combination(self.problem, dual, self.pool))
-        n_problems = self._by_problem(np.zeros(self.n_scores)).size
+        n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return State(
             dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
             path=self._path(position, position, 0), candidate=None, losses=np.zeros(self.n_scores), best=position,
             primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
+            begun=self._near_value(self._conjugates(dual), position, position),
         )  # fmt: skip
 
     def resumed(self, state: State, same_windows: bool) -> State:
@@ -273,13 +251,9 @@ class BlockDual:
         weights = self.metric.solve(position + self.metric.times(anchor))
         return Path(weights, weights.copy(), position.copy(), np.zeros(self.n_scores), self.metric, turn)
 
-    def _by_problem(self, of_scores: np.ndarray) -> np.ndarray:
-        """Return sums over the scores of each problem."""
-        return of_scores.sum(keepdims=True) if self.problem.loss.of_classes else of_scores
-
     def _sizes(self, weights: np.ndarray) -> np.ndarray:
         """Return ½ ‖W‖² for each problem."""
-        return self._by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
+        return self.problem.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
 
     def _visits_of(self, state: State) -> Visits:
         if self._visits is None or self._visits.dual is not state.dual:
@@ -343,7 +317,7 @@ class BlockDual:
         with np.errstate(all="ignore"):
             finite = np.isfinite(visits.checksum(state.path))
         if not finite:
-            _explain(window)
+            explain(window)
         self._busy += time.perf_counter() - begin
         return state._replace(window=state.window + 1, seen=state.seen + len(window.rows))
 
@@ -368,15 +342,17 @@ class BlockDual:
 
     def _end_epoch(self, state: State, last: bool) -> tuple[State, Report]:
         """Move the anchor, and compute objectives if it is time."""
-        position, mean = state.path.position, state.path.mean
-        anchor, before, pace = self._moved(state)
-        if (anchor != state.anchor).any():
-            self._visits.rests.wake()
+        position, mean, conjugates = state.path.position, state.path.mean, self._conjugates(state.dual)
+        anchor, before, pace = self._moved(state, conjugates)
+        moved = (anchor != state.anchor).any()
         state = state._replace(
             anchor=anchor, last=before, pace=pace, path=self._path(position, anchor, state.path.turn + state.visits),
             visits=self._visits_next(state), epoch=state.epoch + 1, window=0, seen=0,
-            dual_value=self._dual_value(state.dual, position),
+            dual_value=-self.problem.by_problem(conjugates) - self._sizes(position),
+            begun=self._near_value(conjugates, position, anchor),
         )  # fmt: skip
+        if moved:
+            self._visits.rests.wake()
         if self.problem.source.resident:
             if state.epoch < state.next_look and not last:
                 return state, self._report(state, 1)
@@ -389,14 +365,15 @@ class BlockDual:
         state = state._replace(candidate=mean.copy() if ride else None, losses=np.zeros(self.n_scores))
         return self._look(state, candidate, losses) if candidate is not None else (state, self._report(state, 1))
 
-    def _moved(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _moved(self, state: State, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the anchor and the point before, of each problem that is solved well enough beyond it."""
         path = state.path
         away = path.mean - state.anchor
-        proximal = self._by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
-        ready = self._by_problem(path.gaps) <= state.inexact * proximal
+        proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
+        climbed = self._near_value(conjugates, path.position, state.anchor) - state.begun
+        ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= _CLIMB * proximal)
         forth = path.mean - state.last
-        against = self._by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
+        against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
         pace = np.where(against, 1.0, state.pace)
         following = (1 + np.sqrt(1 + 4 * pace**2)) / 2
         momentum = np.minimum((pace - 1) / following, self.most_momentum)[:, None]
@@ -412,16 +389,22 @@ class BlockDual:
             rows = self.rows[start : start + size]
             yield Window(source.block, rows, rows)
 
-    def _dual_value(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
+    def _conjugates(self, dual: np.ndarray) -> np.ndarray:
+        """Return Σ_i c_i ℓ*(-β_i / c_i) of each score."""
         found = np.zeros(self.n_scores)
         dual_losses(self.problem.loss, self.problem.demands, dual, found)
-        return -self._by_problem(found) - self._sizes(position)
+        return found
+
+    def _near_value(self, conjugates: np.ndarray, position: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+        """Return the dual objectives of the problems near anchors, but for constants."""
+        pull = position + self.metric.times(anchor)
+        return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", pull, self.metric.solve(pull)))
 
     def _look(self, state: State, weights: np.ndarray, losses: np.ndarray) -> tuple[State, Report]:
         """Compare the objective of weights with the best, and decide whether that is good enough."""
-        primal = self._by_problem(losses) + self._sizes(weights)
+        primal = self.problem.by_problem(losses) + self._sizes(weights)
         if not np.isfinite(primal).all():
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         better = primal < state.primal
         by_score = np.broadcast_to(better, self.n_scores)[:, None]
         best = np.where(by_score, weights, state.best)
@@ -479,63 +462,6 @@ class BlockDual:
         return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
 
 
-def _explain(window: Window) -> None:
-    """Raise the error that says why weights are not finite."""
-    for place, row in zip(window.places, window.rows, strict=True):
-        check_finite(window.block.slice(place, place + 1), row)
-    raise ValueError(_OVERFLOW)
-
-
 def _relative(primal: np.ndarray, dual: np.ndarray) -> float:
     """Return the largest gap of a problem relative to its objective."""
     return float(np.max((primal - dual) / np.maximum(np.abs(primal), 1e-300)))
-
-
-def _metric(problem: Problem, width: int) -> Metric:
-    """Return the metric of the proximal term, from a sample of the rows."""
-    demands, source = problem.demands, problem.source
-    used = demands.costs > 0
-    costs = np.full(len(demands.balance), demands.costs[used].mean())
-    if len(costs) > 1 and not problem.loss.of_classes:
-        counts = np.bincount(demands.targets[used].astype(np.int64), demands.costs[used], len(costs))
-        costs += (demands.balance - 1) * counts / used.sum()
-    parts = []
-    for window in _sample(source, np.flatnonzero(used)):
-        with np.errstate(all="ignore"):
-            rows = _squares(window.block) if source.sparse else _dense(problem, window.block, width)
-            finite = np.isfinite(np.vdot(rows, rows))
-        if not finite:
-            _explain(window)
-        parts.append(rows)
-    sample = np.concatenate(parts)
-    if source.sparse:
-        return isotropic(costs, float(sample.mean()) + problem.constant**2, width)
-    most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS
-    return principal(costs, sample, most, np.finfo(product_type(source.dtype)).eps)
-
-
-def _squares(block: CSRBlock) -> np.ndarray:
-    """Return ‖x‖² for each row x."""
-    matrix = block.user_array().astype(np.float64)
-    return np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
-
-
-def _dense(problem: Problem, block: DenseBlock, width: int) -> np.ndarray:
-    """Return rows as they are multiplied with weights."""
-    rows = block.dense(np.float64)
-    found = np.zeros((len(rows), width))
-    found[:, : rows.shape[1]] = (rows - problem.shift) * problem.scale if problem.scale.size else rows
-    found[:, -1] = problem.constant
-    return found
-
-
-def _sample(source: Source, used: np.ndarray) -> Generator[Window, None, None]:
-    """Yield some of the rows `used`, or on disk of all rows."""
-    n = len(source)
-    if source.resident:
-        rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), _SAMPLED_ROWS)).astype(np.int64))]
-        yield Window(source.rows(rows), np.arange(len(rows)), rows)
-        return
-    for start in np.unique(np.linspace(0, n - 1, _SAMPLED_BLOCKS).astype(np.int64)):
-        rows = np.arange(start, min(n, start + _SAMPLED_ROWS // _SAMPLED_BLOCKS))
-        yield Window(source.read(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)

@@ -15,8 +15,10 @@ from fastsvm.evaluators import multiplies_bytes
 from fastsvm.losses import Loss
 from fastsvm.scores import product_type
 from fastsvm.solvers.block_products import add_products, mirror, scale_rows, write_byte_squares, write_products
-from fastsvm.solvers.dual_steps import Demands, ascend
-from fastsvm.solvers.dual_visits import Path, Visits, class_bounds
+from fastsvm.solvers.dual_steps import Demands
+from fastsvm.solvers.dual_sweeps import Books, Slab, sweep
+from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
+from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import DenseBlock
 
 __all__ = ["BlockVisits", "Layout"]
@@ -80,7 +82,9 @@ class BlockVisits(Visits):
         self._map = layout.shift.astype(self.real), layout.scale.astype(self.real)
         self._as_stored = dtype in (np.uint8, self.real) and layout.scale.size == 0
         self._of_bytes = dtype == np.uint8 and layout.scale.size == 0 and multiplies_bytes(n_features)
+        self._metric: Metric | None = None
         self._slots: dict[tuple[int, int], int] = {}
+        self._projected: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # what was taken from each Gram matrix
         self._grams = np.empty((0, layout.block_rows, layout.block_rows), self.real)
         self._scores = np.zeros((self.n_scores, layout.block_rows), self.real)
         self._changes = np.zeros((self.n_scores, layout.block_rows), self.real)
@@ -88,7 +92,9 @@ class BlockVisits(Visits):
     def begin(self, path: Path) -> None:
         """Take the weights as they are at the beginning of an epoch."""
         metric = path.metric
-        self._basis, self._shares = metric.basis.astype(self.real), metric.shares.astype(self.real)
+        if metric is not self._metric:
+            self._metric = metric
+            self._basis, self._shares = metric.basis.astype(self.real), metric.shares.astype(self.real)
         self._weights = path.weights.astype(self.real)
         self._change = np.zeros_like(self._weights)
 
@@ -155,9 +161,9 @@ class BlockVisits(Visits):
         order = np.argsort(key)
         order = order[awake[order]]
         ends = np.searchsorted(np.floor(key[order]), np.arange(len(blocks) + 1))
-        done = path.seen + path.pace * np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        done = (path.seen + path.pace * np.concatenate([[0], np.cumsum(lengths)[:-1]])) / len(self.dual)
         return _Turn(
-            starts, rows[starts], lengths, order, ends, np.zeros(len(blocks), np.int64), 1.0 - done / len(self.dual),
+            starts, rows[starts], lengths, order, ends, np.zeros(len(blocks), np.int64), weight_left(done),
             path.metric.damping, self.constant, self.layout.n_sweeps, self._basis, self._shares,
         )  # fmt: skip
 
@@ -166,6 +172,7 @@ class BlockVisits(Visits):
     def _prepare(self, values: np.ndarray, turn: "_Turn") -> None:
         """Compute the Gram matrices that are not there, and note where each block's is."""
         missing = []
+        projection = self._basis, self._shares
         spare = self.layout.kept_blocks
         for k in range(len(turn.starts)):
             if turn.ends[k] == turn.ends[k + 1]:
@@ -177,17 +184,20 @@ class BlockVisits(Visits):
                     slot = self._slots[first] = len(self._slots)
                 else:
                     slot, spare = spare, spare + 1
-                missing.append((k, slot))
+                missing.append((k, slot, None))
+            elif self._projected[slot][1] is not self._shares:
+                missing.append((k, slot, self._projected[slot]))
             turn.slots[k] = slot
         if not missing:
             return
-        self._grow(1 + max(slot for _, slot in missing), len(turn.starts))
+        self._grow(1 + max(slot for _, slot, _ in missing), len(turn.starts))
 
-        def one(k: int, slot: int) -> None:
+        def one(k: int, slot: int, before: tuple | None) -> None:
             start, n = int(turn.starts[k]), int(turn.lengths[k])
-            self._gram(values[start : start + n], self._grams[slot])
+            self._gram(values[start : start + n], self._grams[slot], before)
 
         self.pool.run(one, missing)
+        self._projected |= {slot: projection for _, slot, _ in missing if slot < self.layout.kept_blocks}
 
     def _grow(self, n_slots: int, n_blocks: int) -> None:
         """Make room for Gram matrices, at once for all that will be kept: memory is only taken when it is touched."""
@@ -198,15 +208,23 @@ class BlockVisits(Visits):
             grown[: len(self._grams)] = self._grams
             self._grams = grown
 
-    def _gram(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the products of rows with each other, the constant feature's included."""
+    def _gram(self, values: np.ndarray, out: np.ndarray, before: tuple | None) -> None:
+        """Write the products of rows with each other, or of those that are there undo what a metric before took."""
         n = len(values)
-        if self._of_bytes:
+        if before is not None:
+            self._project(values, out, before, 1)
+        elif self._of_bytes:
             write_byte_squares(values, out)
             mirror(out, n)
-            self._project(values, out)
-            return
-        wide = values
+        else:
+            self._products(values, out)
+        if before is None and self.constant:
+            out[:n, :n] += self.real.type(self.constant**2)
+        self._project(values, out, (self._basis, self._shares), -1)
+
+    def _products(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Write the products of rows with each other."""
+        n, wide = len(values), values
         if values.dtype != self.real:
             wide = np.empty(values.shape, self.real)
             scale_rows(values, *self._map, wide)
@@ -215,19 +233,18 @@ class BlockVisits(Visits):
             stop = min(start + _TILE, n)
             write_products(wide, places, wide, (0, stop, start, stop), out)
         mirror(out, n)
-        self._project(wide, out)
 
-    def _project(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Add the constant feature to the products of rows, and take away what the metric does."""
-        n, r = len(rows), len(self._shares)
+    def _project(self, rows: np.ndarray, out: np.ndarray, projection: tuple, sign: int) -> None:
+        """Add what a metric takes from the products of rows, or take it."""
+        basis, shares = projection
+        n, r = len(rows), len(shares)
+        if r == 0:
+            return
         square, parts = out[:n, :n], np.empty((r, n), self.real)
-        if self.constant:
-            square += self.real.type(self.constant**2)
-        if r:
-            write_products(rows, np.arange(n), self._basis, (0, n, 0, r), parts)
-            parts += self.real.type(self.constant) * self._basis[:, -1:]
-            with np.errstate(all="ignore"):  # what overflows here does so in the weights, for which there is an error
-                square -= (parts.T * self._shares) @ parts
+        write_products(rows, np.arange(n), basis, (0, n, 0, r), parts)
+        parts += self.real.type(self.constant) * basis[:, -1:]
+        with np.errstate(all="ignore"):  # what overflows here does so in the weights, for which there is an error
+            square += (parts.T * (sign * shares)) @ parts
 
 
 class _Turn(NamedTuple):
@@ -272,10 +289,10 @@ def _walk(loss, demands, values, turn, grams, dual, exact, memory, bounds, moved
         if a == b:
             continue
         order, rows = turn.order[a:b] - start, values[start : start + n]
-        gram = grams[turn.slots[k]]
         _score(rows, order, rounded, turn.constant, bounds, scores)
-        span, own = (turn.firsts[k], n, turn.n_sweeps), moved[start : start + n]
-        _sweep(loss, demands, gram, order, span, turn.damping, dual, scores, changes, bounds, own, gaps)
+        slab = Slab(grams[turn.slots[k]], order, turn.firsts[k], n, turn.damping, turn.n_sweeps)
+        books = Books(dual, scores, changes, moved[start : start + n], gaps)
+        sweep(loss, demands, slab, books, bounds)
         places = _moved(order, changes, bounds)
         if places.size == 0:
             continue
@@ -302,35 +319,6 @@ def _score(rows, order, weights, constant, bounds, scores):
         offset = weights.dtype.type(constant) * weights[c, last]
         for place in order:
             scores[c, place] += offset
-
-
-@jit
-def _sweep(loss, demands, gram, order, span, damping, dual, scores, changes, bounds, moved, gaps):
-    """Visit the rows of a block some times, in some of the scores, and sum up the changes of their variables."""
-    low, high = bounds
-    first, n, n_sweeps = span
-    k, real = dual.shape[1], scores.dtype.type
-    own, curvature, ignored = np.empty(k, dual.dtype), np.empty(k), np.empty(k)
-    for sweep in range(n_sweeps):
-        any_moved = False
-        for place in order:
-            row = first + place
-            for c in range(low, high):
-                curvature[c] = float(gram[place, place]) * damping[c]
-            found = gaps if sweep == 0 else ignored
-            if not ascend(loss, demands, row, dual, scores, place, curvature, bounds, own, found):
-                continue
-            any_moved = True
-            moved[place] = 1
-            for c in range(low, high):
-                if own[c] != 0:
-                    dual[row, c] += own[c]
-                    changes[c, place] += own[c]
-                    factor = real(own[c] * damping[c])
-                    for j in range(n):
-                        scores[c, j] += factor * gram[place, j]
-        if not any_moved:
-            break
 
 
 @jit

@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm._jit import jit
 from fastsvm.scores import product_type
 from fastsvm.solvers.dual_steps import ascend
-from fastsvm.solvers.dual_visits import Path, Visits, class_bounds
+from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
 from fastsvm.sources import CSRBlock
 
 __all__ = ["RowVisits"]
@@ -21,6 +21,7 @@ class _Turn(NamedTuple):
     places: np.ndarray
     rows: np.ndarray
     damping: np.ndarray
+    relief: np.ndarray
     constant: float
     left: np.ndarray
 
@@ -32,7 +33,7 @@ class RowVisits(Visits):
 
     def begin(self, path: Path) -> None:
         """Take the weights as they are at the beginning of an epoch."""
-        path.position[:] -= path.weights / path.metric.damping[:, None]
+        path.position[:] -= self._undamped(path)
         self._weights = np.ascontiguousarray(path.weights.T)
         self._mean = np.ascontiguousarray(path.mean.T)
 
@@ -40,7 +41,12 @@ class RowVisits(Visits):
         """Give back what they became."""
         path.weights[:] = self._weights.T
         path.mean[:] = self._mean.T
-        path.position[:] += path.weights / path.metric.damping[:, None]
+        path.position[:] += self._undamped(path)
+
+    @staticmethod
+    def _undamped(path: Path) -> np.ndarray:
+        """Return (I + M) W."""
+        return path.weights / (path.metric.damping[:, None] * path.metric.relief)
 
     def checksum(self, path: Path) -> float:
         """Return a number that is finite if all weights are."""
@@ -49,9 +55,9 @@ class RowVisits(Visits):
     def visit(self, block: CSRBlock, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
         """Take the steps of some rows."""
         active = np.flatnonzero(self.rests.awake(rows, path.turn))
-        left = 1.0 - (path.seen + path.pace * active) / len(self.dual)
+        left = weight_left((path.seen + path.pace * active) / len(self.dual))
         block, places = _readable(block, places[active])
-        turn = _Turn(places, rows[active], path.metric.damping, self.constant, left)
+        turn = _Turn(places, rows[active], path.metric.damping, path.metric.relief, self.constant, left)
         moved = np.zeros(len(active), np.uint8)
         k = self.n_scores
         work = len(active) * k * (1 + self.values_of_row)
@@ -83,7 +89,7 @@ def _take(loss, block, turn, demands, dual, memory, bounds, moved, gaps):
     scores, changes, curvature = np.empty((k, 1)), np.empty(k, dual.dtype), np.empty(k)
     for t in range(turn.places.size):
         place, row = turn.places[t], turn.rows[t]
-        square = _score(block, place, weights, low, high, scores) + turn.constant**2
+        square = _score(block, place, turn.relief, weights, low, high, scores) + turn.constant**2 * turn.relief[last]
         for c in range(low, high):
             scores[c, 0] += turn.constant * weights[last, c]
             curvature[c] = square * turn.damping[c]
@@ -94,18 +100,19 @@ def _take(loss, block, turn, demands, dual, memory, bounds, moved, gaps):
             dual[row, c] += changes[c]
             if changes[c] != 0:
                 change = turn.damping[c] * changes[c]
-                _add(block, place, change, change * turn.left[t], c, weights, mean)
+                _add(block, place, turn.relief, change, change * turn.left[t], c, weights, mean)
+                change *= turn.relief[last]
                 weights[last, c] += turn.constant * change
                 mean[last, c] += turn.constant * change * turn.left[t]
 
 
 @jit
-def _score(block, place, weights, low, high, scores):
-    """Write the products of a row with some columns of `weights` to the first column of `scores`; return ‖x‖²."""
+def _score(block, place, relief, weights, low, high, scores):
+    """Write the products of a row with some columns of `weights` to the first column of `scores`; return xᵀ R x."""
     data, indices, square = block.data, block.indices, 0.0
     first, last = block.indptr[place], block.indptr[place + 1]
     for p in range(first, last):
-        square += float(data[p]) * float(data[p])
+        square += float(data[p]) * float(data[p]) * relief[indices[p]]
     for c in range(low, high):  # one after another, so that a sum does not depend on the others that a thread has
         total = 0.0
         for p in range(first, last):
@@ -115,9 +122,10 @@ def _score(block, place, weights, low, high, scores):
 
 
 @jit
-def _add(block, place, change, share, c, weights, mean):
-    """Add `change` times a row to a column of the weights, and `share` times it to that of their mean."""
+def _add(block, place, relief, change, share, c, weights, mean):
+    """Add `change` times R x to a column of the weights, and `share` times it to that of their mean."""
     data, indices = block.data, block.indices
     for p in range(block.indptr[place], block.indptr[place + 1]):
-        weights[indices[p], c] += change * data[p]
-        mean[indices[p], c] += share * data[p]
+        value = data[p] * relief[indices[p]]
+        weights[indices[p], c] += change * value
+        mean[indices[p], c] += share * value

@@ -28,7 +28,18 @@ from fastsvm.losses import (
     loss_value,
 )
 
-__all__ = ["Demands", "ascend", "cost_of", "dual_losses", "feasible", "primal_losses", "violation_of"]
+__all__ = [
+    "Demands",
+    "ascend",
+    "best_dual",
+    "conjugate",
+    "cost_of",
+    "dual_losses",
+    "feasible",
+    "least_curvature",
+    "primal_losses",
+    "violation_of",
+]
 
 _LEAST = 1e-30  # curvature of a row that is zero
 _ROUNDS = 200  # of a search that ends after a few
@@ -61,6 +72,12 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
         target = 1.0 if target == c else -1.0
         cost *= demands.balance[c] if target > 0 else 1.0
     return target, cost
+
+
+@jit
+def least_curvature(curvature: float) -> float:
+    """Return a curvature that can be divided by, of a row that is zero too."""
+    return max(curvature, _LEAST)
 
 
 # --- of one score ----------------------------------------------------------------------------------------
@@ -198,7 +215,7 @@ def _each_apart(loss, demands, row, dual, scores, place, curvature, bounds, chan
         target, cost = cost_of(demands, row, c)
         own, score = float(dual[row, c]), float(scores[c, place])
         gaps[c] += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
-        new = best_dual(loss, own, score, target, cost, max(curvature[c], _LEAST))
+        new = best_dual(loss, own, score, target, cost, least_curvature(curvature[c]))
         changes[c] = changes.dtype.type(new) - dual[row, c]
         moved |= changes[c] != 0
     return moved
@@ -212,7 +229,7 @@ def _margin_excess(scores, place, label, margin, c):
 @ascend.register(CrammerSinger)
 def _ascend_crammer_singer(loss, demands, row, dual, scores, place, curvature, bounds, changes, gaps):
     label, cost, k = int(demands.targets[row]), demands.costs[row], changes.size
-    bend, worst, top, linear = max(curvature[0], _LEAST), 0.0, label, 0.0
+    bend, worst, top, linear = least_curvature(curvature[0]), 0.0, label, 0.0
     for c in range(k):
         excess = _margin_excess(scores, place, label, loss.margin, c)
         if excess > worst:
@@ -250,7 +267,7 @@ def _ascend_crammer_singer(loss, demands, row, dual, scores, place, curvature, b
 @ascend.register(WestonWatkins)
 def _ascend_weston_watkins(loss, demands, row, dual, scores, place, curvature, bounds, changes, gaps):
     label, cost, k = int(demands.targets[row]), demands.costs[row], changes.size
-    bend, before = max(curvature[0], _LEAST), float(dual[row, label])
+    bend, before = least_curvature(curvature[0]), float(dual[row, label])
     for c in range(k):
         if c != label:
             own = -float(dual[row, c])

@@ -12,7 +12,7 @@ from fastsvm.solvers.dual_steps import Demands
 from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import Block
 
-__all__ = ["Path", "Rests", "Visits", "class_bounds"]
+__all__ = ["Path", "Rests", "Visits", "class_bounds", "weight_left"]
 
 _LONGEST_REST = 8  # turns
 
@@ -91,8 +91,8 @@ class Visits(ABC):
         What rows demand.
     dual : ndarray of shape (n, n_scores)
         The variables; they are changed.
-    shape : tuple of int
-        Numbers of rows that are learnt from and of features.
+    values_of_row : float
+        How many values a row has, on average.
     constant : float
         Value of the constant feature, 0 if there is none.
     pool : Pool
@@ -136,3 +136,12 @@ class Visits(ABC):
 def class_bounds(k: int, n_parts: int) -> list[tuple[int, int]]:
     """Return the bounds of about equal parts of `k` scores."""
     return list(pairwise(np.linspace(0, k, min(k, n_parts) + 1).astype(int).tolist()))
+
+
+def weight_left(done: np.ndarray) -> np.ndarray:
+    """Return by what share weights that change now change their mean, when a share of the epoch is `done`.
+
+    They count in proportion to the time that they are there (Lacoste-Julien, Schmidt and Bach 2012, A simpler approach
+    to obtaining an O(1/t) convergence rate for the projected stochastic subgradient method).
+    """
+    return 1.0 - done**2

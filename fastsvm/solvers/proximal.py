@@ -1,15 +1,16 @@
 """The metric of a proximal term ½ (W - V) M (W - V), in which all directions of the rows are about equally easy.
 
-M = κ I + Σ_i λ_i v_i v_iᵀ has the principal directions v_i of a sample of the rows, so that rows are short in
-(I + M)⁻¹, although M is small in most directions: κ need only be in proportion to what the rows have beside them. The
-same for all scores but for factors, so that they share Gram matrices.
+For dense rows M = κ I + Σ_i λ_i v_i v_iᵀ has the principal directions v_i of a sample of the rows, so that rows are
+short in (I + M)⁻¹, although M is small in most directions: κ need only be in proportion to what the rows have beside
+them. For sparse rows I + M is diagonal, large where the features are. It is the same for all scores but for factors,
+so that they share Gram matrices.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Metric", "isotropic", "principal"]
+__all__ = ["Metric", "diagonal", "no_metric", "principal"]
 
 _WEIGHT = 0.7  # of the term, in multiples of cost times mean squared length
 _WEAK = 0.1  # weight below which the problem is easy as it is
@@ -18,19 +19,22 @@ _LOST_DIGITS = 2**9  # units of rounding, which a difference of products may los
 
 
 class Metric(NamedTuple):
-    """M for each score.
+    """M for each score c: (I + M_c)⁻¹ = (I - Σ_i s_i v_i v_iᵀ) R / (1 + κ_c), of which either no s_i is there or R = I.
 
     Attributes
     ----------
     kappa : ndarray of float64, shape (n_scores,)
         Weight in all directions.
+    relief : ndarray of float64, shape (n_weights,)
+        The diagonal of R: by what factor weights follow less than they would by κ alone.
     basis : ndarray of float64, shape (n_directions, n_weights)
         Orthonormal rows v_i.
     shares : ndarray of float64, shape (n_directions,)
-        λ_i / (1 + κ + λ_i), the same for all scores: by what share less the weights follow in these directions.
+        s_i = λ_i / (1 + κ + λ_i): by what share less the weights follow in these directions.
     """
 
     kappa: np.ndarray
+    relief: np.ndarray
     basis: np.ndarray
     shares: np.ndarray
 
@@ -40,47 +44,66 @@ class Metric(NamedTuple):
         return 1 / (1 + self.kappa)
 
     @property
-    def typical(self) -> float:
-        """How much more the weights are damped in the principal directions, on average."""
-        return 1 - float(self.shares.mean()) if len(self.shares) else 1.0
+    def typical(self) -> np.ndarray:
+        """By what factor the weights of each score are damped where it matters, on average."""
+        more = 1 - float(self.shares.mean()) if len(self.shares) else float(self.relief.mean())
+        return self.damping * more
 
     @property
     def vanishes(self) -> bool:
         """Whether there is no proximal term."""
-        return len(self.shares) == 0 and not self.kappa.any()
+        return len(self.shares) == 0 and not self.kappa.any() and bool((self.relief == 1).all())
 
     def weaker(self, factor: float) -> "Metric":
         """Return a part of the metric, none if it is weak."""
-        if factor * (self.kappa.max() + (self.shares / (1 - self.shares)).max(initial=0.0)) < _WEAK:
-            return Metric(0 * self.kappa, self.basis[:0], self.shares[:0])
+        more, strong = self.shares / (1 - self.shares), 1 / self.relief - 1
+        if factor * (self.kappa.max() + more.max(initial=0.0) + strong.max()) < _WEAK:
+            return no_metric(*self._shape)
         mean = self.kappa.mean()
-        more = factor * (1 + mean) * self.shares / (1 - self.shares)
-        return Metric(factor * self.kappa, self.basis, more / (1 + factor * mean + more))
+        more = factor * (1 + mean) * more
+        relief = 1 / (1 + factor * strong)
+        return Metric(factor * self.kappa, relief, self.basis, more / (1 + factor * mean + more))
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.kappa), len(self.relief)
 
     def solve(self, weights: np.ndarray) -> np.ndarray:
         """Return (I + M)⁻¹ times each row of weights."""
-        return self.damping[:, None] * (weights - ((weights @ self.basis.T) * self.shares) @ self.basis)
+        return self.damping[:, None] * self.relief * (weights - ((weights @ self.basis.T) * self.shares) @ self.basis)
 
     def times(self, weights: np.ndarray) -> np.ndarray:
         """Return M times each row of weights."""
-        more = (1 + self.kappa)[:, None] * (self.shares / (1 - self.shares))
-        return self.kappa[:, None] * weights + ((weights @ self.basis.T) * more) @ self.basis
+        more = self.shares / (1 - self.shares)
+        strong = (1 + self.kappa)[:, None] * (1 / self.relief - 1) + self.kappa[:, None]
+        return strong * weights + (1 + self.kappa)[:, None] * (((weights @ self.basis.T) * more) @ self.basis)
 
 
-def isotropic(costs: np.ndarray, mean_square: float, width: int) -> Metric:
-    """Return the metric κ I.
+def no_metric(n_scores: int, n_weights: int) -> Metric:
+    """Return the metric of no proximal term."""
+    return Metric(np.zeros(n_scores), np.ones(n_weights), np.zeros((0, n_weights)), np.zeros(0))
+
+
+def diagonal(costs: np.ndarray, squares: np.ndarray) -> Metric:
+    """Return the metric of sparse rows, in which those of rare features are hardly held back.
+
+    M_j in proportion to the root of the mean square of a feature has the least trace of the diagonal ones in which rows
+    are as short.
 
     Parameters
     ----------
     costs : ndarray of float64, shape (n_scores,)
-        Mean costs of rows.
-    mean_square : float
-        Mean of ‖x‖².
-    width : int
-        Number of weights.
+        Weight of each score.
+    squares : ndarray of float64, shape (n_weights,)
+        Mean x² of each feature, the constant one last.
     """
-    kappa = _WEIGHT * costs * mean_square
-    return Metric(np.where(kappa < _WEAK, 0.0, kappa), np.zeros((0, width)), np.zeros(0))
+    roots = np.sqrt(squares)
+    least = _WEIGHT * costs.min() * roots.sum() * roots
+    if _WEIGHT * costs.max() * squares.sum() < _WEAK:
+        return no_metric(len(costs), len(squares))
+    size = _WEIGHT * squares.sum()
+    kappa = (1 + costs * size) / (1 + costs.min() * size) - 1
+    return Metric(kappa, 1 / (1 + least), np.zeros((0, len(squares))), np.zeros(0))
 
 
 def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> Metric:
@@ -89,9 +112,9 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
     Parameters
     ----------
     costs : ndarray of float64, shape (n_scores,)
-        Mean costs of rows.
+        Weight of each score.
     sample : ndarray of float64, shape (n_sampled, n_weights)
-        Rows, the constant feature included.
+        Rows, the constant feature included, times the roots of what they count for.
     most : int
         Directions at most.
     eps : float
@@ -104,12 +127,20 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
     rest = squares[count:].sum()
     lengths = count * squares[:count] - rest  # of which multiples exceed κ
     chosen = lengths > 0
-    if costs.mean() * 2 * _WEIGHT * lengths.max(initial=0.0) < _WEAK or not chosen.any():
-        return isotropic(costs, float(squares.sum()), width)
+    if not chosen.any():
+        return _isotropic(costs, squares.sum(), width)
     factor = 2 * _WEIGHT * costs
+    if factor.mean() * lengths.max() < _WEAK:
+        return no_metric(len(costs), width)
     kappa, more = factor * rest, factor.mean() * lengths[chosen]
     kappa = np.where(kappa < _WEAK, 0.0, kappa)
     basis = (sample.T @ vectors[:, :count][:, chosen]).T
     basis = np.ascontiguousarray(basis / np.linalg.norm(basis, axis=1, keepdims=True))
     shares = np.minimum(more / (1 + kappa.mean() + more), 1 - _LOST_DIGITS * eps)
-    return Metric(kappa, basis, shares)
+    return Metric(kappa, np.ones(width), basis, shares)
+
+
+def _isotropic(costs: np.ndarray, mean_square: float, width: int) -> Metric:
+    """Return the metric κ I, for rows whose mean of ‖x‖² is given."""
+    kappa = _WEIGHT * costs * mean_square
+    return no_metric(len(costs), width)._replace(kappa=np.where(kappa < _WEAK, 0.0, kappa))

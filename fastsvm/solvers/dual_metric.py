@@ -1,0 +1,105 @@
+"""The metric that suits a problem, from rows as they are and what they cost."""
+
+from collections.abc import Generator
+
+import numpy as np
+
+from fastsvm.scores import product_type
+from fastsvm.solvers.dual_problem import Problem, explain
+from fastsvm.solvers.proximal import Metric, diagonal, principal
+from fastsvm.sources import Window
+
+__all__ = ["metric_of"]
+
+_DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # where no Gram matrix is kept, each costs what a score does
+_SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
+_SPARSE_ROWS = 1 << 16  # at a time
+_LONG = 4  # times the median of ‖x‖²: longer rows, whose variables are small, count as if they had this
+
+
+def metric_of(problem: Problem, width: int) -> Metric:
+    """Return the metric for rows with `width` weights."""
+    costs, source = _mean_costs(problem), problem.source
+    if source.sparse:
+        return diagonal(costs, _mean_squares(problem, width))
+    most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS
+    return principal(costs, _sampled(problem, width), most, np.finfo(product_type(source.dtype)).eps)
+
+
+def _mean_costs(problem: Problem) -> np.ndarray:
+    """Return the mean cost of a row in each score."""
+    demands = problem.demands
+    used = demands.costs > 0
+    costs = np.full(problem.n_scores, demands.costs[used].mean())
+    if len(costs) > 1 and not problem.loss.of_classes:
+        counts = np.bincount(demands.targets[used].astype(np.int64), demands.costs[used], len(costs))
+        costs += (demands.balance - 1) * counts / used.sum()
+    return costs
+
+
+def _shortening(squares: np.ndarray) -> np.ndarray:
+    """Return what ‖x‖² of rows is to be multiplied with, for none to be much longer than most are."""
+    return np.minimum(1.0, _LONG * np.median(squares) / np.maximum(squares, 1e-300))
+
+
+def _sampled(problem: Problem, width: int) -> np.ndarray:
+    """Return some rows with the constant feature, none of them much longer than most are."""
+    parts = []
+    for window in _sample(problem):
+        with np.errstate(all="ignore"):
+            rows = problem.dense(window.block, width)
+            finite = np.isfinite(np.vdot(rows, rows))
+        if not finite:
+            explain(window)
+        parts.append(rows)
+    rows = np.concatenate(parts)
+    return rows * np.sqrt(_shortening(np.einsum("ij,ij->i", rows, rows)))[:, None]
+
+
+def _mean_squares(problem: Problem, width: int) -> np.ndarray:
+    """Return the mean square of each sparse feature, with no row much longer than most are."""
+    total, count = np.zeros(width), 0
+    for window in _pieces(problem):
+        with np.errstate(all="ignore"):
+            squares = window.block.data.astype(np.float64) ** 2
+            if not np.isfinite(squares.sum()):
+                explain(window)
+        indptr, d = window.block.indptr, window.block.n_features
+        squares *= np.repeat(_shortening(_sums(squares, indptr)), np.diff(indptr))
+        total[:d] += np.bincount(window.block.indices, squares, d)
+        count += len(window.rows)
+    total /= count
+    total[-1] = problem.constant**2
+    return total
+
+
+def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Return the sum of each row's values."""
+    filled = np.diff(indptr) > 0
+    found = np.zeros(len(filled))
+    if filled.any():
+        found[filled] = np.add.reduceat(values, indptr[:-1][filled])
+    return found
+
+
+def _sample(problem: Problem) -> Generator[Window, None, None]:
+    """Yield some of the rows that are learnt from, or on disk of all rows."""
+    source, n = problem.source, len(problem.source)
+    if source.resident:
+        used = np.flatnonzero(problem.demands.costs)
+        rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), _SAMPLED_ROWS)).astype(np.int64))]
+        yield Window(source.rows(rows), np.arange(len(rows)), rows)
+        return
+    for start in np.unique(np.linspace(0, n - 1, _SAMPLED_BLOCKS).astype(np.int64)):
+        rows = np.arange(start, min(n, start + _SAMPLED_ROWS // _SAMPLED_BLOCKS))
+        yield Window(source.read(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)
+
+
+def _pieces(problem: Problem) -> Generator[Window, None, None]:
+    """Yield all sparse rows in memory, some at a time, or a sample of those on disk."""
+    if not problem.source.resident:
+        yield from _sample(problem)
+        return
+    for start in range(0, len(problem.source), _SPARSE_ROWS):
+        rows = np.arange(start, min(start + _SPARSE_ROWS, len(problem.source)))
+        yield Window(problem.source.block.slice(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)
