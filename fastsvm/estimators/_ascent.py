@@ -40,8 +40,8 @@ class Kept(NamedTuple):
         Where it is.
     windows : tuple
         How its rows were cut: rows of a window, and whether they were in memory.
-    over : bool
-        Whether it came to its end.
+    over, whole : bool
+        Whether it came to its end; whether it stopped between two windows, so that nothing is half done.
     records : list of tuple
         Of the epochs so far.
     """
@@ -51,6 +51,7 @@ class Kept(NamedTuple):
     state: State
     windows: tuple
     over: bool
+    whole: bool
     records: list[tuple]
 
 
@@ -88,6 +89,8 @@ class Ascent:
             return self.solver.init()
         if kept.over or kept.mark != self.mark:
             return self.solver.init(kept.state.dual)
+        if kept.whole and kept.windows == self.windows:
+            return self.solver.adopted(kept.state)
         return self.solver.resumed(kept.state, kept.windows == self.windows)
 
     def run(self, state: State, n_epochs: int, deadline: float, watch: Any) -> tuple[State, StopReason]:

@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._threads import Pool, spans
 from fastsvm.budget import parse_memory
-from fastsvm.estimators._loss_curve import LossCurve
+from fastsvm.estimators._loss_curve import CurveParts
 from fastsvm.estimators._step_length import Lengths, suitable_rate
 from fastsvm.estimators._task import Task, as_stored
 from fastsvm.estimators._watch import DescentWatch
@@ -42,7 +42,7 @@ class Unfinished(NamedTuple):
         Fingerprint of its task.
     seed : int
         Of the order of the rows, and of which are held out.
-    curve : LossCurve
+    curve : CurveParts
         Losses so far.
     state : State
         Where it was.
@@ -52,7 +52,7 @@ class Unfinished(NamedTuple):
 
     mark: str
     seed: int
-    curve: LossCurve
+    curve: CurveParts
     state: State
     records: list[tuple]
 

@@ -1,10 +1,20 @@
 """The losses of all batches of a fit, as a curve of bounded length."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-__all__ = ["LossCurve"]
+__all__ = ["CurveParts", "LossCurve"]
 
 _MOST = 10_000  # points
+
+
+class CurveParts(NamedTuple):
+    """What a curve is made of: batches of a point, points, and losses that do not make up one yet."""
+
+    per_point: int
+    points: np.ndarray
+    rest: np.ndarray
 
 
 class LossCurve:
@@ -19,6 +29,17 @@ class LossCurve:
     def __init__(self) -> None:
         self.per_point = 1
         self._points = self._rest = np.empty(0)
+
+    @classmethod
+    def of(cls, parts: CurveParts) -> "LossCurve":
+        """Return the curve that had these parts."""
+        curve = cls()
+        curve.per_point, curve._points, curve._rest = parts
+        return curve
+
+    def parts(self) -> CurveParts:
+        """Return what the curve is made of."""
+        return CurveParts(self.per_point, self._points, self._rest)
 
     def extend(self, losses: np.ndarray) -> None:
         """Add the losses of batches."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tqdm.auto import tqdm
 
+from fastsvm.estimators._keeping import keeper_of
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.sgd import SGD, State
@@ -123,6 +124,8 @@ class EpochWatch(ABC):
         Where it begins.
     records : list of tuple
         Where records are added, to those of a fit that is gone on with.
+    kept_of : callable
+        `kept_of(state)` gives what is needed to go on from there.
 
     Attributes
     ----------
@@ -140,8 +143,10 @@ class EpochWatch(ABC):
         attributes: Callable[[Any], dict],
         state: Any,
         records: list[tuple],
+        kept_of: Callable[[Any], Any],
     ) -> None:
         self._estimator, self._context, self._attributes, self._records = estimator, context, attributes, records
+        self._kept_of, self._keeper = kept_of, keeper_of(estimator)
         self._begin = time.perf_counter() - (records[-1][1] if records else 0.0)
         self.state = state
         self._bar = tqdm(
@@ -159,8 +164,14 @@ class EpochWatch(ABC):
     def observe(self, state: Any, report: Report) -> bool:
         """Record an epoch if one ended; return whether a callback asks to stop."""
         self.state = state
-        if report.n_steps == 0:
-            return False
+        stop = self._record(state, report) if report.n_steps else False
+        if self._keeper is not None and not report.converged:
+            facts = dict(zip(self.COLUMNS, self._records[-1], strict=True)) if self._records else {}
+            self._keeper.observe(lambda: self._kept_of(state), facts | {"epoch": state.epoch})
+        return stop
+
+    def _record(self, state: Any, report: Report) -> bool:
+        """Record an epoch, and return whether a callback asks to stop."""
         values, shown = self.row(state, report)
         self._records.append((state.epoch, time.perf_counter() - self._begin, *values))
         self._bar.set_postfix(shown, refresh=False)
@@ -180,7 +191,7 @@ class DescentWatch(EpochWatch):
 
     Parameters
     ----------
-    estimator, context, n_epochs, attributes, state, records
+    estimator, context, n_epochs, attributes, state, records, kept_of
         As for `EpochWatch`.
     solver : SGD
         What is watched.
@@ -200,8 +211,9 @@ class DescentWatch(EpochWatch):
         attributes: Callable[[State], dict],
         state: State,
         records: list[tuple],
+        kept_of: Callable[[State], Any],
     ) -> None:
-        super().__init__(estimator, context, n_epochs, attributes, state, records)
+        super().__init__(estimator, context, n_epochs, attributes, state, records, kept_of)
         self._solver, self._curve = solver, curve
 
     def observe(self, state: State, report: Report) -> bool:
@@ -226,7 +238,7 @@ class AscentWatch(EpochWatch):
 
     Parameters
     ----------
-    estimator, context, n_epochs, attributes, state, records
+    estimator, context, n_epochs, attributes, state, records, kept_of
         As for `EpochWatch`.
     source : Source
         What is read.
@@ -243,8 +255,9 @@ class AscentWatch(EpochWatch):
         attributes: Callable[[Any], dict],
         state: Any,
         records: list[tuple],
+        kept_of: Callable[[Any], Any],
     ) -> None:
-        super().__init__(estimator, context, n_epochs, attributes, state, records)
+        super().__init__(estimator, context, n_epochs, attributes, state, records, kept_of)
         self._source = source
 
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:

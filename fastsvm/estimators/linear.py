@@ -11,6 +11,7 @@ from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_of_gap
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._input import check_training_set, forget
+from fastsvm.estimators._keeping import begun_before
 from fastsvm.estimators._linear import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators._parameters import boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators._task import Task, deadline_of, seed_of, task_of_classes
@@ -52,7 +53,7 @@ class _Ascended(CallbackSupportMixin, LinearModel):
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any]) -> None:
         """Ascend to the end; `names` are fitted attributes beside those of the ascent."""
         deadline = deadline_of(self)
-        kept = getattr(self, "_kept", None) if self.warm_start else None
+        kept = begun_before(self, "_kept")
         context = self._init_callback_context(max_subtasks=self.max_iter) if hasattr(self, "_skl_callbacks") else None
         if context is not None:
             context.call_on_fit_task_begin(estimator=self)
@@ -64,16 +65,19 @@ class _Ascended(CallbackSupportMixin, LinearModel):
             def attributes(state: State) -> dict[str, Any]:
                 return names | self._weights(solver.answer(state), state)
 
+            def kept_of(state: State, over: bool = False, whole: bool = True) -> Kept:
+                return Kept(ascent.mark, ascent.settings.seed, state, ascent.windows, over, whole, records)
+
             watch = AscentWatch(
-                self, context, solver.problem.source, self.max_iter, attributes, state, records
+                self, context, solver.problem.source, self.max_iter, attributes, state, records, kept_of
             )  # fmt: skip
-            over = False
+            over = whole = False
             try:
                 state, reason = ascent.run(state, self.max_iter, deadline, watch)
+                whole = True
                 over = reason not in (StopReason.MAX_TIME, StopReason.CALLBACK, StopReason.MAX_ITER)
             finally:  # after an interrupt too
-                keep = Kept(ascent.mark, ascent.settings.seed, watch.state, ascent.windows, over, records)
-                self._kept = keep if self.warm_start else None
+                self._kept = kept_of(watch.state, over, whole) if self.warm_start else None
             found = solver.certificate if reason is StopReason.CONVERGED else solver.certify(state)
             vars(self).update(attributes(state))
         self.objective_, self.dual_objective_ = float(found.primal.sum()), float(found.dual.sum())

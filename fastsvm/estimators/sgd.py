@@ -13,6 +13,7 @@ from fastsvm.estimators._certificate import warn_of_unfinished_descent
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._descent import Descent, Unfinished
 from fastsvm.estimators._input import check_training_set, forget
+from fastsvm.estimators._keeping import begun_before
 from fastsvm.estimators._linear import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._parameters import (
@@ -77,7 +78,7 @@ class _Descended(CallbackSupportMixin, LinearModel):
         It begins at `begin` if that was `given` by the user, else where a fit of the same task was interrupted.
         """
         deadline, mark = deadline_of(self), fingerprint(task)
-        kept = getattr(self, "_unfinished", None) if self.warm_start and not given else None
+        kept = None if given else begun_before(self, "_unfinished")
         if kept is not None and kept.mark != mark:
             kept = None
         context = self._init_callback_context(max_subtasks=self.max_iter) if hasattr(self, "_skl_callbacks") else None
@@ -88,11 +89,15 @@ class _Descended(CallbackSupportMixin, LinearModel):
             descent = Descent(self, task, pool, seed)
             solver = descent.solver
             if kept is None or not solver.accepts(kept.state):
-                kept = Unfinished(mark, seed, LossCurve(), solver.init(begin), [])
-            self._curve, state = kept.curve, kept.state
+                kept = Unfinished(mark, seed, LossCurve().parts(), solver.init(begin), [])
+            self._curve, state = LossCurve.of(kept.curve), kept.state
+
+            def kept_of(state: State) -> Unfinished:
+                return kept._replace(state=state, curve=self._curve.parts())
+
             watch = DescentWatch(
-                self, context, solver, kept.curve, self.max_iter,
-                lambda state: names | self._weights(solver, state, task), state, kept.records,
+                self, context, solver, self._curve, self.max_iter,
+                lambda state: names | self._weights(solver, state, task), state, kept.records, kept_of,
             )  # fmt: skip
             over = False
             try:
@@ -102,13 +107,13 @@ class _Descended(CallbackSupportMixin, LinearModel):
                 over = True
                 raise
             finally:  # after an interrupt too
-                self._unfinished = kept._replace(state=watch.state) if self.warm_start and not over else None
+                self._unfinished = kept_of(watch.state) if self.warm_start and not over else None
             vars(self).update(names | self._weights(solver, state, task))
             self.objective_ = solver.objective(solver.finish(state))
         self._state, self._rate = state, (solver.settings.schedule, solver.settings.penalty.offset)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_ = str(reason)
-        self.history_, self.loss_curve_ = watch.history(), kept.curve.points()
+        self.history_, self.loss_curve_ = watch.history(), self._curve.points()
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
         warn_of_unfinished_descent(self)
@@ -128,7 +133,7 @@ class _Descended(CallbackSupportMixin, LinearModel):
                 state = solver.init(self._loaded(task))
             else:
                 state = solver.continued(kept)
-            watch = DescentWatch(self, None, solver, self._curve, 1, lambda state: {}, state, [])
+            watch = DescentWatch(self, None, solver, self._curve, 1, lambda state: {}, state, [], lambda state: None)
             state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state

@@ -22,8 +22,8 @@ Acceleration
 
 Answer
     The mean of the weights on their way through an epoch, the later the more, which is nearer to the optimum than
-    their end. What it is worth is told by its primal objective P, computed at growing intervals: rows in memory are passed over once more,
-    rows on disk score it while they are visited in the next epoch.
+    their end. What it is worth is told by its primal objective P, computed at growing intervals: rows in memory are
+    passed over once more, rows on disk score it while they are visited in the next epoch.
 
 End
     P - D ≤ tol P, for each class one against the rest, with D the dual objective of β; or the optimality conditions
@@ -52,7 +52,7 @@ from fastsvm.solvers.dual_metric import metric_of
 from fastsvm.solvers.dual_problem import OVERFLOW, Problem, explain
 from fastsvm.solvers.dual_rows import RowVisits
 from fastsvm.solvers.dual_steps import dual_losses, feasible
-from fastsvm.solvers.dual_visits import Path, Visits
+from fastsvm.solvers.dual_visits import Path, Rests, Visits
 from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import Window, windows
 
@@ -203,7 +203,8 @@ class BlockDual:
     def _changed(self, state: State, metric: Metric, anchor: np.ndarray) -> State:
         """Return the state with another metric, near an anchor from which nothing leads beyond yet."""
         self._take_metric(metric)
-        path = self._path(state.path.position, anchor, state.path.turn)
+        self._visits = None  # whose Gram matrices are of the metric before
+        path = self._path(state.path.position, anchor, state.path)
         begun = self._near_value(self._conjugates(state.dual), state.path.position, anchor)
         return state._replace(path=path, anchor=anchor, last=anchor, pace=np.ones_like(state.pace), begun=begun)
 
@@ -220,10 +221,15 @@ class BlockDual:
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return State(
             dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
-            path=self._path(position, position, 0), candidate=None, losses=np.zeros(self.n_scores), best=position,
+            path=self._path(position, position), candidate=None, losses=np.zeros(self.n_scores), best=position,
             primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
             begun=self._near_value(self._conjugates(dual), position, position),
         )  # fmt: skip
+
+    def adopted(self, state: State) -> State:
+        """Return a state as it was between two windows, to do from it on what would have been done."""
+        self._take_metric(state.path.metric)
+        return state
 
     def resumed(self, state: State, same_windows: bool) -> State:
         """Return a state with Σ β x formed anew: some steps may have been taken by half.
@@ -232,7 +238,7 @@ class BlockDual:
         """
         self._take_metric(state.path.metric)
         position = self._padded(combination(self.problem, state.dual, self.pool))
-        path = self._path(position, state.anchor, state.path.turn)
+        path = self._path(position, state.anchor, state.path)
         if same_windows:
             return state._replace(path=path)
         return state._replace(
@@ -246,10 +252,13 @@ class BlockDual:
         found[:, : weights.shape[1] - 1], found[:, -1] = weights[:, :-1], weights[:, -1]
         return found
 
-    def _path(self, position: np.ndarray, anchor: np.ndarray, turn: int) -> Path:
-        """Return the beginning of an epoch at Σ β_i x_i = position."""
-        weights = self.metric.solve(position + self.metric.times(anchor))
-        return Path(weights, weights.copy(), position.copy(), np.zeros(self.n_scores), self.metric, turn)
+    def _path(self, position: np.ndarray, anchor: np.ndarray, before: Path | None = None) -> Path:
+        """Return the beginning of an epoch at Σ β_i x_i = position, after the path `before`."""
+        pull = self.metric.times(anchor)
+        weights = self.metric.solve(position + pull)
+        rests, turn = (Rests.of(self.problem.demands.costs), 0) if before is None else (before.rests, before.turn)
+        gaps = np.zeros(self.n_scores)
+        return Path(weights, weights.copy(), position.copy(), pull, gaps, self.metric, rests, turn)
 
     def _sizes(self, weights: np.ndarray) -> np.ndarray:
         """Return ½ ‖W‖² for each problem."""
@@ -278,7 +287,6 @@ class BlockDual:
             return state, self._report(state, 0)
         visits = self._visits_of(state)
         if self._windows is None:
-            self._path_begun = state.path
             visits.begin(state.path)
             self._windows = self._epoch(state, visits)
         window = next(self._windows, None)
@@ -296,7 +304,6 @@ class BlockDual:
         if self._windows is not None:
             self._windows.close()
             self._windows = None
-            self._visits.end(self._path_begun)
 
     def _epoch(self, state: State, visits: Visits) -> Generator[Window, None, None]:
         settings = self.settings
@@ -315,7 +322,7 @@ class BlockDual:
         for visit in range(state.visits):
             self._meet(state, visits, window, visit)
         with np.errstate(all="ignore"):
-            finite = np.isfinite(visits.checksum(state.path))
+            finite = np.isfinite(state.path.weights.sum())
         if not finite:
             explain(window)
         self._busy += time.perf_counter() - begin
@@ -346,13 +353,14 @@ class BlockDual:
         anchor, before, pace = self._moved(state, conjugates)
         moved = (anchor != state.anchor).any()
         state = state._replace(
-            anchor=anchor, last=before, pace=pace, path=self._path(position, anchor, state.path.turn + state.visits),
+            anchor=anchor, last=before, pace=pace,
+            path=self._path(position, anchor, state.path._replace(turn=state.path.turn + state.visits)),
             visits=self._visits_next(state), epoch=state.epoch + 1, window=0, seen=0,
             dual_value=-self.problem.by_problem(conjugates) - self._sizes(position),
             begun=self._near_value(conjugates, position, anchor),
         )  # fmt: skip
         if moved:
-            self._visits.rests.wake()
+            state.path.rests.wake()
         if self.problem.source.resident:
             if state.epoch < state.next_look and not last:
                 return state, self._report(state, 1)
@@ -370,8 +378,9 @@ class BlockDual:
         path = state.path
         away = path.mean - state.anchor
         proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
+        climb = _CLIMB * np.sqrt(state.inexact / _INEXACT)
         climbed = self._near_value(conjugates, path.position, state.anchor) - state.begun
-        ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= _CLIMB * proximal)
+        ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= climb * proximal)
         forth = path.mean - state.last
         against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
         pace = np.where(against, 1.0, state.pace)

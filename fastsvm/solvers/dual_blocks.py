@@ -18,7 +18,6 @@ from fastsvm.solvers.block_products import add_products, mirror, scale_rows, wri
 from fastsvm.solvers.dual_steps import Demands
 from fastsvm.solvers.dual_sweeps import Books, Slab, sweep
 from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
-from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import DenseBlock
 
 __all__ = ["BlockVisits", "Layout"]
@@ -82,24 +81,20 @@ class BlockVisits(Visits):
         self._map = layout.shift.astype(self.real), layout.scale.astype(self.real)
         self._as_stored = dtype in (np.uint8, self.real) and layout.scale.size == 0
         self._of_bytes = dtype == np.uint8 and layout.scale.size == 0 and multiplies_bytes(n_features)
-        self._metric: Metric | None = None
         self._slots: dict[tuple[int, int], int] = {}
-        self._projected: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # what was taken from each Gram matrix
         self._grams = np.empty((0, layout.block_rows, layout.block_rows), self.real)
         self._scores = np.zeros((self.n_scores, layout.block_rows), self.real)
         self._changes = np.zeros((self.n_scores, layout.block_rows), self.real)
 
     def begin(self, path: Path) -> None:
-        """Take the weights as they are at the beginning of an epoch."""
+        """Take the weights as they are, at the beginning of an epoch or within one."""
         metric = path.metric
-        if metric is not self._metric:
-            self._metric = metric
-            self._basis, self._shares = metric.basis.astype(self.real), metric.shares.astype(self.real)
+        self._basis, self._shares = metric.basis.astype(self.real), metric.shares.astype(self.real)
         self._weights = path.weights.astype(self.real)
         self._change = np.zeros_like(self._weights)
 
     def end(self, path: Path) -> None:
-        """Give back what they became: they were changed on the way."""
+        """Bring Σ β_i x_i up to date: it is so all the time."""
 
     def visit(self, block: DenseBlock, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
         """Take the steps of some rows, blocks in random order, and rows within a block."""
@@ -134,8 +129,8 @@ class BlockVisits(Visits):
             )  # fmt: skip
 
         self.pool.run(some, class_bounds(self.n_scores, self.pool.n_threads if apart else 1))
-        active = np.flatnonzero(self.rests.awake(rows, path.turn))
-        self.rests.note(rows[active], moved[active], path.turn)
+        active = np.flatnonzero(path.rests.awake(rows, path.turn))
+        path.rests.note(rows[active], moved[active], path.turn)
 
     def _readable(self, values: np.ndarray) -> np.ndarray:
         """Return rows in a type for which there is machine code."""
@@ -154,7 +149,7 @@ class BlockVisits(Visits):
         bounds = np.concatenate([[0], cuts, [len(rows)]])
         blocks = rng.permutation(len(bounds) - 1)
         starts, lengths = bounds[blocks], np.diff(bounds)[blocks]
-        awake = self.rests.awake(rows, path.turn)
+        awake = path.rests.awake(rows, path.turn)
         number = np.empty(len(blocks), np.int64)
         number[blocks] = np.arange(len(blocks))
         key = np.repeat(number, np.diff(bounds)) + rng.random(len(rows))
@@ -172,7 +167,6 @@ class BlockVisits(Visits):
     def _prepare(self, values: np.ndarray, turn: "_Turn") -> None:
         """Compute the Gram matrices that are not there, and note where each block's is."""
         missing = []
-        projection = self._basis, self._shares
         spare = self.layout.kept_blocks
         for k in range(len(turn.starts)):
             if turn.ends[k] == turn.ends[k + 1]:
@@ -184,20 +178,17 @@ class BlockVisits(Visits):
                     slot = self._slots[first] = len(self._slots)
                 else:
                     slot, spare = spare, spare + 1
-                missing.append((k, slot, None))
-            elif self._projected[slot][1] is not self._shares:
-                missing.append((k, slot, self._projected[slot]))
+                missing.append((k, slot))
             turn.slots[k] = slot
         if not missing:
             return
-        self._grow(1 + max(slot for _, slot, _ in missing), len(turn.starts))
+        self._grow(1 + max(slot for _, slot in missing), len(turn.starts))
 
-        def one(k: int, slot: int, before: tuple | None) -> None:
+        def one(k: int, slot: int) -> None:
             start, n = int(turn.starts[k]), int(turn.lengths[k])
-            self._gram(values[start : start + n], self._grams[slot], before)
+            self._gram(values[start : start + n], self._grams[slot])
 
         self.pool.run(one, missing)
-        self._projected |= {slot: projection for _, slot, _ in missing if slot < self.layout.kept_blocks}
 
     def _grow(self, n_slots: int, n_blocks: int) -> None:
         """Make room for Gram matrices, at once for all that will be kept: memory is only taken when it is touched."""
@@ -208,19 +199,17 @@ class BlockVisits(Visits):
             grown[: len(self._grams)] = self._grams
             self._grams = grown
 
-    def _gram(self, values: np.ndarray, out: np.ndarray, before: tuple | None) -> None:
-        """Write the products of rows with each other, or of those that are there undo what a metric before took."""
-        n = len(values)
-        if before is not None:
-            self._project(values, out, before, 1)
-        elif self._of_bytes:
+    def _gram(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Write the products of rows with each other, less what the metric takes from them."""
+        if self._of_bytes:
             write_byte_squares(values, out)
-            mirror(out, n)
+            mirror(out, len(values))
         else:
             self._products(values, out)
-        if before is None and self.constant:
-            out[:n, :n] += self.real.type(self.constant**2)
-        self._project(values, out, (self._basis, self._shares), -1)
+        if self.constant:
+            out[: len(values), : len(values)] += self.real.type(self.constant**2)
+        if len(self._shares):
+            self._project(values, out)
 
     def _products(self, values: np.ndarray, out: np.ndarray) -> None:
         """Write the products of rows with each other."""
@@ -234,17 +223,14 @@ class BlockVisits(Visits):
             write_products(wide, places, wide, (0, stop, start, stop), out)
         mirror(out, n)
 
-    def _project(self, rows: np.ndarray, out: np.ndarray, projection: tuple, sign: int) -> None:
-        """Add what a metric takes from the products of rows, or take it."""
-        basis, shares = projection
-        n, r = len(rows), len(shares)
-        if r == 0:
-            return
+    def _project(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Take from the products of rows what the metric does."""
+        n, r = len(rows), len(self._shares)
         square, parts = out[:n, :n], np.empty((r, n), self.real)
-        write_products(rows, np.arange(n), basis, (0, n, 0, r), parts)
-        parts += self.real.type(self.constant) * basis[:, -1:]
+        write_products(rows, np.arange(n), self._basis, (0, n, 0, r), parts)
+        parts += self.real.type(self.constant) * self._basis[:, -1:]
         with np.errstate(all="ignore"):  # what overflows here does so in the weights, for which there is an error
-            square += (parts.T * (sign * shares)) @ parts
+            square -= (parts.T * self._shares) @ parts
 
 
 class _Turn(NamedTuple):

@@ -1,5 +1,6 @@
 """What weights and dual variables of a linear model are worth, by a pass over the rows."""
 
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,12 +8,16 @@ import numpy as np
 from fastsvm._threads import Pool, spans
 from fastsvm.scores import product_type
 from fastsvm.solvers.block_products import add_products, write_products
+from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_steps import Demands, dual_losses, feasible, primal_losses, violation_of
+from fastsvm.solvers.dual_visits import class_bounds
+from fastsvm.solvers.sparse_products import add_sparse, readable, write_sparse
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 
 __all__ = ["Certificate", "certify", "combination", "primal_of"]
 
 _ROWS = 1024  # of a piece of work
+_SPARSE_ROWS = 1 << 15  # whose sums are formed at a time, classes side by side
 
 
 class Certificate(NamedTuple):
@@ -31,54 +36,36 @@ class Certificate(NamedTuple):
     violation: float
 
 
-def primal_of(problem: Any, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
+def primal_of(problem: Problem, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
     """Add the losses of the rows of a window to `losses`, one a score; of all classes to the first."""
-    found: list[tuple[int, np.ndarray]] = []
 
-    def some(a: int, b: int) -> None:
-        found.append((a, _losses(problem, weights, window, a, b)))
+    def some(a: int, b: int) -> np.ndarray:
+        places, rows = window.places[a:b], window.rows[a:b]
+        scores = _scores(problem, window.block, places, weights)
+        if not np.isfinite(scores).all():
+            for place, row in zip(places, rows, strict=True):
+                check_finite(window.block.slice(place, place + 1), row)
+        out = np.zeros(len(weights))
+        primal_losses(problem.loss, _of_rows(problem.demands, rows), 0, scores, out)
+        return out
 
-    pool.run(some, spans(len(window.rows), _ROWS))
-    for _, part in sorted(found, key=lambda each: each[0]):
+    for part in _in_order(pool, some, len(window.rows), _ROWS):
         losses += part
 
 
-def _losses(problem: Any, weights: np.ndarray, window: Window, a: int, b: int) -> np.ndarray:
-    places, rows = window.places[a:b], window.rows[a:b]
-    scores = _scores(problem, window.block, places, weights)
-    if not np.isfinite(scores).all():
-        for place, row in zip(places, rows, strict=True):
-            check_finite(window.block.slice(place, place + 1), row)
-    demands = problem.demands
-    own = Demands(demands.targets[rows], demands.costs[rows], demands.balance)
-    out = np.zeros(len(weights))
-    primal_losses(problem.loss, own, 0, scores, out)
-    return out
+def _in_order(pool: Pool, function: Callable[[int, int], Any], n: int, size: int) -> Iterator[Any]:
+    """Yield what a function gives for pieces of n rows, in their order, however many threads there are."""
+    found: list[tuple[int, Any]] = []
+    pool.run(lambda a, b: found.append((a, function(a, b))), spans(n, size))
+    for _, part in sorted(found, key=lambda each: each[0]):
+        yield part
 
 
-def _scores(problem: Any, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return weights · x for some rows in the type of products, shape (n_scores, n_places)."""
-    d = block.shape[1]
-    if problem.scale.size:  # what is subtracted may be much larger than what is left
-        return _exact_scores(problem, block.take(places), weights)
-    offset = problem.constant * weights[:, -1]
-    if isinstance(block, CSRBlock):
-        rows = block.take(places).user_array()
-        return np.ascontiguousarray((rows @ weights[:, :d].T).T) + offset[:, None]
-    real = product_type(block.values.dtype)
-    coef = weights[:, :d]
-    consecutive = places[-1] - places[0] == len(places) - 1
-    values = block.values[places[0] : places[-1] + 1] if consecutive else block.values[places]
-    if values.dtype not in (np.uint8, real):
-        values = values.astype(real)
-    values = np.ascontiguousarray(values)
-    out = np.empty((len(weights), len(places)), real)
-    n = len(places)
-    write_products(values, np.arange(n), np.ascontiguousarray(coef, real), (0, n, 0, len(weights)), out)
-    return out + offset[:, None].astype(real)
+def _of_rows(demands: Demands, rows: np.ndarray | slice) -> Demands:
+    return Demands(demands.targets[rows], demands.costs[rows], demands.balance)
 
 
-def certify(problem: Any, weights: np.ndarray, dual: np.ndarray, position: np.ndarray, pool: Pool) -> Certificate:
+def certify(problem: Problem, weights: np.ndarray, dual: np.ndarray, position: np.ndarray, pool: Pool) -> Certificate:
     """Return what weights and dual variables are worth.
 
     Parameters
@@ -93,95 +80,128 @@ def certify(problem: Any, weights: np.ndarray, dual: np.ndarray, position: np.nd
     pool : Pool
         Threads.
     """
-    k, d = len(weights), problem.source.shape[1]
-    both = np.concatenate([weights, position])
-    losses, conjugates, again, worst = np.zeros(k), np.zeros(k), np.zeros((k, d + 1)), 0.0
+    k, both = len(weights), np.concatenate([weights, position])
+    losses, conjugates, worst = np.zeros(k), np.zeros(k), 0.0
+    again = np.zeros((k, problem.source.shape[1] + 1))
     for start, block in problem.source.blocks():
-        found: list[tuple] = []
 
-        def some(a: int, b: int, block: Block = block, start: int = start, found: list = found) -> None:
-            found.append((a, *_piece(problem, block.slice(a, b), start + a, both, dual)))
+        def some(a: int, b: int, block: Block = block, start: int = start) -> tuple:
+            return _judged(problem, block.slice(a, b), slice(start + a, start + b), both, dual)
 
-        pool.run(some, spans(block.shape[0], _ROWS))
-        for _, part, value, total, violation in sorted(found, key=lambda each: each[0]):
+        for part, value, violation in _in_order(pool, some, block.shape[0], _ROWS):
             losses += part
             conjugates += value
-            again += total
             worst = max(worst, violation)
-    primal = losses + 0.5 * np.einsum("cj,cj->c", weights, weights)
-    value = -conjugates - 0.5 * np.einsum("cj,cj->c", again, again)
-    if problem.loss.of_classes:
-        primal, value = primal.sum(keepdims=True), value.sum(keepdims=True)
+        _combine(problem, block, start, dual, pool, again)
+    primal = problem.by_problem(losses + 0.5 * np.einsum("cj,cj->c", weights, weights))
+    value = -problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", again, again))
     return Certificate(primal, np.maximum(value, 0.0), worst)  # no loss is negative, so that 0 is a bound too
 
 
-def combination(problem: Any, dual: np.ndarray, pool: Pool) -> np.ndarray:
+def _judged(
+    problem: Problem, block: Block, rows: slice, both: np.ndarray, dual: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return losses, their conjugates and the largest violation of some rows."""
+    k, demands = len(both) // 2, _of_rows(problem.demands, rows)
+    scores = _exact_scores(problem, block, both)
+    losses, conjugates = np.zeros(k), np.zeros(k)
+    primal_losses(problem.loss, demands, 0, scores[:k], losses)
+    dual_losses(problem.loss, demands, feasible(problem.loss, demands, dual[rows].astype(np.float64)), conjugates)
+    return losses, conjugates, violation_of(problem.loss, demands, 0, dual[rows], scores[k:])
+
+
+# --- sums ------------------------------------------------------------------------------------------------
+
+
+def combination(problem: Problem, dual: np.ndarray, pool: Pool) -> np.ndarray:
     """Return Σ β_i x_i, of the constant feature last, in float64, shape (n_scores, n_features + 1)."""
     total = np.zeros((dual.shape[1], problem.source.shape[1] + 1))
     for start, block in problem.source.blocks():
-        found: list[tuple] = []
-
-        def some(a: int, b: int, block: Block = block, start: int = start, found: list = found) -> None:
-            found.append((a, _combined(problem, block.slice(a, b), dual[start + a : start + b])))
-
-        pool.run(some, spans(block.shape[0], _ROWS))
-        for _, part in sorted(found, key=lambda each: each[0]):
-            total += part
+        _combine(problem, block, start, dual, pool, total)
     return total
 
 
-def _combined(problem: Any, block: Block, dual: np.ndarray) -> np.ndarray:
-    """Return Σ β_i x_i of some rows."""
-    k, d = dual.shape[1], block.shape[1]
-    beta, total = dual.astype(np.float64, copy=False), np.zeros((k, d + 1))
+def _combine(problem: Problem, block: Block, start: int, dual: np.ndarray, pool: Pool, total: np.ndarray) -> None:
+    """Add Σ β_i x_i of a block, of variables that meet all bounds in float64."""
+
+    def beta_of(a: int, b: int) -> np.ndarray:
+        rows = slice(start + a, start + b)
+        return feasible(problem.loss, _of_rows(problem.demands, rows), dual[rows].astype(np.float64))
+
     if isinstance(block, CSRBlock):
-        total[:, :-1] = np.asarray(_exact(block).T @ beta).T
-    else:
-        add_products(_readable(block), np.arange(len(dual)), np.ascontiguousarray(beta.T), (0, k), total)
-        if problem.scale.size:
-            total[:, :-1] = (total[:, :-1] - beta.sum(axis=0)[:, None] * problem.shift) * problem.scale
+        for a, b in spans(block.shape[0], _SPARSE_ROWS):
+            _add_sparse(problem, block.slice(a, b), beta_of(a, b), pool, total)
+        return
+
+    def some(a: int, b: int) -> np.ndarray:
+        return _dense_sum(problem, block.slice(a, b), beta_of(a, b))
+
+    for part in _in_order(pool, some, block.shape[0], _ROWS):
+        total += part
+
+
+def _add_sparse(problem: Problem, block: CSRBlock, beta: np.ndarray, pool: Pool, total: np.ndarray) -> None:
+    """Add Σ β_i x_i of sparse rows; a thread takes some of the classes, for a sum of each thread would be large."""
+    block, _ = readable(block, np.arange(block.shape[0]))
+    pool.run(lambda low, high: add_sparse(block, beta, (low, high), total), class_bounds(len(total), pool.n_threads))
+    total[:, -1] += problem.constant * beta.sum(axis=0)
+
+
+def _dense_sum(problem: Problem, block: DenseBlock, beta: np.ndarray) -> np.ndarray:
+    """Return Σ β_i x_i of dense rows."""
+    k, d = beta.shape[1], block.shape[1]
+    total = np.zeros((k, d + 1))
+    add_products(_readable(block.values), np.arange(len(beta)), np.ascontiguousarray(beta.T), (0, k), total)
+    if problem.scale.size:
+        total[:, :-1] = (total[:, :-1] - beta.sum(axis=0)[:, None] * problem.shift) * problem.scale
     total[:, -1] = problem.constant * beta.sum(axis=0)
     return total
 
 
-def _piece(
-    problem: Any, block: Block, start: int, both: np.ndarray, dual: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return losses, their conjugates, Σ β_i x_i and the largest violation of some rows."""
-    k, part = len(both) // 2, slice(start, start + block.shape[0])
-    scores = _exact_scores(problem, block, both)
-    losses, conjugates = np.zeros(k), np.zeros(k)
-    demands = problem.demands
-    own = Demands(demands.targets[part], demands.costs[part], demands.balance)
-    primal_losses(problem.loss, own, 0, scores[:k], losses)
-    beta = feasible(problem.loss, own, dual[part].astype(np.float64))
-    dual_losses(problem.loss, own, beta, conjugates)
-    violation = violation_of(problem.loss, own, 0, dual[part], scores[k:])
-    return losses, conjugates, _combined(problem, block, beta), violation
+# --- scores ----------------------------------------------------------------------------------------------
 
 
-def _exact_scores(problem: Any, block: Block, weights: np.ndarray) -> np.ndarray:
+def _scores(problem: Problem, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return weights · x for some rows, of dense ones in the type of products, shape (n_scores, n_places)."""
+    if problem.scale.size:  # what is subtracted may be much larger than what is left
+        return _exact_scores(problem, block.take(places), weights)
+    if isinstance(block, CSRBlock):
+        return _sparse_scores(problem, block, places, weights)
+    consecutive = places[-1] - places[0] == len(places) - 1
+    values = block.values[places[0] : places[-1] + 1] if consecutive else block.values[places]
+    real = product_type(values.dtype)
+    return _products(_readable(values), weights[:, : values.shape[1]], problem.constant * weights[:, -1], real)
+
+
+def _exact_scores(problem: Problem, block: Block, weights: np.ndarray) -> np.ndarray:
     """Return weights · x for all rows x in float64, shape (n_scores, n_rows)."""
     n, d = block.shape
-    coef, offset = weights[:, :d], problem.constant * weights[:, -1]
     if isinstance(block, CSRBlock):
-        return np.ascontiguousarray(np.asarray(_exact(block) @ coef.T).T) + offset[:, None]
+        return _sparse_scores(problem, block, np.arange(n), weights)
+    coef, offset = weights[:, :d], problem.constant * weights[:, -1]
     if problem.scale.size:
         coef = coef * problem.scale
         offset = offset - coef @ problem.shift
-    out = np.empty((len(weights), n))
-    write_products(_readable(block), np.arange(n), np.ascontiguousarray(coef), (0, n, 0, len(weights)), out)
-    return out + offset[:, None]
+    return _products(_readable(block.values), coef, offset, np.dtype(np.float64))
 
 
-def _readable(block: DenseBlock) -> np.ndarray:
-    """Return rows in a type for which there is machine code."""
-    values = block.values
+def _sparse_scores(problem: Problem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    block, places = readable(block, places)
+    out = np.empty((len(weights), len(places)))
+    write_sparse(block, places, weights, out)
+    return out + problem.constant * weights[:, -1:]
+
+
+def _products(values: np.ndarray, coef: np.ndarray, offset: np.ndarray, real: np.dtype) -> np.ndarray:
+    """Return coef · x + offset for rows x, computed in `real`."""
+    n, k = len(values), len(coef)
+    out = np.empty((k, n), real)
+    write_products(values, np.arange(n), np.ascontiguousarray(coef, real), (0, n, 0, k), out)
+    return out + offset[:, None].astype(real)
+
+
+def _readable(values: np.ndarray) -> np.ndarray:
+    """Return dense rows in a type for which there is machine code."""
     if values.dtype not in (np.uint8, np.float32, np.float64):
         values = values.astype(product_type(values.dtype))
     return np.ascontiguousarray(values)
-
-
-def _exact(block: CSRBlock) -> Any:
-    """Return sparse rows in float64."""
-    return block._replace(data=block.data.astype(np.float64)).user_array()

@@ -4,128 +4,171 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm.scores import product_type
-from fastsvm.solvers.dual_steps import ascend
+from fastsvm._jit import generic, inlined, jit
+from fastsvm.losses import (
+    CrammerSinger,
+    EpsilonInsensitive,
+    Hinge,
+    Loss,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    WestonWatkins,
+    loss_value,
+)
+from fastsvm.solvers.dual_steps import Demands, ascend, best_dual, conjugate, cost_of, least_curvature
 from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
+from fastsvm.solvers.sparse_products import readable
 from fastsvm.sources import CSRBlock
 
 __all__ = ["RowVisits"]
 
 _PIECE = 1 << 14  # values and scores that are worth a thread
+_VALUES = 1 << 15  # of rows that are met in all scores while they are in the processor's cache
 
 
 class _Turn(NamedTuple):
-    """Rows in the order in which they are visited, and what is the same for all of them."""
+    """Rows in the order in which they are visited, and what is the same for all of them.
+
+    Attributes
+    ----------
+    places, rows : ndarray of int64
+        Where in the block they are, and their numbers.
+    left : ndarray of float64
+        By what share a change changes the mean of the weights, for each row.
+    damping, relief, constant
+        As of `Metric` and `Visits`.
+    n_together : int
+        Rows that are met in one score before they are in the next.
+    """
 
     places: np.ndarray
     rows: np.ndarray
+    left: np.ndarray
     damping: np.ndarray
     relief: np.ndarray
     constant: float
-    left: np.ndarray
+    n_together: int
+
+
+class _Books(NamedTuple):
+    """What changes with the visits: variables, weights, their mean, which rows' variables moved, and gaps."""
+
+    dual: np.ndarray
+    weights: np.ndarray
+    mean: np.ndarray
+    moved: np.ndarray
+    gaps: np.ndarray
 
 
 class RowVisits(Visits):
-    """Visits to single rows; weights have the scores innermost, so that a row is read once for all of them."""
+    """Visits to single rows."""
 
     consecutive = False
 
     def begin(self, path: Path) -> None:
-        """Take the weights as they are at the beginning of an epoch."""
-        path.position[:] -= self._undamped(path)
-        self._weights = np.ascontiguousarray(path.weights.T)
-        self._mean = np.ascontiguousarray(path.mean.T)
+        """Take the weights as they are: they are changed where they are."""
 
     def end(self, path: Path) -> None:
-        """Give back what they became."""
-        path.weights[:] = self._weights.T
-        path.mean[:] = self._mean.T
-        path.position[:] += self._undamped(path)
-
-    @staticmethod
-    def _undamped(path: Path) -> np.ndarray:
-        """Return (I + M) W."""
-        return path.weights / (path.metric.damping[:, None] * path.metric.relief)
-
-    def checksum(self, path: Path) -> float:
-        """Return a number that is finite if all weights are."""
-        return float(self._weights.sum())
+        """Bring Σ β_i x_i up to date, at the end of an epoch."""
+        path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.relief) - path.pull
 
     def visit(self, block: CSRBlock, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
         """Take the steps of some rows."""
-        active = np.flatnonzero(self.rests.awake(rows, path.turn))
+        active = np.flatnonzero(path.rests.awake(rows, path.turn))
         left = weight_left((path.seen + path.pace * active) / len(self.dual))
-        block, places = _readable(block, places[active])
-        turn = _Turn(places, rows[active], path.metric.damping, path.metric.relief, self.constant, left)
+        block, places = readable(block, places[active])
+        together = max(1, int(_VALUES / (1 + self.values_of_row)))
+        metric = path.metric
+        turn = _Turn(places, rows[active], left, metric.damping, metric.relief, self.constant, together)
         moved = np.zeros(len(active), np.uint8)
+        books = _Books(self.dual, path.weights, path.mean, moved, path.gaps)
         k = self.n_scores
         work = len(active) * k * (1 + self.values_of_row)
         pieces = class_bounds(k, self.pool.n_threads if work > _PIECE and not self.loss.of_classes else 1)
-
-        def some(low: int, high: int) -> None:
-            weights, bounds = (self._weights, self._mean), (low, high)
-            _take(self.loss, block, turn, self.demands, self.dual, weights, bounds, moved, path.gaps)
-
-        self.pool.run(some, pieces)
-        self.rests.note(rows[active], moved, path.turn)
+        self.pool.run(lambda low, high: _take(self.loss, self.demands, block, turn, books, (low, high)), pieces)
+        path.rests.note(rows[active], moved, path.turn)
 
 
-def _readable(block: CSRBlock, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]:
-    """Return rows in a type for which there is machine code, and where in the block they are."""
-    kind = np.int32 if block.n_features < 2**31 else np.int64
-    if block.data.dtype not in (np.float32, np.float64) or block.indices.dtype != kind:
-        block, places = block.take(places), np.arange(len(places))
-        data = block.data.astype(product_type(block.data.dtype), copy=False)
-        block = block._replace(data=data, indices=block.indices.astype(kind, copy=False))
-    return block._replace(indptr=block.indptr.astype(np.int64, copy=False)), places
+@generic
+def take_steps(loss: Loss, demands: Demands, block: CSRBlock, turn: _Turn, books: _Books, bounds: tuple) -> None:
+    """Do what `_take` says."""
 
 
-@jit
-def _take(loss, block, turn, demands, dual, memory, bounds, moved, gaps):
-    """Take the steps of rows in some of the scores."""
-    (weights, mean), (low, high) = memory, bounds
-    k, last = dual.shape[1], weights.shape[0] - 1
+def _one_score_after_another(loss, demands, block, turn, books, bounds):
+    dual, n = books.dual, turn.places.size
+    data, indices, indptr = block.data, block.indices, block.indptr
+    for start in range(0, n, turn.n_together):
+        stop = min(start + turn.n_together, n)
+        for c in range(bounds[0], bounds[1]):
+            damping, gaps = turn.damping[c], 0.0
+            weights, mean = books.weights[c], books.mean[c]
+            for t in range(start, stop):
+                place, row = turn.places[t], turn.rows[t]
+                score, square = _score(data, indices, indptr, place, turn.relief, turn.constant, weights)
+                target, cost = cost_of(demands, row, c)
+                own = float(dual[row, c])
+                gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
+                new = best_dual(loss, own, score, target, cost, least_curvature(square * damping))
+                change = dual.dtype.type(new) - dual[row, c]
+                if change != 0:
+                    books.moved[t] = 1
+                    dual[row, c] += change
+                    step, left = change * damping, turn.left[t]
+                    _add(data, indices, indptr, place, turn.relief, turn.constant, step, left, weights, mean)
+            books.gaps[c] += gaps
+
+
+def _all_scores_of_a_row(loss, demands, block, turn, books, bounds):
+    dual, k = books.dual, books.dual.shape[1]
+    data, indices, indptr = block.data, block.indices, block.indptr
     scores, changes, curvature = np.empty((k, 1)), np.empty(k, dual.dtype), np.empty(k)
     for t in range(turn.places.size):
-        place, row = turn.places[t], turn.rows[t]
-        square = _score(block, place, turn.relief, weights, low, high, scores) + turn.constant**2 * turn.relief[last]
-        for c in range(low, high):
-            scores[c, 0] += turn.constant * weights[last, c]
-            curvature[c] = square * turn.damping[c]
-        if not ascend(loss, demands, row, dual, scores, 0, curvature, bounds, changes, gaps):
+        place, row, left = turn.places[t], turn.rows[t], turn.left[t]
+        for c in range(k):
+            score, square = _score(data, indices, indptr, place, turn.relief, turn.constant, books.weights[c])
+            scores[c, 0], curvature[c] = score, square * turn.damping[c]
+        if not ascend(loss, demands, row, dual, scores, 0, curvature, bounds, changes, books.gaps):
             continue
-        moved[t] = 1
-        for c in range(low, high):
-            dual[row, c] += changes[c]
+        books.moved[t] = 1
+        for c in range(k):
             if changes[c] != 0:
-                change = turn.damping[c] * changes[c]
-                _add(block, place, turn.relief, change, change * turn.left[t], c, weights, mean)
-                change *= turn.relief[last]
-                weights[last, c] += turn.constant * change
-                mean[last, c] += turn.constant * change * turn.left[t]
+                dual[row, c] += changes[c]
+                change, weights, mean = changes[c] * turn.damping[c], books.weights[c], books.mean[c]
+                _add(data, indices, indptr, place, turn.relief, turn.constant, change, left, weights, mean)
+
+
+@inlined
+def _score(data, indices, indptr, place, relief, constant, weights):
+    """Return the product of a row with the weights of one score, and xᵀ R x."""
+    last = weights.size - 1
+    score, square = constant * weights[last], constant**2 * relief[last]
+    for p in range(indptr[place], indptr[place + 1]):
+        value, j = float(data[p]), indices[p]
+        score += value * weights[j]
+        square += value * value * relief[j]
+    return score, square
+
+
+@inlined
+def _add(data, indices, indptr, place, relief, constant, change, left, weights, mean):
+    """Add `change` times R x to the weights of one score, and a share of that to their mean."""
+    last, share = weights.size - 1, change * left
+    for p in range(indptr[place], indptr[place + 1]):
+        j = indices[p]
+        value = float(data[p]) * relief[j]
+        weights[j] += change * value
+        mean[j] += share * value
+    weights[last] += change * constant * relief[last]
+    mean[last] += share * constant * relief[last]
+
+
+for _kind in (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive):
+    take_steps.register(_kind)(_one_score_after_another)
+for _kind in (CrammerSinger, WestonWatkins):
+    take_steps.register(_kind)(_all_scores_of_a_row)
 
 
 @jit
-def _score(block, place, relief, weights, low, high, scores):
-    """Write the products of a row with some columns of `weights` to the first column of `scores`; return xᵀ R x."""
-    data, indices, square = block.data, block.indices, 0.0
-    first, last = block.indptr[place], block.indptr[place + 1]
-    for p in range(first, last):
-        square += float(data[p]) * float(data[p]) * relief[indices[p]]
-    for c in range(low, high):  # one after another, so that a sum does not depend on the others that a thread has
-        total = 0.0
-        for p in range(first, last):
-            total += data[p] * weights[indices[p], c]
-        scores[c, 0] = total
-    return square
-
-
-@jit
-def _add(block, place, relief, change, share, c, weights, mean):
-    """Add `change` times R x to a column of the weights, and `share` times it to that of their mean."""
-    data, indices = block.data, block.indices
-    for p in range(block.indptr[place], block.indptr[place + 1]):
-        value = data[p] * relief[indices[p]]
-        weights[indices[p], c] += change * value
-        mean[indices[p], c] += share * value
+def _take(loss, demands, block, turn, books, bounds):
+    """Take the steps of rows in the scores from the first of `bounds` to before the last."""
+    take_steps(loss, demands, block, turn, books, bounds)

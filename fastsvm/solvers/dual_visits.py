@@ -15,58 +15,33 @@ from fastsvm.sources import Block
 __all__ = ["Path", "Rests", "Visits", "class_bounds", "weight_left"]
 
 _LONGEST_REST = 8  # turns
+_NEVER = np.iinfo(np.int32).max
 
 
-class Path(NamedTuple):
-    """Where the weights are on their way through an epoch; arrays are changed in place.
-
-    Attributes
-    ----------
-    weights, mean : ndarray of float64, shape (n_scores, n_weights)
-        Weights of the features, zeros to a round number, and that of the constant feature last; and their mean over
-        the epoch if they stayed as they are.
-    position : ndarray of float64, shape (n_scores, n_weights)
-        Σ β_i x_i.
-    gaps : ndarray of float64, shape (n_scores,)
-        Sum of the gaps of the rows as they were met.
-    metric : Metric
-        Of the proximal term, by which the weights follow Σ β_i x_i.
-    turn : int
-        How often rows have been met before.
-    seen, pace : float
-        Rows that the epoch has behind it, and what a row adds to them.
-    """
-
-    weights: np.ndarray
-    mean: np.ndarray
-    position: np.ndarray
-    gaps: np.ndarray
-    metric: Metric
-    turn: int
-    seen: float = 0.0
-    pace: float = 1.0
-
-
-class Rests:
+class Rests(NamedTuple):
     """Which rows rest: one whose variables did not move is left out once, then two, four and eight times.
 
     All are woken when the problem changes. This is shrinking that needs no bounds to be known.
 
-    Parameters
+    Attributes
     ----------
-    costs : ndarray of float64, shape (n,)
-        Of rows; those of cost 0 rest for ever.
+    due : ndarray of int32, shape (n,)
+        The turn in which each row is visited next; `_NEVER` for those that are not learnt from.
+    pause : ndarray of uint8, shape (n,)
+        How many turns it was left out last.
     """
 
-    def __init__(self, costs: np.ndarray) -> None:
-        self._used = costs > 0
-        self.due = np.full(len(costs), np.iinfo(np.int32).max, np.int32)
-        self.pause = np.zeros(len(costs), np.uint8)
-        self.wake()
+    due: np.ndarray
+    pause: np.ndarray
+
+    @classmethod
+    def of(cls, costs: np.ndarray) -> "Rests":
+        """Return that all rows that cost something are awake."""
+        return cls(np.where(costs > 0, 0, _NEVER).astype(np.int32), np.zeros(len(costs), np.uint8))
 
     def wake(self) -> None:
         """Let no row rest."""
-        self.due[self._used] = 0
+        self.due[self.due != _NEVER] = 0
         self.pause[:] = 0
 
     def awake(self, rows: np.ndarray, turn: int) -> np.ndarray:
@@ -78,6 +53,42 @@ class Rests:
         pause = np.where(moved, 0, np.clip(2 * self.pause[rows], 1, _LONGEST_REST)).astype(np.uint8)
         self.pause[rows] = pause
         self.due[rows] = pause.astype(np.int32) + (turn + 1)
+
+
+class Path(NamedTuple):
+    """Where the weights are on their way through an epoch; arrays are changed in place.
+
+    Attributes
+    ----------
+    weights, mean : ndarray of float64, shape (n_scores, n_weights)
+        Weights of the features, zeros to a round number, and that of the constant feature last; and their mean over
+        the epoch if they stayed as they are.
+    position : ndarray of float64, shape (n_scores, n_weights)
+        Σ β_i x_i; of sparse rows, as it was when the epoch began.
+    pull : ndarray of float64, shape (n_scores, n_weights)
+        M V, so that (I + M) W = Σ β_i x_i + M V.
+    gaps : ndarray of float64, shape (n_scores,)
+        Sum of the gaps of the rows as they were met.
+    metric : Metric
+        Of the proximal term, by which the weights follow Σ β_i x_i.
+    rests : Rests
+        Which rows are left out.
+    turn : int
+        How often rows have been met before.
+    seen, pace : float
+        Rows that the epoch has behind it, and what a row adds to them.
+    """
+
+    weights: np.ndarray
+    mean: np.ndarray
+    position: np.ndarray
+    pull: np.ndarray
+    gaps: np.ndarray
+    metric: Metric
+    rests: Rests
+    turn: int
+    seen: float = 0.0
+    pace: float = 1.0
 
 
 class Visits(ABC):
@@ -102,8 +113,6 @@ class Visits(ABC):
     ----------
     consecutive : bool
         Whether rows are to be met in the order in which they are stored, a window at a time.
-    rests : Rests
-        Which rows are left out.
     """
 
     consecutive: bool
@@ -114,19 +123,14 @@ class Visits(ABC):
         self.loss, self.demands, self.dual, self.constant, self.pool = loss, demands, dual, constant, pool
         self.n_scores = dual.shape[1]
         self.values_of_row = values_of_row
-        self.rests = Rests(demands.costs)
 
     @abstractmethod
     def begin(self, path: Path) -> None:
-        """Take the weights as they are at the beginning of an epoch."""
+        """Take the weights as they are, at the beginning of an epoch or within one."""
 
     @abstractmethod
     def end(self, path: Path) -> None:
-        """Give back what they became."""
-
-    def checksum(self, path: Path) -> float:
-        """Return a number that is finite if all weights are."""
-        return float(path.weights.sum())
+        """Bring Σ β_i x_i up to date, at the end of an epoch; the weights in the path are so all the time."""
 
     @abstractmethod
     def visit(self, block: Block, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:

@@ -1,0 +1,43 @@
+"""What a training job asks of a fit: to be told how far it is, and to be given what it has."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+__all__ = ["Keeper", "begun_before", "go_on_from", "keep_with", "keeper_of"]
+
+
+class Keeper(Protocol):
+    """Who looks after a fit."""
+
+    def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
+        """Look at a fit between two steps. What is raised here ends it.
+
+        Parameters
+        ----------
+        tree : callable
+            Gives all that is needed to go on from here, as a tree of numbers, words, arrays and NamedTuples, which
+            holds only until this returns.
+        facts : dict of str to float
+            How far it is.
+        """
+
+
+def keep_with(estimator: Any, keeper: Keeper) -> None:
+    """Let a keeper look after the next fit of an estimator."""
+    estimator._keeper = keeper
+
+
+def keeper_of(estimator: Any) -> Keeper | None:
+    """Return who looks after a fit, None if nobody does."""
+    return vars(estimator).get("_keeper")
+
+
+def go_on_from(estimator: Any, tree: Any) -> None:
+    """Let the next fit of an estimator begin where one with the same parameters and data had this tree."""
+    estimator._begun = tree
+
+
+def begun_before(estimator: Any, name: str) -> Any:
+    """Return where a fit is to go on: where it was told to, or, if it may, where `name` says the last one was."""
+    told = vars(estimator).pop("_begun", None)
+    return told if told is not None else getattr(estimator, name, None) if estimator.warm_start else None

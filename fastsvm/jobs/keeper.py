@@ -1,0 +1,159 @@
+"""Who looks after the fit of a job: takes checkpoints, keeps the log, and stops it when it is asked to.
+
+A signal asks a fit to stop between two of its steps. If that takes too long, the step is interrupted, and what is gone
+on with is the last checkpoint.
+"""
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastsvm.jobs.checkpoint import Checkpoints
+from fastsvm.jobs.memory import peak_memory
+from fastsvm.jobs.run_folder import RunFolder
+
+__all__ = ["JobKeeper", "Stopped"]
+
+_LOG_SECONDS = 2.0  # between two events of progress
+_SAY_SECONDS = 30.0  # between two lines where there is no terminal
+_MOST_SHARE = 0.02  # of the time, that checkpoints may take
+_PATIENCE = 1.0  # seconds from a signal until a step is interrupted
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(BaseException):
+    """A signal asked the run to stop.
+
+    Attributes
+    ----------
+    number : int
+        Of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class JobKeeper:
+    """Looks after the fits of a run.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Where the log is.
+    checkpoints : Checkpoints
+        Where they are written.
+    every : float
+        Seconds from one checkpoint to the next; more if one takes so long that they would cost much time.
+
+    Attributes
+    ----------
+    stage : str
+        What the run is doing.
+    done : dict
+        What earlier stages of the run gave, which checkpoints hold too.
+    """
+
+    def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float) -> None:
+        self.folder, self.checkpoints, self.every = folder, checkpoints, every
+        self.stage = "fit"
+        self.done: dict[str, Any] = {}
+        self.spent = 0.0
+        now = time.perf_counter()
+        self._next, self._next_log, self._next_line = now + every, now, now + _SAY_SECONDS
+        self._signal: int | None = None
+        self._failing = False
+        self._last_logged: Any = None
+
+    # --- during a fit ------------------------------------------------------------------------------------------
+
+    def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
+        """Look at a fit between two steps; raise `Stopped` if a signal came, with what there is in a checkpoint."""
+        now = time.perf_counter()
+        self._tell(now, facts)
+        if self._signal is not None:
+            _quiet_alarm()  # what is written now should not be lost
+            self.save(tree())
+            raise Stopped(self._signal)
+        if now >= self._next:
+            self.save(tree())
+
+    def save(self, tree: Any) -> bool:
+        """Write a checkpoint, and return whether that was possible; if not, the run goes on and tries again."""
+        begin = time.perf_counter()
+        try:
+            path = self.checkpoints.save({"stage": self.stage, "done": self.done, "tree": tree})
+        except OSError as error:
+            if not self._failing:
+                self._say(f"a checkpoint could not be written: {error}. The run goes on and will try again.")
+            self._failing = True
+            self.folder.log("checkpoint failed", error=str(error))
+        else:
+            if self._failing:
+                self._say("checkpoints can be written again.")
+            self._failing = False
+            self.folder.log("checkpoint", file=path.name, seconds=time.perf_counter() - begin)
+        now = time.perf_counter()
+        self.spent += now - begin
+        self._next = now + max(self.every, (now - begin) / _MOST_SHARE)
+        return not self._failing
+
+    def _tell(self, now: float, facts: dict[str, float]) -> None:
+        """Log how far it is, and say it where there is no bar."""
+        if now >= self._next_log and facts != self._last_logged:
+            self._next_log, self._last_logged = now + _LOG_SECONDS, facts
+            self.folder.log("progress", stage=self.stage, peak_memory_mb=peak_memory(), **facts)
+        if now >= self._next_line:
+            self._next_line = now + _SAY_SECONDS
+            if not sys.stderr.isatty():
+                shown = ", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN)
+                print(f"fastsvm: {self.stage}: {shown}", file=sys.stderr, flush=True)
+
+    def _say(self, words: str) -> None:
+        print(f"fastsvm: {words}", file=sys.stderr, flush=True)
+
+    # --- signals -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take SIGTERM and Ctrl-C as a wish to stop, raised as `Stopped` if a step does not end in time."""
+        if threading.current_thread() is not threading.main_thread():  # where signals do not arrive
+            yield
+            return
+        before = {number: signal.signal(number, self._asked) for number in _SIGNALS}
+        alarm = signal.signal(signal.SIGALRM, self._impatient) if hasattr(signal, "SIGALRM") else None
+        try:
+            yield
+        finally:
+            _quiet_alarm()
+            if alarm is not None:
+                signal.signal(signal.SIGALRM, alarm)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _asked(self, number: int, frame: Any) -> None:
+        if self._signal is not None or not hasattr(signal, "SIGALRM"):
+            raise Stopped(number)
+        self._signal = number
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+
+    def _impatient(self, number: int, frame: Any) -> None:
+        raise Stopped(self._signal or number)
+
+    def raise_if_asked(self) -> None:
+        """Raise `Stopped` if a signal came."""
+        if self._signal is not None:
+            raise Stopped(self._signal)
+
+
+def _quiet_alarm() -> None:
+    if hasattr(signal, "SIGALRM"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+_SHOWN = ("epoch", "iteration", "objective", "gap", "problems")

@@ -1,0 +1,70 @@
+"""Products of sparse rows that are compiled for the types in which they are stored; sums are in float64.
+
+Scores one after another, so that their weights stay in the processor's cache; every sum is computed by one thread in
+one order.
+"""
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm.scores import product_type
+from fastsvm.sources import CSRBlock
+
+__all__ = ["add_sparse", "readable", "write_sparse"]
+
+_TOGETHER = 1 << 15  # values of rows that are met in all scores while they are in the processor's cache
+
+
+def readable(block: CSRBlock, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]:
+    """Return rows in a type for which there is machine code, and where in the block they are.
+
+    What has to be converted for it are these rows only, for the block may be all rows in memory.
+    """
+    kind = np.int32 if block.n_features < 2**31 else np.int64
+    if block.data.dtype not in (np.float32, np.float64) or block.indices.dtype != kind:
+        block, places = block.take(places), np.arange(len(places))
+        data = block.data.astype(product_type(block.data.dtype), copy=False)
+        block = block._replace(data=data, indices=block.indices.astype(kind, copy=False))
+    return block._replace(indptr=block.indptr.astype(np.int64, copy=False)), places
+
+
+@jit
+def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    """Write the products of rows with weights, of which further columns are left.
+
+    Parameters
+    ----------
+    block : CSRBlock
+        As `readable` returns it.
+    places : ndarray of int64
+        Which rows.
+    weights : ndarray of float64, shape (n_scores, at least n_features)
+        What they are multiplied with.
+    out : ndarray of float64, shape (n_scores, n_places)
+        It is written.
+    """
+    data, indices, indptr = block.data, block.indices, block.indptr
+    held = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
+    step = max(1, _TOGETHER // held)
+    for start in range(0, places.size, step):
+        for c in range(weights.shape[0]):
+            for t in range(start, min(start + step, places.size)):
+                total = 0.0
+                for p in range(indptr[places[t]], indptr[places[t] + 1]):
+                    total += data[p] * weights[c, indices[p]]
+                out[c, t] = total
+
+
+@jit
+def add_sparse(block: CSRBlock, factors: np.ndarray, bounds: tuple[int, int], out: np.ndarray) -> None:
+    """Add all rows of a block times their factors, shape (n_rows, n_scores), to out[c], for c within `bounds`."""
+    data, indices, indptr = block.data, block.indices, block.indptr
+    held = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
+    step = max(1, _TOGETHER // held)
+    for start in range(0, factors.shape[0], step):
+        for c in range(bounds[0], bounds[1]):
+            for i in range(start, min(start + step, factors.shape[0])):
+                factor = float(factors[i, c])
+                if factor != 0:
+                    for p in range(indptr[i], indptr[i + 1]):
+                        out[c, indices[p]] += factor * data[p]
