@@ -17,7 +17,9 @@ import threadpoolctl
 
 from fastsvm._jit import thread_count
 
-__all__ = ["Pool", "spans"]
+__all__ = ["Pool", "at_most", "spans"]
+
+_most_threads: list[int] = []  # that pools may have, the last entry if there is one
 
 
 @functools.cache
@@ -112,6 +114,17 @@ class _Batch:
                 raise
 
 
+@contextmanager
+def at_most(n_threads: int | None) -> Iterator[None]:
+    """Let pools that are opened meanwhile have so many threads at most; None changes nothing."""
+    given = [] if n_threads is None else [n_threads]
+    _most_threads.extend(given)
+    try:
+        yield
+    finally:
+        del _most_threads[len(_most_threads) - len(given) :]
+
+
 class Pool:
     """Threads that each call BLAS by themselves; the user's BLAS setting returns at the end.
 
@@ -119,7 +132,8 @@ class Pool:
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = thread_count() if n_threads is None else n_threads
+        usual = min([thread_count(), *_most_threads[-1:]])
+        self.n_threads = usual if n_threads is None else n_threads
         self._begun = _Batch(self.n_threads)
 
     @classmethod

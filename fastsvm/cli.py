@@ -1,4 +1,4 @@
-"""The command line: `fastsvm convert | fetch | info | train | predict | evaluate | demo`."""
+"""The command line: `fastsvm convert | fetch | info | train | run | resume | status | predict | evaluate | demo`."""
 
 import argparse
 import json
@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C.
+        0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C; 143 after
+        SIGTERM in a run.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -35,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _say_warning
             report = options.run(options)
         _show(report, options.json)
-    except KeyboardInterrupt:
-        print("fastsvm: interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        print(f"fastsvm: interrupted{_how_to_go_on(options)}", file=sys.stderr)
+        return 128 + getattr(stop, "number", 2)
     except BrokenPipeError:  # the reader of our output has left
         return 1
     except _BAD_INPUT as error:
@@ -47,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"fastsvm: failed: {type(error).__name__}: {_one_line(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _how_to_go_on(options: argparse.Namespace) -> str:
+    folder = getattr(options, "out", None) or getattr(options, "run_folder", None)
+    return f"; go on with: fastsvm resume {folder}" if folder else ""
 
 
 def _one_line(error: BaseException) -> str:
@@ -95,7 +101,9 @@ def _info(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _train(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.jobs.training import MODELS, train
+    from fastsvm.jobs.job_file import Job
+    from fastsvm.jobs.models import MODELS
+    from fastsvm.jobs.training import train
 
     given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
     known = [name for name in _parameters() if name in signature(MODELS[options.model]).parameters]
@@ -103,8 +111,27 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
         if name not in known:
             raise ValueError(f"--{name} is no parameter of --model {options.model}, which has {', '.join(known)}.")
     given.setdefault("verbose", True)
-    report = train(options.data, options.output, given, options.holdout, options.seed, options.model)
-    return report._asdict()
+    job = Job(options.data, holdout=options.holdout, seed=options.seed, kind=options.model, parameters=given)
+    return train(job, options.output).report._asdict()
+
+
+def _run(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.job_file import read_job
+    from fastsvm.jobs.runner import run
+
+    return run(read_job(options.job, options.set), options.out)
+
+
+def _resume(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.runner import resume
+
+    return resume(options.run_folder)
+
+
+def _status(options: argparse.Namespace) -> dict[str, Any]:
+    from fastsvm.jobs.runner import status
+
+    return status(options.run_folder)
 
 
 def _predict(options: argparse.Namespace) -> dict[str, Any]:
@@ -130,7 +157,7 @@ def _demo(options: argparse.Namespace) -> dict[str, Any]:
 
 def _parameters() -> dict[str, dict[str, Any]]:
     """Return the parameters of all models by name, with their defaults by the model's name."""
-    from fastsvm.jobs.training import MODELS
+    from fastsvm.jobs.models import MODELS
 
     found: dict[str, dict[str, Any]] = {}
     for model, kind in MODELS.items():
@@ -153,6 +180,14 @@ def _parser() -> argparse.ArgumentParser:
     info = _command(commands, "info", _info, "tell what a data or model file holds")
     info.add_argument("file")
     _add_train(commands)
+    run = _command(commands, "run", _run, "run a training job in a folder of its own")
+    run.add_argument("job", help="TOML file")
+    run.add_argument("--out", required=True, metavar="FOLDER", help="folder for the run; new or empty")
+    run.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a key")
+    resume = _command(commands, "resume", _resume, "go on with a run that was interrupted")
+    resume.add_argument("run_folder", metavar="FOLDER")
+    status = _command(commands, "status", _status, "tell how a run is doing")
+    status.add_argument("run_folder", metavar="FOLDER")
     predict = _command(commands, "predict", _predict, "write labels and decision values of the rows of a file")
     predict.add_argument("model")
     predict.add_argument("data")
@@ -189,7 +224,7 @@ def _add_convert(commands: Any) -> None:
 
 
 def _add_train(commands: Any) -> None:
-    from fastsvm.jobs.training import MODELS
+    from fastsvm.jobs.models import MODELS
 
     train = _command(commands, "train", _train, "train a model from an HDF5 file")
     train.add_argument("data", help="HDF5 file with X and y")

@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm.evaluators import Rows
 from fastsvm.gram import Gram
 
-__all__ = ["CacheCounts", "RowCache"]
+__all__ = ["CacheContents", "CacheCounts", "RowCache"]
 
 
 _FRUGAL_BYTES = 384 << 20
@@ -20,6 +20,28 @@ class CacheCounts(NamedTuple):
     hits: int
     misses: int
     rows_computed: int
+
+
+class CacheContents(NamedTuple):
+    """Which rows a cache holds and has held, without the rows: they can be computed again.
+
+    Attributes
+    ----------
+    row_in, used_at : ndarray of int64, shape (n_filled,)
+        The row in each slot that was ever filled, -1 for none, and when it was used last.
+    known : ndarray of bool, shape (n,)
+        Which rows were computed before.
+    again, clock, hits, misses : int
+        How often one of them was computed again; calls; and how the cache was used.
+    """
+
+    row_in: np.ndarray
+    used_at: np.ndarray
+    known: np.ndarray
+    again: int
+    clock: int
+    hits: int
+    misses: int
 
 
 class RowCache:
@@ -97,6 +119,31 @@ class RowCache:
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, by kernel values in float64 that are not kept."""
         return self._gram.weighted_sum(rows, coef)
+
+    def contents(self) -> CacheContents:
+        """Return which rows are and were here."""
+        filled = slice(self._n_filled)
+        return CacheContents(
+            self._row_in[filled].copy(), self._used_at[filled].copy(), self._known.copy(), self._again, self._clock,
+            self._hits, self._misses,
+        )  # fmt: skip
+
+    def refill(self, contents: CacheContents) -> None:
+        """Compute the rows that a cache of the same matrix and size had, to go on as it would have."""
+        self._n_filled = len(contents.row_in)
+        self._row_in[: self._n_filled], self._used_at[: self._n_filled] = contents.row_in, contents.used_at
+        self._known[:] = contents.known
+        self._again, self._clock, self._hits, self._misses = contents[3:]
+        slots = np.flatnonzero(self._row_in >= 0)
+        rows = self._row_in[slots]
+        self._gram.rows_beside(rows, Rows(self.store, slots, 0), self._slot_of)
+        self._slot_of[rows] = slots
+
+    def computed(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows that are computed for this and not kept."""
+        out, nowhere = np.empty((len(rows), len(self._slot_of)), self.store.dtype), np.full(len(self._slot_of), -1)
+        self._gram.rows_beside(rows, Rows(out, np.arange(len(rows)), 0), nowhere)
+        return out
 
     def cached(self, rows: np.ndarray) -> np.ndarray:
         """Return which of `rows` are in a slot now."""

@@ -15,11 +15,13 @@ from fastsvm.estimators._solvers import Resources, SolverOf
 from fastsvm.estimators._watch import Watch
 from fastsvm.gram import Gram
 from fastsvm.multiclass import disjoint_order
-from fastsvm.row_cache import RowCache
+from fastsvm.row_cache import CacheContents, RowCache
 from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, Solver, StopReason, drive
+from fastsvm.solvers.drive import Limits, Report, Solver, StopReason, drive
 
-__all__ = ["OneVsOneFit", "Outcome", "TwoClass"]
+__all__ = ["OneVsOneFit", "Outcome", "Reached", "TwoClass"]
+
+_SNAPSHOT_SECONDS = 0.5  # between two of what a lane has reached, for a checkpoint by another
 
 
 class TwoClass(NamedTuple):
@@ -55,6 +57,33 @@ class Outcome(NamedTuple):
     kkt_violation: np.ndarray
     n_steps: np.ndarray
     stop_reason: StopReason
+
+
+class Snapshot(NamedTuple):
+    """A problem that is being solved: state, steps so far, what the solver knows beside it, and the cache's rows."""
+
+    state: Any
+    n_steps: int
+    memory: Any
+    cache: CacheContents
+
+
+class Reached(NamedTuple):
+    """How far a fit is.
+
+    Attributes
+    ----------
+    solved : dict of int to tuple
+        Solution, reason and number of steps of problems that are solved, by their numbers.
+    current : dict of int to Snapshot
+        Of problems that are being solved.
+    passes : float
+        Passes over the rows.
+    """
+
+    solved: dict[int, tuple]
+    current: dict[int, Snapshot]
+    passes: float
 
 
 class OneVsOneFit:
@@ -96,6 +125,7 @@ class OneVsOneFit:
         self._begin: list[np.ndarray | None] = [None] * len(pairs)
         self._solved: dict[int, tuple] = {}
         self._current: dict[int, tuple[Solver, Any]] = {}
+        self._snapshots: dict[int, Snapshot] = {}
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why problems were not begun
 
@@ -112,6 +142,16 @@ class OneVsOneFit:
     def start(self, multipliers: list[np.ndarray]) -> None:
         """Begin at the multipliers of an earlier fit, one array over all rows for each problem."""
         self._begin = [alpha[pair.rows] for alpha, pair in zip(multipliers, self.pairs, strict=True)]
+
+    def go_on(self, reached: Reached) -> None:
+        """Begin where a fit of the same problems was."""
+        for number, (solution, reason, n_steps) in reached.solved.items():
+            self._solved[number] = solution, StopReason(reason), n_steps
+        self._snapshots, self._passes = dict(reached.current), reached.passes
+
+    def reached(self) -> Reached:
+        """Return how far it is; what is being solved is as it was at the last snapshots."""
+        return Reached(dict(self._solved), dict(self._snapshots), self._passes)
 
     @property
     def passes(self) -> int:
@@ -135,7 +175,8 @@ class OneVsOneFit:
 
         Each lane takes the next problem that no other has begun; what a problem gives does not depend on the lane.
         """
-        waiting = deque(disjoint_order([pair.classes for pair in self.pairs]))
+        order = disjoint_order([pair.classes for pair in self.pairs])
+        waiting = deque(number for number in order if number not in self._solved)
         longest = max(len(pair.rows) for pair in self.pairs)
         arena_bytes = min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
 
@@ -168,17 +209,47 @@ class OneVsOneFit:
         rows = RowCache(gram, arena, self._spent.frugal)
         given = Resources(self._spent, self._pool, number, limits.deadline)
         solver = self._solver_of(Problem(pair.y, pair.upper), rows, given)
-        self._current[number] = solver, solver.init(self._begin[number])
+        state, before = self._begun(number, solver, rows)
+        self._current[number] = solver, state
+        lane = _Lane(solver, rows, before)
 
-        def observe(state, report):
+        def observe(state: Any, report: Report) -> bool:
             self._current[number] = solver, state
-            return watch.observe(number, report, rows.counts, self.gram.source.reads.nbytes, attributes)
+            stop = watch.observe(number, report, rows.counts, self.gram.source.reads.nbytes, attributes)
+            lane.n_steps += report.n_steps
+            if watch.keeper is not None and not report.converged:
+                self._keep(number, lane, state, watch, report)
+            return stop
 
-        state, reason, n_steps = drive(solver, self._current[number][1], limits, observe)
-        self._solved[number] = solver.finish(state), reason, n_steps
+        limits = limits._replace(max_steps=max(0, limits.max_steps - before))
+        state, reason, n_steps = drive(solver, state, limits, observe)
+        self._solved[number] = solver.finish(state), reason, n_steps + before
         del self._current[number]
+        self._snapshots.pop(number, None)
         self._passes += gram.passes * len(pair.rows) / len(self.labels)
         watch.end()
+
+    def _begun(self, number: int, solver: Solver, rows: RowCache) -> tuple[Any, int]:
+        """Return the state at which a problem begins, and the steps that it took before."""
+        snapshot = self._snapshots.get(number)
+        if snapshot is None:
+            return solver.init(self._begin[number]), 0
+        rows.refill(snapshot.cache)
+        if snapshot.memory is not None:
+            solver.recall(snapshot.memory)
+        return copied(snapshot.state), snapshot.n_steps
+
+    def _keep(self, number: int, lane: "_Lane", state: Any, watch: Watch, report: Report) -> None:
+        """Let the keeper look; what other lanes have reached it is given as of their last snapshots."""
+        if self._spent.lanes > 1 and lane.is_due():
+            self._snapshots[number] = lane.snapshot(state)
+
+        def tree() -> tuple[Reached, list]:
+            self._snapshots[number] = lane.snapshot(state)
+            return self.reached(), watch.records()
+
+        facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": lane.n_steps, "gap": report.gap}
+        watch.keeper.observe(tree, facts | {"objective": report.objective})
 
     def _gram_of(self, pair: TwoClass) -> Gram | PairGram:
         """Return the kernel matrix of a problem."""
@@ -235,3 +306,26 @@ class OneVsOneFit:
         full = self._repeats.spread(full)
         rows = np.flatnonzero(full)
         return rows, full[rows] * sign[self._repeats.first[rows]]
+
+
+class _Lane:
+    """A problem that is being solved, for snapshots of it."""
+
+    def __init__(self, solver: Solver, rows: RowCache, n_steps: int) -> None:
+        self.solver, self.rows, self.n_steps = solver, rows, n_steps
+        self._next = 0.0
+
+    def is_due(self) -> bool:
+        """Return whether the last snapshot is old."""
+        return time.perf_counter() >= self._next
+
+    def snapshot(self, state: Any) -> Snapshot:
+        """Return what is needed to go on from here."""
+        self._next = time.perf_counter() + _SNAPSHOT_SECONDS
+        memory = self.solver.memory() if hasattr(self.solver, "memory") else None
+        return Snapshot(copied(state), self.n_steps, memory, self.rows.contents())
+
+
+def copied(state: Any) -> Any:
+    """Return a copy of a state, whose arrays are changed in place."""
+    return type(state)(*(value.copy() if isinstance(value, np.ndarray) else value for value in state))

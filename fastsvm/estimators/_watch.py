@@ -3,7 +3,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,17 +40,26 @@ class Watch:
         How many two-class problems will be solved.
     verbose : bool
         Whether to show a progress bar; it is shown on a terminal only.
+    records : list of tuple
+        Of a fit that is gone on with.
+
+    Attributes
+    ----------
+    keeper : Keeper or None
+        Who looks after the fit.
     """
 
     COLUMNS = (
         "problem", "time", "iteration", "objective", "gap", "rows_computed", "cache_hits", "bytes_read", "newton"
     )  # fmt: skip
 
-    def __init__(self, estimator: Any, context: Any, n_problems: int, verbose: bool) -> None:
-        self._estimator, self._context = estimator, context
-        self._begin = time.perf_counter()
-        self._records: list[tuple] = []
-        self._n_steps = [0] * n_problems
+    def __init__(
+        self, estimator: Any, context: Any, n_problems: int, verbose: bool, records: Sequence[tuple] = ()
+    ) -> None:
+        self._estimator, self._context, self.keeper = estimator, context, keeper_of(estimator)
+        self._records = list(records)
+        self._begin = time.perf_counter() - max((record[1] for record in records), default=0.0)
+        self._n_steps = [max((one[2] for one in records if one[0] == k), default=0) for k in range(n_problems)]
         self._lock = threading.Lock()
         self.stopped = False
         self._next_refresh = 0.0
@@ -90,6 +99,11 @@ class Watch:
         if self._context is not None:
             self.stopped |= _told(self._context, self._estimator, "outer iteration", attributes)
         return self.stopped
+
+    def records(self) -> list[tuple]:
+        """Return what was recorded so far."""
+        with self._lock:
+            return list(self._records)
 
     def _record(self, problem: int, report: Report, counts: tuple, bytes_read: int) -> None:
         self._n_steps[problem] += report.n_steps

@@ -303,7 +303,10 @@ shape (n_samples, n_features)
         limits = Limits(most_steps(self, len(data.y)), deadline)
         with Pool.open() as pool:
             task, source = prepare(self, data, classes, labels, budget, pool, context is not None)
-            watch = Watch(self, context, len(task.pairs), bool(self.verbose))
+            begun = vars(self).pop("_begun", None)
+            watch = Watch(self, context, len(task.pairs), bool(self.verbose), () if begun is None else begun[1])
+            if begun is not None:
+                task.go_on(begun[0])
             self._solve(task, lambda: self._attributes(task, classes, source), classes, limits, watch)
         vars(self).update(self._attributes(task, classes, source))
         self.history_ = watch.history()

@@ -25,8 +25,8 @@ _PATIENCE = 1.0  # seconds from a signal until a step is interrupted
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Stopped(BaseException):
-    """A signal asked the run to stop.
+class Stopped(KeyboardInterrupt):
+    """A signal asked the run to stop, be it Ctrl-C or another.
 
     Attributes
     ----------
@@ -55,25 +55,34 @@ class JobKeeper:
     ----------
     stage : str
         What the run is doing.
-    done : dict
-        What earlier stages of the run gave, which checkpoints hold too.
+    before : float
+        Seconds of work that the run had behind it when this process began.
+    spent : float
+        Seconds that checkpoints took.
     """
 
     def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float) -> None:
         self.folder, self.checkpoints, self.every = folder, checkpoints, every
         self.stage = "fit"
-        self.done: dict[str, Any] = {}
-        self.spent = 0.0
-        now = time.perf_counter()
+        self.spent = self.before = 0.0
+        now = self._begin = time.perf_counter()
         self._next, self._next_log, self._next_line = now + every, now, now + _SAY_SECONDS
         self._signal: int | None = None
-        self._failing = False
+        self._failing, self._lock = False, threading.Lock()
         self._last_logged: Any = None
 
     # --- during a fit ------------------------------------------------------------------------------------------
 
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
         """Look at a fit between two steps; raise `Stopped` if a signal came, with what there is in a checkpoint."""
+        if not self._lock.acquire(blocking=False):  # another thread of the fit is at it
+            return
+        try:
+            self._observe(tree, facts)
+        finally:
+            self._lock.release()
+
+    def _observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
         now = time.perf_counter()
         self._tell(now, facts)
         if self._signal is not None:
@@ -87,7 +96,7 @@ class JobKeeper:
         """Write a checkpoint, and return whether that was possible; if not, the run goes on and tries again."""
         begin = time.perf_counter()
         try:
-            path = self.checkpoints.save({"stage": self.stage, "done": self.done, "tree": tree})
+            path = self.checkpoints.save({"seconds": self.before + begin - self._begin, "tree": tree})
         except OSError as error:
             if not self._failing:
                 self._say(f"a checkpoint could not be written: {error}. The run goes on and will try again.")

@@ -1,4 +1,4 @@
-"""Train a model from a file, measure it on rows held out, save it."""
+"""Train a model from a file, save it, measure it on rows held out or on another file."""
 
 import time
 from inspect import signature
@@ -7,23 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 
-from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm._threads import at_most
+from fastsvm.estimators._keeping import Keeper, go_on_from, keep_with
+from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.memory import peak_memory
+from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.outputs import check_output
 from fastsvm.model_file import save
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["MODELS", "TrainingReport", "train"]
-
-MODELS = {
-    "svc": SVC,
-    "linear": LinearSVC,
-    "linear-regressor": LinearSVR,
-    "sgd": SGDClassifier,
-    "sgd-regressor": SGDRegressor,
-}
-"""Estimators by the names that the command line gives them."""
+__all__ = ["Tested", "Trained", "TrainingReport", "estimator_of", "split", "train"]
 
 
 class TrainingReport(NamedTuple):
@@ -38,11 +33,11 @@ class TrainingReport(NamedTuple):
     n_classes : int or None
         Number of classes.
     accuracy : float or None
-        Share of the rows held out whose class is predicted correctly.
+        Share of those rows whose class is predicted correctly.
     r2 : float or None
-        Of a regression, the share of the variance of the rows held out that is explained.
+        Of a regression, the share of their variance that is explained.
     n_holdout : int
-        Number of rows held out.
+        Number of rows that it was measured on.
     objective, duality_gap, kkt_violation : float or None
         Certificate of the fit.
     converged : bool
@@ -83,76 +78,116 @@ class TrainingReport(NamedTuple):
     peak_memory_mb: float | None
 
 
-def train(
-    path: str | Path,
-    destination: str | Path | None,
-    parameters: dict[str, Any],
-    holdout: float = 0.0,
-    seed: int = 0,
-    model: str = "svc",
-) -> TrainingReport:
-    """Train a model from an HDF5 file and save it.
+class Tested(NamedTuple):
+    """Rows that were predicted to measure a model: their file and numbers, labels, and predictions."""
+
+    path: str
+    rows: np.ndarray
+    truth: np.ndarray
+    predicted: np.ndarray
+
+
+class Trained(NamedTuple):
+    """A fitted model, the report, and what it was measured on, if it was."""
+
+    model: Any
+    report: TrainingReport
+    tested: Tested | None
+
+
+def train(job: Job, destination: str | Path | None = None, keeper: Keeper | None = None, begun: Any = None) -> Trained:
+    """Train a model as a job says, save it, and measure it.
 
     Parameters
     ----------
-    path : str or Path
-        File with X and y.
+    job : Job
+        What to do; its files are HDF5 files with X and y. What it says of a search is not done here.
     destination : str or Path or None
         File for the model; None does not save it.
-    parameters : dict
-        Parameters of the estimator, by name.
-    holdout : float, default=0.0
-        Share of rows, at least 0 and less than 1, not trained on but predicted to measure the accuracy.
-    seed : int, default=0
-        Which rows those are, and the order in which a stochastic solver visits the others.
-    model : str, default="svc"
-        Which estimator, a key of `MODELS`.
-
-    Returns
-    -------
-    TrainingReport
+    keeper : Keeper or None
+        Who looks after the fit.
+    begun : tree or None
+        Where the fit is to go on, as the keeper was given it.
 
     Raises
     ------
     ValueError, FileNotFoundError
-        If the file, a parameter or the destination is not usable. The destination is checked before the fit.
+        If a file, a parameter or the destination is not usable. The destination is checked before the fit.
     """
     if destination is not None:
-        check_output(destination, path)
-    if not 0 <= holdout < 1:
-        raise ValueError(f"holdout must be at least 0 and less than 1, found {holdout}.")
-    with open_hdf5(path) as data:
+        check_output(destination, job.train, *([job.test] if job.test else []))
+    if not 0 <= job.holdout < 1:
+        raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
+    with open_hdf5(job.train) as data, at_most(job.threads):
         if data.y is None:
             raise ValueError(f"{data.path} has no dataset 'y'; training needs labels.")
-        if "random_state" in signature(MODELS[model]).parameters:
-            parameters = {"random_state": seed} | parameters
-        estimator = MODELS[model](**_with_labels(parameters, data.y))
-        training, held = _split(len(data), holdout, seed)
+        estimator = estimator_of(job, data.y)
+        training, held = split(len(data), job.holdout, job.seed)
+        if keeper is not None:
+            keep_with(estimator, keeper)
+        if begun is not None:
+            go_on_from(estimator, begun)
         begin = time.perf_counter()
         _fit(estimator, data, training)
         seconds = time.perf_counter() - begin
+        vars(estimator).pop("_keeper", None)
         reads = data.X.reads
         passes, speed = reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9)
         if destination is not None:
             save(estimator, destination)
-        score = float(estimator.score(data.X.take(held), data.y[held])) if len(held) else None
-    found = vars(estimator)
+        tested = None
+        if len(held):
+            tested = Tested(job.train, held, data.y[held], _predicted(estimator, data, held))
+        elif job.test is not None:
+            tested = _tested(estimator, job.test)
+        report = _report(estimator, tested, destination, len(training), seconds, passes, speed)
+        return Trained(estimator, report, tested)
+
+
+def estimator_of(job: Job, y: np.ndarray) -> Any:
+    """Return the estimator of a job, not fitted."""
+    kind = MODELS[job.kind]
+    known = signature(kind).parameters
+    given: dict[str, Any] = {"random_state": job.seed, "memory": job.memory, "max_time": job.seconds}
+    given = {name: value for name, value in given.items() if name in known and value is not None}
+    return kind(**given | _with_labels(dict(job.parameters), y))
+
+
+def _predicted(model: Any, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
+    return model.predict(data.X if len(rows) == len(data) else data.X.take(rows))
+
+
+def _tested(model: Any, path: str) -> Tested:
+    """Return the predictions of all rows of a file."""
+    with open_hdf5(path) as data:
+        if data.y is None:
+            raise ValueError(f"{path} has no dataset 'y' to compare predictions with.")
+        rows = np.arange(len(data))
+        return Tested(path, rows, data.y, _predicted(model, data, rows))
+
+
+def _report(
+    model: Any, tested: Tested | None, path: str | Path | None, n: int, seconds: float, passes: float, speed: float
+) -> TrainingReport:
+    found, score = vars(model), None
     classes, support = found.get("classes_"), found.get("support_")
+    if tested is not None:
+        score = float((accuracy_score if is_classifier(model) else r2_score)(tested.truth, tested.predicted))
     return TrainingReport(
-        model=str(destination or ""),
-        n_samples=len(training),
-        n_features=estimator.n_features_in_,
+        model=str(path or ""),
+        n_samples=n,
+        n_features=model.n_features_in_,
         n_classes=None if classes is None else len(classes),
-        accuracy=score if is_classifier(estimator) else None,
-        r2=None if is_classifier(estimator) else score,
-        n_holdout=len(held),
-        objective=estimator.objective_,
+        accuracy=score if is_classifier(model) else None,
+        r2=None if is_classifier(model) else score,
+        n_holdout=0 if tested is None else len(tested.rows),
+        objective=model.objective_,
         duality_gap=found.get("duality_gap_"),
         kkt_violation=found.get("kkt_violation_"),
-        converged=bool(estimator.converged_),
-        stop_reason=estimator.stop_reason_,
+        converged=bool(model.converged_),
+        stop_reason=model.stop_reason_,
         n_support=None if support is None else len(support),
-        n_iter=int(np.sum(estimator.n_iter_)),
+        n_iter=int(np.sum(model.n_iter_)),
         seconds=seconds,
         passes=passes,
         read_mb_per_second=speed,
@@ -160,7 +195,7 @@ def train(
     )
 
 
-def _split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to train on and those held out, each in the order of the file."""
     order = np.random.default_rng(seed).permutation(n)
     n_held = round(n * holdout)

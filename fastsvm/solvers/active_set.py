@@ -5,15 +5,25 @@ are taken away, but a set of a few thousand rows to which violators are added, a
 they are at a bound and cannot move. Pair steps among these rows touch no row of full length.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fastsvm._jit import jit
 from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
 
-__all__ = ["ActiveSet"]
+__all__ = ["ActiveContents", "ActiveSet"]
 
 _GATHERED_ROWS = 256
+
+
+class ActiveContents(NamedTuple):
+    """Which rows are in an active set, in which places, and when each entered."""
+
+    rows: np.ndarray
+    entered: np.ndarray
+    clock: int
 
 
 class ActiveSet:
@@ -47,6 +57,18 @@ class ActiveSet:
         self._pool = pool
         self._entered = np.empty(0, np.int64)
         self._clock = 0
+
+    def contents(self) -> ActiveContents:
+        """Return which rows are here."""
+        return ActiveContents(self.rows.copy(), self._entered.copy(), self._clock)
+
+    def refill(self, contents: ActiveContents) -> None:
+        """Take the rows that a set had before; their kernel is computed."""
+        self.rows, self._entered, self._clock = contents.rows.copy(), contents.entered.copy(), contents.clock
+        order = np.argsort(self.rows)
+        for start, stop in _parts(self.rows):
+            store, places = self._kernel.computed(self.rows[start:stop]), np.arange(start, stop)
+            _gather_places(store, np.arange(stop - start), self.rows, order, self.store, places, 0)
 
     @property
     def n_slots(self) -> int:

@@ -27,7 +27,7 @@ import numpy as np
 
 from fastsvm.solvers import decomposition
 from fastsvm.solvers.coordinate_steps import solve_block
-from fastsvm.solvers.decomposition import Decomposition, Problem, Solution, State
+from fastsvm.solvers.decomposition import Decomposition, Memory, Problem, Solution, State
 from fastsvm.solvers.working_set import bounds_without_offset
 
 __all__ = ["Coordinate"]
@@ -62,6 +62,17 @@ class Coordinate(Decomposition):
     ) -> None:
         super().__init__(*sizes, **more)
         self._rng, self._fit_intercept, self._rate = rng, fit_intercept, rate
+
+    def memory(self) -> Memory:
+        """Return what is known beside the state."""
+        random = None if self._rng is None else self._rng.bit_generator.state
+        return super().memory()._replace(random=random)
+
+    def recall(self, memory: Memory) -> None:
+        """Go on as the solver would have that knew this."""
+        super().recall(memory)
+        if self._rng is not None:
+            self._rng.bit_generator.state = memory.random
 
     def _feasible(self, alpha: np.ndarray) -> np.ndarray:
         return np.clip(alpha, 0, self.problem.upper)

@@ -29,13 +29,13 @@ Memory
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveSet
+from fastsvm.solvers.active_set import ActiveContents, ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.newton import moved, newton_step
@@ -77,6 +77,33 @@ class State(NamedTuple):
     alpha: np.ndarray
     gradient: np.ndarray
     working_set: np.ndarray
+
+
+class Memory(NamedTuple):
+    """What a solver knows beside its state, which decides how it goes on.
+
+    Attributes
+    ----------
+    aim, drift : float
+        The gap that is gone for; and Σ |coef| of all that was added to the gradient since it was computed anew.
+    since_newton, failures, n_sets : int
+        Steps since a Newton step, how many of those gave little, and working sets.
+    all_considered : bool
+        Whether it was decided whether to compute all kernel rows.
+    active : ActiveContents or None
+        Rows of the active set.
+    random : dict or None
+        State of the generator of random numbers, if there is one.
+    """
+
+    aim: float
+    drift: float
+    since_newton: int
+    failures: int
+    n_sets: int
+    all_considered: bool
+    active: ActiveContents | None
+    random: dict[str, Any] | None = None
 
 
 class Solution(NamedTuple):
@@ -181,6 +208,22 @@ class Decomposition(ABC):
     def _certified(self, state: State) -> bool:
         """Return whether all else that is asked for at the end holds; if not, the gap will have to be smaller."""
         return True
+
+    # --- going on elsewhere ----------------------------------------------------------------------------------
+
+    def memory(self) -> Memory:
+        """Return what is known beside the state."""
+        return Memory(
+            self._aim, self._products.drift, self._since_newton, self._failures, self._n_sets, self._all_considered,
+            None if self.active is None else self.active.contents(),
+        )  # fmt: skip
+
+    def recall(self, memory: Memory) -> None:
+        """Go on as the solver would have that knew this."""
+        self._aim, self._products.drift, self._since_newton, self._failures = memory[:4]
+        self._n_sets, self._all_considered = memory[4:6]
+        if memory.active is not None:
+            self.active.refill(memory.active)
 
     # --- the method ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,174 @@
+"""Run a job in a folder of its own, go on with one that was interrupted, tell how one is doing."""
+
+import hashlib
+import json
+import platform
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastsvm.formats import convert
+from fastsvm.jobs.checkpoint import Checkpoints
+from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
+from fastsvm.jobs.job_file import Job
+from fastsvm.jobs.keeper import JobKeeper, Stopped
+from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.training import Trained, train
+
+__all__ = ["resume", "run", "status"]
+
+_NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test"}
+_PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
+
+
+def run(job: Job, path: str | Path) -> dict[str, Any]:
+    """Run a job in a new folder.
+
+    Parameters
+    ----------
+    job : Job
+        What to do.
+    path : str or Path
+        The folder; it does not exist yet, or is empty.
+
+    Returns
+    -------
+    dict
+        The result, which is also in `result.json`.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If the folder, a file or a parameter is not usable.
+    Stopped
+        After SIGTERM or Ctrl-C, with what was reached in a checkpoint.
+    """
+    _check_files(job)
+    folder = RunFolder.begun(path, job)
+    with folder.locked():
+        return _Run(folder, job).go()
+
+
+def resume(path: str | Path) -> dict[str, Any]:
+    """Go on with a run from its last checkpoint; return the result of one that has ended.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder holds no run.
+    ValueError
+        If its data or job changed, or all its checkpoints are damaged.
+    """
+    folder = RunFolder.found(path)
+    with folder.locked():
+        found = folder.result
+        if found is not None:
+            return found
+        return _Run(folder, folder.job).go()
+
+
+def status(path: str | Path) -> dict[str, Any]:
+    """Return how a run is doing: its state, how far it is, and its checkpoints."""
+    folder = RunFolder.found(path)
+    process, result, events = folder.runner(), folder.result, folder.events(last=True)
+    progress = next((event for event in reversed(events) if event["event"] == "progress"), {})
+    checkpoint = next((event for event in reversed(events) if event["event"] == "checkpoint"), {})
+    last = events[-1] if events else {}
+    state = "done" if result else "running" if process else "interrupted"
+    shown = {name: value for name, value in progress.items() if name not in ("event", "time")}
+    return {
+        "run": str(folder.path),
+        "state": state,
+        "process": process,
+        "last_event": last.get("event"),
+        "at": last.get("time"),
+        "progress": shown,
+        "checkpoint": checkpoint.get("file"),
+        "checkpoint_at": checkpoint.get("time"),
+        "result": result,
+        "what_to_do": f"fastsvm resume {folder.path}" if state == "interrupted" else None,
+    }
+
+
+class _Run:
+    """One process that works on a run."""
+
+    def __init__(self, folder: RunFolder, job: Job) -> None:
+        self.folder, self.job = folder, job
+        self.begin = time.perf_counter()
+
+    def go(self) -> dict[str, Any]:
+        """Do what is left of the job."""
+        folder = self.folder
+        job = self._converted()
+        bound = {"job": _digest(job), "training data": fingerprint(job.train)}
+        keeper = JobKeeper(folder, Checkpoints(folder.path, bound), job.checkpoint_seconds)
+        found = keeper.checkpoints.latest()
+        begun = None if found is None else found.tree
+        keeper.before = 0.0 if begun is None else begun["seconds"]
+        folder.log("resume" if begun else "begin", checkpoint=found and found.number, versions=_versions())
+        for words in found.refused if found else []:
+            folder.log("checkpoint refused", error=words)
+            print(f"fastsvm: {words} The one before it is gone on with.", file=sys.stderr)
+        if begun is not None:
+            print(f"fastsvm: going on after {keeper.before:.0f} s of work.", file=sys.stderr)
+        try:
+            with keeper.listening():
+                trained = train(_with_time(job, keeper.before), folder.model_file, keeper, begun and begun["tree"])
+        except Stopped as stop:
+            folder.log("stopped", signal=stop.number)
+            raise
+        except Exception as error:
+            folder.log("failed", error=f"{type(error).__name__}: {error}")
+            raise
+        return self._finished(trained, keeper)
+
+    def _converted(self) -> Job:
+        """Return the job with HDF5 files: others are converted into the folder, once."""
+        files = {}
+        for name in ("train", "test"):
+            path = getattr(self.job, name)
+            if path is not None and not is_hdf5(path):
+                files[name] = str(self.folder.path / f"{name}.h5")
+                if not Path(files[name]).exists():
+                    self.folder.log("convert", file=path)
+                    split = name if Path(path).is_dir() else None
+                    convert(path, files[name], format=self.job.format, split=split, seed=self.job.seed, progress=True)
+        return self.job._replace(**files)
+
+    def _finished(self, trained: Trained, keeper: JobKeeper) -> dict[str, Any]:
+        """Write the result and remove what is needed no longer."""
+        folder = self.folder
+        seconds = keeper.before + time.perf_counter() - self.begin
+        result = {**trained.report._asdict(), "run_seconds": seconds, "checkpoint_seconds": keeper.spent}
+        folder.write(folder.result_file, result)
+        folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
+        for file in keeper.checkpoints.files():
+            file.unlink(missing_ok=True)
+        return result
+
+
+def _check_files(job: Job) -> None:
+    """Raise the error that a file of the job would end with, before a folder is made."""
+    for path in (job.train, job.test):
+        if path is not None and not Path(path).exists():
+            raise FileNotFoundError(f"There is no file {path}.")
+
+
+def _digest(job: Job) -> str:
+    """Return a digest of what the model depends on."""
+    words = {name: value for name, value in job._asdict().items() if name not in _NOT_OF_THE_MODEL}
+    return hashlib.blake2b(json.dumps(words, sort_keys=True, default=dict).encode(), digest_size=8).hexdigest()
+
+
+def _with_time(job: Job, spent: float) -> Job:
+    """Return the job with the time that is left of its limit."""
+    return job if job.seconds is None else job._replace(seconds=max(1e-3, job.seconds - spent))
+
+
+def _versions() -> dict[str, str]:
+    from fastsvm import __version__
+
+    return {"fastsvm": __version__, "python": platform.python_version()} | {name: version(name) for name in _PACKAGES}

@@ -1,0 +1,256 @@
+"""Training jobs: run, killed at any moment, gone on with, asked how they are."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import fastsvm
+from fastsvm.cli import main
+from fastsvm.jobs.checkpoint import Checkpoints
+from fastsvm.jobs.job_file import Job
+from fastsvm.jobs.keeper import JobKeeper, Stopped
+from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.runner import resume, run, status
+from fastsvm.jobs.training import train
+
+N, D = 3000, 20
+KINDS = {
+    "svc": {"C": 100.0, "gamma": 0.05, "tol": 1e-6},
+    "svc without an offset": {"C": 10.0, "gamma": 0.05, "tol": 1e-4, "solver": "coordinate", "selection": "random"},
+    "linear": {"C": 0.1, "tol": 1e-6, "window_visits": 1},
+    "sgd": {"max_iter": 30, "tol": None},
+}
+
+
+def of(kind, file, **more):
+    """Return a job of a kind; linear models are streamed, for their memory is small."""
+    name = kind.split()[0]
+    memory = 300_000 if name != "svc" else 40_000_000
+    return Job(str(file), kind=name, parameters=KINDS[kind], holdout=0.2, memory=memory, **more)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("jobs") / "data.h5"
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, N)
+    X = rng.normal(size=(N, D)) + 1.2 * np.eye(D)[y]
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=X.astype(np.float32), chunks=(100, D))
+        file["y"] = y
+    return path
+
+
+def model_of(folder):
+    """Return all numbers of a saved model, by name."""
+    with h5py.File(folder / "model.h5") as file:
+        header = json.loads(file.attrs["header"])
+        found = {name: file[name][()] for name in file if not name.startswith("history_")}
+    return found | {"n_iter": header["attributes"].get("n_iter_"), "objective": header["attributes"]["objective_"]}
+
+
+def assert_same_model(folder, other):
+    found, wanted = model_of(folder), model_of(other)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def whole(file, tmp_path_factory):
+    """Return the folders of runs that nothing interrupted, by kind."""
+    folders = {kind: tmp_path_factory.mktemp("whole") / "run" for kind in KINDS}
+    for kind, folder in folders.items():
+        run(of(kind, file), folder)
+    return folders
+
+
+class Interrupter(JobKeeper):
+    """Stops after so many looks, with a checkpoint of one of the looks before."""
+
+    looks, saved_at = 0, 0
+
+    def observe(self, tree, facts):
+        self.looks += 1
+        if self.looks == self.saved_at:
+            self.save(tree())
+        if self.looks == self.saved_at + 2:
+            raise Stopped(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.8, 0.97])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_is_gone_on_with_gives_the_same_model(kind, share, file, whole, tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(JobKeeper, "observe", lambda self, tree, facts: looks.append(facts))
+    train(of(kind, file), tmp_path / "model.h5", JobKeeper(RunFolder(tmp_path), Checkpoints(tmp_path, {}), 1e9))
+    monkeypatch.undo()
+    folder = RunFolder.begun(tmp_path / "run", of(kind, file))
+    monkeypatch.setattr("fastsvm.jobs.runner.JobKeeper", Interrupter)
+    monkeypatch.setattr(Interrupter, "saved_at", max(1, int(share * len(looks)) - 1))
+    with pytest.raises(Stopped):
+        resume(folder.path)
+    monkeypatch.undo()
+    resume(folder.path)
+    assert_same_model(folder.path, whole[kind])
+
+
+def test_the_result_of_a_run(file, whole):
+    folder = RunFolder.found(whole["linear"])
+    result = folder.result
+    assert result["converged"] and result["n_samples"] == 2400 and result["n_holdout"] == 600
+    assert result["accuracy"] > 0.6
+    assert status(folder.path)["state"] == "done"
+    assert not Checkpoints(folder.path, {}).files()
+    events = [event["event"] for event in folder.events()]
+    assert events[0] == "begin" and events[-1] == "end"
+    model = fastsvm.load(folder.model_file)
+    with fastsvm.open_hdf5(file) as data:
+        assert model.predict(data.X).shape == (N,)
+    assert resume(folder.path) == result  # there is nothing left to do
+
+
+# --- processes -------------------------------------------------------------------------------------------------
+
+
+def started(*words, folder):
+    command = [sys.executable, "-m", "fastsvm", *map(str, words)]
+    return subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.fixture
+def job(file, tmp_path):
+    """Return a job file for a run of some seconds with a checkpoint in each tenth of one."""
+    path = tmp_path / "job.toml"
+    path.write_text(f"""
+[data]
+train = "{file}"
+[model]
+kind = "sgd"
+max_iter = 100000
+tol = 1e-300
+[checkpoint]
+every = "100ms"
+""")
+    return path
+
+
+def until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_run_with_a_checkpoint(number, code, job, tmp_path):
+    process = started("run", job, "--out", "run", folder=tmp_path)
+    folder = tmp_path / "run"
+    until(lambda: list(folder.glob("checkpoint-*.h5")))
+    files = {path.name for path in folder.glob("checkpoint-*.h5")}
+    begin = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code and time.monotonic() - begin < 4
+    assert "go on with: fastsvm resume run" in err
+    assert {path.name for path in folder.glob("checkpoint-*.h5")} != files
+    found = status(folder)
+    assert found["state"] == "interrupted" and found["last_event"] == "stopped" and found["progress"]["epoch"] > 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+def test_a_run_that_was_killed_and_the_lock(job, tmp_path, capsys):
+    process = started("run", job, "--out", "run", folder=tmp_path)
+    folder = tmp_path / "run"
+    until(lambda: list(folder.glob("checkpoint-*.h5")))
+    assert status(folder)["state"] == "running" and status(folder)["process"] == process.pid
+    assert main(["resume", str(folder)]) == 2
+    assert f"in use by process {process.pid}" in capsys.readouterr().err
+    process.kill()
+    process.communicate()
+    assert status(folder)["state"] == "interrupted" and status(folder)["what_to_do"] == f"fastsvm resume {folder}"
+    epoch = status(folder)["progress"]["epoch"]
+    again = started("resume", "run", folder=tmp_path)
+    until(lambda: status(folder)["progress"]["epoch"] > epoch + 1)
+    again.terminate()
+    again.communicate(timeout=60)
+    assert again.returncode == 143
+
+
+# --- what may go wrong -------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_used_already(file, whole, tmp_path):
+    with pytest.raises(ValueError, match="holds a run already"):
+        run(of("sgd", file), whole["sgd"])
+    (tmp_path / "x").write_text("")
+    with pytest.raises(ValueError, match="not empty"):
+        run(of("sgd", file), tmp_path)
+    with pytest.raises(FileNotFoundError, match="holds no run"):
+        resume(tmp_path)
+
+
+def test_files_that_are_not_there_make_no_folder(file, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file"):
+        run(of("sgd", tmp_path / "none.h5"), tmp_path / "run")
+    with pytest.raises(FileNotFoundError, match="no file"):
+        run(of("sgd", file, test=str(tmp_path / "none.h5"))._replace(holdout=0.0), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def interrupted(file, folder, monkeypatch, kind="sgd"):
+    """Leave a run that was interrupted, with a checkpoint."""
+    monkeypatch.setattr("fastsvm.jobs.runner.JobKeeper", Interrupter)
+    monkeypatch.setattr(Interrupter, "saved_at", 20)
+    with pytest.raises(Stopped):
+        run(of(kind, file), folder)
+    monkeypatch.undo()
+
+
+def test_data_that_changed_are_refused(file, tmp_path, monkeypatch):
+    path = tmp_path / "data.h5"
+    path.write_bytes(file.read_bytes())
+    interrupted(path, tmp_path / "run", monkeypatch)
+    before = {one.name: one.read_bytes() for one in (tmp_path / "run").glob("checkpoint-*.h5")}
+    with h5py.File(path, "r+") as data:
+        data["y"][0] = 2 - data["y"][0]
+    with pytest.raises(ValueError, match="because the training data changed"):
+        resume(tmp_path / "run")
+    assert before == {one.name: one.read_bytes() for one in (tmp_path / "run").glob("checkpoint-*.h5")}
+
+
+def test_a_disk_that_is_full_does_not_end_a_run(file, whole, tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fastsvm.jobs.checkpoint.write", full)
+    result = run(of("sgd", file, checkpoint_seconds=1e-9), tmp_path / "run")
+    assert result["stop_reason"] == "max_iter"
+    assert capsys.readouterr().err.count("No space left") == 1
+    events = RunFolder(tmp_path / "run").events()
+    assert sum(event["event"] == "checkpoint failed" for event in events) > 1
+    assert_same_model(tmp_path / "run", whole["sgd"])
+
+
+def test_a_time_limit_ends_with_what_there_is(file, tmp_path):
+    job = of("sgd", file, seconds=0.5)
+    result = run(job._replace(parameters={"max_iter": 10**7, "tol": None}), tmp_path / "run")
+    assert result["stop_reason"] == "max_time" and result["accuracy"] > 0.5
+
+
+def test_a_job_of_text_files(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] > 0).astype(int)
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([y, X]), delimiter=",", header="y,a,b,c", comments="")
+    (tmp_path / "job.toml").write_text('[data]\ntrain = "rows.csv"\nholdout = 0.3\n[model]\nkind = "linear"\n')
+    assert main(["run", str(tmp_path / "job.toml"), "--out", str(tmp_path / "run"), "--set", "model.C=10"]) == 0
+    assert RunFolder(tmp_path / "run").result["accuracy"] > 0.9
