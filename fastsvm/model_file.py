@@ -38,6 +38,8 @@ def written_beside(path: str | Path) -> Iterator[Path]:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         yield part
+        with part.open("r+b") as file:
+            os.fsync(file.fileno())  # or the name might be there before what it names
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -40,7 +40,7 @@ def assert_same(found, wanted):
         for one, other in zip(found, wanted, strict=True):
             assert_same(one, other)
     else:
-        np.testing.assert_equal(found, wanted)
+        np.testing.assert_equal(found, str(wanted) if isinstance(wanted, str) else wanted)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_bit_flipped_anywhere_is_refused_or_harmless(place, path):
     "changed", [{"job": "abd"}, {"training data": {"bytes": 11, "shape": [3, 4]}}, {"more": 1}]
 )
 def test_a_checkpoint_of_something_else_is_refused(changed, path):
-    with pytest.raises(ValueError, match="cannot be gone on with, because the (job|training data|more) changed") as error:
+    with pytest.raises(ValueError, match=r"because the (job|training data|more) changed") as error:
         read(path, BOUND | changed)
     assert not isinstance(error.value, DamagedCheckpoint)
 
@@ -164,7 +164,8 @@ def test_no_classes_but_those_of_the_package_are_made(tmp_path):
         words = json.loads(bytes(file["skeleton"][:]))
     record = words["tree"]["pairs"][0][1]
     assert record["module"] == "fastsvm.solvers.decomposition"
-    for module, name in (("os", "stat_result"), ("fastsvm.solvers.decomposition", "Nothing"), ("fastsvm.budget", "Plan")):
+    others = ("os", "stat_result"), ("fastsvm.solvers.decomposition", "Nothing"), ("fastsvm.budget", "Plan")
+    for module, name in others:
         record["module"], record["name"] = module, name
         _rewritten(path, json.dumps(words))
         with pytest.raises(DamagedCheckpoint, match="does not know"):

@@ -10,6 +10,7 @@ import time
 import h5py
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import fastsvm
 from fastsvm.cli import main
@@ -21,11 +22,12 @@ from fastsvm.jobs.runner import resume, run, status
 from fastsvm.jobs.training import train
 
 N, D = 3000, 20
+GAMMA = 0.05 / 20**2
 KINDS = {
-    "svc": {"C": 100.0, "gamma": 0.05, "tol": 1e-6},
-    "svc without an offset": {"C": 10.0, "gamma": 0.05, "tol": 1e-4, "solver": "coordinate", "selection": "random"},
-    "linear": {"C": 0.1, "tol": 1e-6, "window_visits": 1},
-    "sgd": {"max_iter": 30, "tol": None},
+    "svc": {"C": 100.0, "gamma": GAMMA, "tol": 1e-6},
+    "svc without an offset": {"C": 10.0, "gamma": GAMMA, "tol": 1e-4, "solver": "coordinate", "selection": "random"},
+    "linear": {"C": 0.1, "tol": 1e-6, "window_visits": 1, "standardize": True},
+    "sgd": {"max_iter": 30, "tol": None, "standardize": True},
 }
 
 
@@ -41,9 +43,9 @@ def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("jobs") / "data.h5"
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, N)
-    X = rng.normal(size=(N, D)) + 1.2 * np.eye(D)[y]
+    X = 128 + 20 * (rng.normal(size=(N, D)) + 1.2 * np.eye(D)[y])
     with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X.astype(np.float32), chunks=(100, D))
+        file.create_dataset("X", data=X.astype(np.uint8), chunks=(100, D))
         file["y"] = y
     return path
 
@@ -102,6 +104,20 @@ def test_a_run_that_is_gone_on_with_gives_the_same_model(kind, share, file, whol
     assert_same_model(folder.path, whole[kind])
 
 
+def test_kernel_rows_of_real_numbers_are_computed_again_to_rounding(tmp_path, monkeypatch):
+    path, rng = tmp_path / "data.h5", np.random.default_rng(0)
+    y = rng.integers(0, 3, 1000)
+    with h5py.File(path, "w") as data:
+        data["X"], data["y"] = rng.normal(size=(1000, 20)) + 1.2 * np.eye(20)[y], y
+    job = Job(str(path), parameters={"C": 100.0, "gamma": 0.05, "tol": 1e-9}, memory=40_000_000)
+    run(job, tmp_path / "whole")
+    interrupted(job, tmp_path / "run", monkeypatch, looks=3)
+    resume(tmp_path / "run")
+    found, wanted = model_of(tmp_path / "run"), model_of(tmp_path / "whole")
+    np.testing.assert_array_equal(found["support_"], wanted["support_"])
+    np.testing.assert_allclose(found["dual_coef_"], wanted["dual_coef_"], rtol=1e-6, atol=1e-9)
+
+
 def test_the_result_of_a_run(file, whole):
     folder = RunFolder.found(whole["linear"])
     result = folder.result
@@ -158,7 +174,7 @@ def test_a_signal_ends_a_run_with_a_checkpoint(number, code, job, tmp_path):
     files = {path.name for path in folder.glob("checkpoint-*.h5")}
     begin = time.monotonic()
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == code and time.monotonic() - begin < 4
     assert "go on with: fastsvm resume run" in err
     assert {path.name for path in folder.glob("checkpoint-*.h5")} != files
@@ -206,19 +222,19 @@ def test_files_that_are_not_there_make_no_folder(file, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def interrupted(file, folder, monkeypatch, kind="sgd"):
+def interrupted(job, folder, monkeypatch, looks=20):
     """Leave a run that was interrupted, with a checkpoint."""
     monkeypatch.setattr("fastsvm.jobs.runner.JobKeeper", Interrupter)
-    monkeypatch.setattr(Interrupter, "saved_at", 20)
+    monkeypatch.setattr(Interrupter, "saved_at", looks)
     with pytest.raises(Stopped):
-        run(of(kind, file), folder)
+        run(job, folder)
     monkeypatch.undo()
 
 
 def test_data_that_changed_are_refused(file, tmp_path, monkeypatch):
     path = tmp_path / "data.h5"
     path.write_bytes(file.read_bytes())
-    interrupted(path, tmp_path / "run", monkeypatch)
+    interrupted(of("sgd", path), tmp_path / "run", monkeypatch)
     before = {one.name: one.read_bytes() for one in (tmp_path / "run").glob("checkpoint-*.h5")}
     with h5py.File(path, "r+") as data:
         data["y"][0] = 2 - data["y"][0]
@@ -242,7 +258,8 @@ def test_a_disk_that_is_full_does_not_end_a_run(file, whole, tmp_path, monkeypat
 
 def test_a_time_limit_ends_with_what_there_is(file, tmp_path):
     job = of("sgd", file, seconds=0.5)
-    result = run(job._replace(parameters={"max_iter": 10**7, "tol": None}), tmp_path / "run")
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        result = run(job._replace(parameters={"max_iter": 10**7, "tol": None, "standardize": True}), tmp_path / "run")
     assert result["stop_reason"] == "max_time" and result["accuracy"] > 0.5
 
 
@@ -250,7 +267,7 @@ def test_a_job_of_text_files(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = (X[:, 0] > 0).astype(int)
-    np.savetxt(tmp_path / "rows.csv", np.column_stack([y, X]), delimiter=",", header="y,a,b,c", comments="")
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%g")
     (tmp_path / "job.toml").write_text('[data]\ntrain = "rows.csv"\nholdout = 0.3\n[model]\nkind = "linear"\n')
     assert main(["run", str(tmp_path / "job.toml"), "--out", str(tmp_path / "run"), "--set", "model.C=10"]) == 0
     assert RunFolder(tmp_path / "run").result["accuracy"] > 0.9

@@ -2,7 +2,7 @@
 
 import json
 import os
-import time
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -96,6 +96,11 @@ class RunFolder:
         with written_beside(path) as part:
             part.write_text(json.dumps(words, indent=1, default=str) + "\n", encoding="utf-8")
 
+    def clear_parts(self) -> None:
+        """Remove what a process that was killed had half written."""
+        for part in self.path.glob("*.part"):
+            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process; the lock ends with it, however it ends.
@@ -160,8 +165,3 @@ class RunFolder:
 def _plain(value: Any) -> Any:
     """Return a NumPy scalar as Python's own, and anything else as words."""
     return value.item() if hasattr(value, "item") else str(value)
-
-
-def seconds_since(moment: str) -> float:
-    """Return how long ago an event was."""
-    return time.time() - datetime.fromisoformat(moment).timestamp()

@@ -6,14 +6,17 @@ import platform
 import sys
 import time
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from fastsvm.budget import parse_memory
 from fastsvm.formats import convert
 from fastsvm.jobs.checkpoint import Checkpoints
 from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.keeper import JobKeeper, Stopped
+from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.training import Trained, train
 
@@ -46,9 +49,9 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
         After SIGTERM or Ctrl-C, with what was reached in a checkpoint.
     """
     _check_files(job)
-    folder = RunFolder.begun(path, job)
+    folder = RunFolder.begun(path, _settled(job))
     with folder.locked():
-        return _Run(folder, job).go()
+        return _Run(folder, folder.job).go()
 
 
 def resume(path: str | Path) -> dict[str, Any]:
@@ -102,6 +105,7 @@ class _Run:
     def go(self) -> dict[str, Any]:
         """Do what is left of the job."""
         folder = self.folder
+        folder.clear_parts()
         job = self._converted()
         bound = {"job": _digest(job), "training data": fingerprint(job.train)}
         keeper = JobKeeper(folder, Checkpoints(folder.path, bound), job.checkpoint_seconds)
@@ -148,6 +152,17 @@ class _Run:
         for file in keeper.checkpoints.files():
             file.unlink(missing_ok=True)
         return result
+
+
+def _settled(job: Job) -> Job:
+    """Return the job with what would otherwise depend on the moment: how much memory there is, and how fast reads are.
+
+    For a run that is gone on with is to do what it would have done.
+    """
+    parameters = dict(job.parameters)
+    if "window_visits" in signature(MODELS[job.kind]).parameters and parameters.get("window_visits", "auto") == "auto":
+        parameters["window_visits"] = 1
+    return job._replace(parameters=parameters, memory=parse_memory("auto" if job.memory is None else job.memory))
 
 
 def _check_files(job: Job) -> None:

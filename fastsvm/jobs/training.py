@@ -148,7 +148,7 @@ def estimator_of(job: Job, y: np.ndarray) -> Any:
     """Return the estimator of a job, not fitted."""
     kind = MODELS[job.kind]
     known = signature(kind).parameters
-    given: dict[str, Any] = {"random_state": job.seed, "memory": job.memory, "max_time": job.seconds}
+    given: dict[str, Any] = {"random_state": job.seed, "memory": job.memory, "max_time": job.seconds, "verbose": True}
     given = {name: value for name, value in given.items() if name in known and value is not None}
     return kind(**given | _with_labels(dict(job.parameters), y))
 
