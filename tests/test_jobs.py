@@ -106,12 +106,12 @@ def test_a_run_that_is_gone_on_with_gives_the_same_model(kind, share, file, whol
 
 def test_kernel_rows_of_real_numbers_are_computed_again_to_rounding(tmp_path, monkeypatch):
     path, rng = tmp_path / "data.h5", np.random.default_rng(0)
-    y = rng.integers(0, 3, 1000)
+    y = rng.integers(0, 3, N)
     with h5py.File(path, "w") as data:
-        data["X"], data["y"] = rng.normal(size=(1000, 20)) + 1.2 * np.eye(20)[y], y
+        data["X"], data["y"] = rng.normal(size=(N, D)) + 1.2 * np.eye(D)[y], y
     job = Job(str(path), parameters={"C": 100.0, "gamma": 0.05, "tol": 1e-9}, memory=40_000_000)
     run(job, tmp_path / "whole")
-    interrupted(job, tmp_path / "run", monkeypatch, looks=3)
+    interrupted(job, tmp_path / "run", monkeypatch)
     resume(tmp_path / "run")
     found, wanted = model_of(tmp_path / "run"), model_of(tmp_path / "whole")
     np.testing.assert_array_equal(found["support_"], wanted["support_"])
@@ -222,10 +222,10 @@ def test_files_that_are_not_there_make_no_folder(file, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def interrupted(job, folder, monkeypatch, looks=20):
+def interrupted(job, folder, monkeypatch):
     """Leave a run that was interrupted, with a checkpoint."""
     monkeypatch.setattr("fastsvm.jobs.runner.JobKeeper", Interrupter)
-    monkeypatch.setattr(Interrupter, "saved_at", looks)
+    monkeypatch.setattr(Interrupter, "saved_at", 20)
     with pytest.raises(Stopped):
         run(job, folder)
     monkeypatch.undo()
