@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -136,12 +137,23 @@ def test_an_early_stop_is_told_and_the_model_kept(iris, tmp_path, capsys):
     assert (tmp_path / "model").exists() and "converged" in out
 
 
+def wait_until_open(path, process):
+    """Wait until a process has opened a file, where that can be seen."""
+    held = Path(f"/proc/{process.pid}/fd")
+    if not held.is_dir():
+        time.sleep(6)
+        return
+    while process.poll() is None and not any(os.path.realpath(one) == str(path) for one in held.iterdir()):
+        time.sleep(0.05)
+
+
 def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
     rng = np.random.default_rng(0)
     data = write(tmp_path / "data.h5", X=rng.normal(size=(20_000, 200)), y=rng.integers(0, 2, 20_000))
     command = [sys.executable, "-m", "fastsvm", "train", str(data), "-o", str(tmp_path / "model"), "--C", "1000"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
+    wait_until_open(tmp_path / "data.h5", process)
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     begin = time.perf_counter()
     _, err = process.communicate(timeout=60)
