@@ -152,11 +152,14 @@ class PredictionFile:
         body = {"format": FORMAT, "version": VERSION, "bound_to": self._bound_to}
         body |= {"rows": reached.rows, "stretches": reached.stretches, "tally": tally}
         text = json.dumps({"checksum": _checksum(body), **body}, indent=1)
-        with self._new_journal.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(self._new_journal, self.journal)
+        try:
+            with self._new_journal.open("w", encoding="utf-8") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(self._new_journal, self.journal)
+        finally:
+            self._new_journal.unlink(missing_ok=True)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -188,10 +191,12 @@ class PredictionFile:
             print(f"fastsvm: {self.part} is not gone on with: {reason}. Beginning anew.", file=sys.stderr, flush=True)
         if not self.reached.rows:
             self.reached = Reached()
-            self._file.truncate(0)
-        else:  # beyond them are rows of which nothing is known
-            self._file.truncate(max(stretch.end for stretch in self.reached.stretches))
+        self._cut()
         self.save()
+
+    def _cut(self) -> None:
+        """Remove what is behind the rows that are reached; in an HDF5 file its room is set aside again by writing."""
+        self._file.truncate(max((stretch.end for stretch in self.reached.stretches), default=0))
 
     def _found(self) -> Reached:
         """Return how far an earlier process came."""
@@ -236,6 +241,7 @@ class PredictionFile:
             self._discard()
         elif self._safe_rows < self.reached.rows and not self._sync_failed:
             with suppress(OSError):
+                self._cut()  # on a full disk, what was cut short makes room for the journal
                 self.save()
 
     def _discard(self) -> None:
