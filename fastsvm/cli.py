@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C; 143 after
-        SIGTERM in a run.
+        SIGTERM in a run or a prediction.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _how_to_go_on(options: argparse.Namespace) -> str:
+    if options.run is _predict:
+        return "; the same command goes on where it stopped"
     folder = getattr(options, "out", None) or getattr(options, "run_folder", None)
     return f"; go on with: fastsvm resume {folder}" if folder else ""
 

@@ -50,7 +50,7 @@ def _digest(data: HDF5Data) -> str:
             digest.update(np.ascontiguousarray(part).tobytes())
     for column in (data.y, data.sample_weight):
         if column is not None:
-            digest.update(np.asarray(column).astype("S" if column.dtype.kind == "U" else column.dtype).tobytes())
+            digest.update((np.strings.encode(column, "utf-8") if column.dtype.kind == "U" else column).tobytes())
     return digest.hexdigest()
 
 

@@ -4,42 +4,25 @@ A signal asks a fit to stop between two of its steps. If that takes too long, th
 on with is the last checkpoint.
 """
 
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from fastsvm.jobs.checkpoint import Checkpoints
 from fastsvm.jobs.memory import peak_memory
 from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.stopping import Stopped, StopSignals, quiet_alarm
 
 __all__ = ["JobKeeper", "Stopped"]
 
 _LOG_SECONDS = 2.0  # between two events of progress
 _SAY_SECONDS = 30.0  # between two lines where there is no terminal
 _MOST_SHARE = 0.02  # of the time, that checkpoints may take
-_PATIENCE = 1.0  # seconds from a signal until a step is interrupted
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal asked the run to stop, be it Ctrl-C or another.
-
-    Attributes
-    ----------
-    number : int
-        Of the signal.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-class JobKeeper:
+class JobKeeper(StopSignals):
     """Looks after the fits of a run.
 
     Parameters
@@ -62,12 +45,12 @@ class JobKeeper:
     """
 
     def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float) -> None:
+        super().__init__()
         self.folder, self.checkpoints, self.every = folder, checkpoints, every
         self.stage = "fit"
         self.spent = self.before = 0.0
         now = self._begin = time.perf_counter()
         self._next, self._next_log, self._next_line = now + every, now, now + _SAY_SECONDS
-        self._signal: int | None = None
         self._failing, self._lock = False, threading.Lock()
         self._last_logged: Any = None
 
@@ -86,7 +69,7 @@ class JobKeeper:
         now = time.perf_counter()
         self._tell(now, facts)
         if self._signal is not None:
-            _quiet_alarm()  # what is written now should not be lost
+            quiet_alarm()  # what is written now should not be lost
             self.save(tree())
             raise Stopped(self._signal)
         if now >= self._next:
@@ -125,44 +108,6 @@ class JobKeeper:
 
     def _say(self, words: str) -> None:
         print(f"fastsvm: {words}", file=sys.stderr, flush=True)
-
-    # --- signals -----------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Take SIGTERM and Ctrl-C as a wish to stop, raised as `Stopped` if a step does not end in time."""
-        if threading.current_thread() is not threading.main_thread():  # where signals do not arrive
-            yield
-            return
-        before = {number: signal.signal(number, self._asked) for number in _SIGNALS}
-        alarm = signal.signal(signal.SIGALRM, self._impatient) if hasattr(signal, "SIGALRM") else None
-        try:
-            yield
-        finally:
-            _quiet_alarm()
-            if alarm is not None:
-                signal.signal(signal.SIGALRM, alarm)
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _asked(self, number: int, frame: Any) -> None:
-        if self._signal is not None or not hasattr(signal, "SIGALRM"):
-            raise Stopped(number)
-        self._signal = number
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
-
-    def _impatient(self, number: int, frame: Any) -> None:
-        raise Stopped(self._signal or number)
-
-    def raise_if_asked(self) -> None:
-        """Raise `Stopped` if a signal came."""
-        if self._signal is not None:
-            raise Stopped(self._signal)
-
-
-def _quiet_alarm() -> None:
-    if hasattr(signal, "SIGALRM"):
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 _SHOWN = ("epoch", "iteration", "objective", "gap", "problems")

@@ -1,28 +1,31 @@
 """Predict the rows of a file with a saved model, block by block."""
 
-import csv
+import hashlib
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-import h5py
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.metrics import r2_score
-from sklearn.utils.multiclass import type_of_target
 from tqdm.auto import tqdm
 
+from fastsvm.jobs.fingerprint import fingerprint
+from fastsvm.jobs.layouts import CSVLayout, HDF5Layout, label_type
 from fastsvm.jobs.outputs import check_output
-from fastsvm.model_file import load, written_beside
+from fastsvm.jobs.prediction_file import PredictionFile, Reached, parts_of
+from fastsvm.jobs.stopping import StopSignals
+from fastsvm.jobs.tally import measure_of
+from fastsvm.model_file import load
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["ScoringReport", "evaluate", "predict"]
 
-_ROWS = 16_384
-
-Write = Callable[[np.ndarray, np.ndarray], None]
+_ROWS = 16_384  # of a block
+_VALUES = 1 << 23  # of all decision functions on a block: 64 MiB
+_LEAST_ROWS = 256
+_SAY_SECONDS = 30.0  # between two lines where there is no terminal
 
 
 class ScoringReport(NamedTuple):
@@ -58,8 +61,30 @@ class ScoringReport(NamedTuple):
     seconds: float
 
 
+class _Place(Protocol):
+    """Where predictions go, and how far they are."""
+
+    reached: Reached
+
+    def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
+        """Add a block of rows, and the sum of what was measured on all rows up to its end."""
+
+
+class _Nowhere:
+    """Keeps nothing but the sum."""
+
+    def __init__(self) -> None:
+        self.reached = Reached()
+
+    def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
+        self.reached = Reached(self.reached.rows + len(labels), (), tally)
+
+
 def predict(model_path: str | Path, path: str | Path, output: str | Path) -> ScoringReport:
     """Write the predicted label and the decision values of every row of a file.
+
+    If the process is ended before all rows are predicted, be it by a signal, the same call goes on after the last
+    block that is safely on disk, and ends with the same file and the same report.
 
     Parameters
     ----------
@@ -68,17 +93,35 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
     path : str or Path
         HDF5 file with X.
     output : str or Path
-        Ending in .csv: text, one line a row; else HDF5 with `prediction` and `decision`. It is written beside and
-        renamed when complete.
+        Ending in .csv: text, one line a row; else HDF5 with `prediction` and `decision`. It is written beside, as
+        `output.part`, and renamed when complete.
 
     Returns
     -------
     ScoringReport
+
+    Raises
+    ------
+    ValueError, FileNotFoundError, PermissionError
+        If a file is not usable, or another process writes the same output.
+    OSError
+        If the disk is full; the rows that are written stay.
+    Stopped
+        After SIGTERM or Ctrl-C, when the rows that are predicted are on disk.
     """
-    check_output(output, model_path, path)
-    with written_beside(output) as part:
-        writer = _csv_writer(part) if str(output).endswith(".csv") else _hdf5_writer(part)
-        return _score(model_path, path, writer)._replace(output=str(output))
+    begin = time.perf_counter()
+    for written in (output, *parts_of(output)):
+        check_output(written, model_path, path)
+    stops = StopSignals()
+    with stops.listening(), open_hdf5(path) as data:
+        _check_rows(data)
+        model = load(model_path)
+        layout = CSVLayout() if str(output).endswith(".csv") else HDF5Layout(len(data), label_type(model))
+        with PredictionFile.opened(output, layout, _bound_to(model, model_path, path)) as place:
+            if place.reached.rows:
+                _say(f"going on after {place.reached.rows:,} of {len(data):,} rows.")
+            report = _score(model, data, place, stops.raise_if_asked)
+    return report._replace(output=str(output), seconds=time.perf_counter() - begin)
 
 
 def evaluate(model_path: str | Path, path: str | Path) -> ScoringReport:
@@ -100,84 +143,79 @@ def evaluate(model_path: str | Path, path: str | Path) -> ScoringReport:
     ValueError
         If the file has no labels, or its features are not those of the model.
     """
+    begin = time.perf_counter()
     with open_hdf5(path) as data:
         if data.y is None:
             raise ValueError(f"{path} has no dataset 'y' to compare predictions with; use predict.")
-    return _score(model_path, path, _no_writer())
+        _check_rows(data)
+        report = _score(load(model_path), data, _Nowhere(), lambda: None)
+    return report._replace(seconds=time.perf_counter() - begin)
 
 
-def _score(model_path: str | Path, path: str | Path, writer: AbstractContextManager[Write]) -> ScoringReport:
-    begin = time.perf_counter()
-    model = load(model_path)
-    with open_hdf5(path) as data, writer as write:
-        if len(data) == 0:
-            raise ValueError(f"{path} has no rows.")
-        if is_classifier(model) and data.y is not None and type_of_target(data.y).startswith("continuous"):
-            raise ValueError(f"y in {path} holds real numbers, the model in {model_path} predicts classes.")
-        predicted = []
-        for start in tqdm(range(0, len(data), _ROWS), desc="predict", unit="block", disable=None):
-            labels, decisions = model._decided(data.X.take(np.arange(start, min(start + _ROWS, len(data)))))
-            predicted.append(labels)
-            write(labels, decisions)
-        return _summary(model, data, np.concatenate(predicted), time.perf_counter() - begin)
+def _check_rows(data: HDF5Data) -> None:
+    if len(data) == 0:
+        raise ValueError(f"{data.path} has no rows.")
 
 
-def _summary(model: Any, data: HDF5Data, predicted: np.ndarray, seconds: float) -> ScoringReport:
-    if data.y is None:
-        return ScoringReport("", len(predicted), None, None, {}, [], [], seconds)
-    if not is_classifier(model):
-        return ScoringReport("", len(predicted), None, float(r2_score(data.y, predicted)), {}, [], [], seconds)
-    labels = np.unique(np.concatenate([model.classes_, data.y]))
-    truth, guess = np.searchsorted(labels, data.y), np.searchsorted(labels, predicted)
-    confusion = np.zeros((len(labels), len(labels)), np.int64)
-    np.add.at(confusion, (truth, guess), 1)
-    names = [str(label) for label in labels]
-    if data.class_names is not None and labels.dtype.kind in "iu" and labels.max() < len(data.class_names):
-        names = [data.class_names[label] for label in labels]
-    count = confusion.sum(axis=1)
-    per_class = {name: confusion[i, i] / count[i] for i, name in enumerate(names) if count[i]}
-    accuracy = float(np.mean(truth == guess))
-    per_class = {name: float(share) for name, share in per_class.items()}
-    return ScoringReport("", len(predicted), accuracy, None, per_class, confusion.tolist(), names, seconds)
+def _score(model: Any, data: HDF5Data, place: _Place, raise_if_asked: Callable[[], None]) -> ScoringReport:
+    """Predict the rows that `place` lacks, and tell of all."""
+    measure, step = measure_of(model, data), _block_rows(model)
+    with _progress(place.reached.rows, len(data)) as tell:
+        for start in range(place.reached.rows, len(data), step):
+            rows = np.arange(start, min(start + step, len(data)))
+            labels, decisions = model._decided(data.X.take(rows))
+            _check_unchanged(data)
+            found, before = measure.of(start, labels), place.reached.tally
+            place.append(labels, decisions, found if before is None else before + found)
+            tell(len(rows))
+            raise_if_asked()
+    none = ScoringReport("", len(data), None, None, {}, [], [], 0.0)
+    return none._replace(**measure.told(place.reached.tally))
 
 
-@contextmanager
-def _no_writer() -> Iterator[Write]:
-    yield lambda labels, decisions: None
+def _block_rows(model: Any) -> int:
+    """Return how many rows are predicted at a time: fewer of a model with very many decision functions."""
+    return min(_ROWS, max(_LEAST_ROWS, _VALUES // np.size(model.intercept_)))
 
 
-@contextmanager
-def _csv_writer(path: Path) -> Iterator[Write]:
-    with path.open("w", newline="") as file:
-        lines = csv.writer(file)
-        begun = False
+def _check_unchanged(data: HDF5Data) -> None:
+    try:
+        data.X.check_unchanged()
+    except ValueError as error:
+        raise ValueError(f"{data.path} changed while it was predicted; predict it when it is complete.") from error
 
-        def write(labels: np.ndarray, decisions: np.ndarray) -> None:
-            nonlocal begun
-            columns = decisions.reshape(len(labels), -1)
-            if not begun:
-                names = [f"decision_{k}" for k in range(columns.shape[1])] if columns.shape[1] > 1 else ["decision"]
-                lines.writerow(["prediction", *names])
-                begun = True
-            lines.writerows([label, *values] for label, values in zip(labels.tolist(), columns.tolist(), strict=True))
 
-        yield write
+def _bound_to(model: Any, model_path: str | Path, path: str | Path) -> dict[str, Any]:
+    """Return what tells these predictions from others, by the names that a message gives."""
+    from fastsvm import __version__
+
+    with Path(model_path).open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    of_data = {name: value for name, value in fingerprint(path).items() if name != "file"}  # it may be named otherwise
+    return {
+        "model": {"bytes": Path(model_path).stat().st_size, "digest": digest},
+        "data file": of_data,
+        "version of fastsvm": __version__,
+        "size of a block": _block_rows(model),
+    }
 
 
 @contextmanager
-def _hdf5_writer(path: Path) -> Iterator[Write]:
-    with h5py.File(path, "w") as file:
+def _progress(done: int, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield what is told of rows that are done: a bar moves on a terminal, elsewhere there is a line now and then."""
+    next_line = time.perf_counter() + _SAY_SECONDS
+    with tqdm(total=total, initial=done, desc="predict", unit="row", unit_scale=True, disable=None) as bar:
 
-        def append(name: str, values: np.ndarray) -> None:
-            if name not in file:
-                kind = h5py.string_dtype() if values.dtype.kind in "OU" else values.dtype
-                file.create_dataset(name, shape=(0, *values.shape[1:]), maxshape=(None, *values.shape[1:]), dtype=kind)
-            dataset = file[name]
-            dataset.resize(len(dataset) + len(values), axis=0)
-            dataset[-len(values) :] = values.astype(object) if values.dtype.kind == "U" else values
+        def tell(rows: int) -> None:
+            nonlocal done, next_line
+            done += rows
+            bar.update(rows)
+            if bar.disable and time.perf_counter() >= next_line:
+                next_line = time.perf_counter() + _SAY_SECONDS
+                _say(f"predict: {done:,} of {total:,} rows ({done / total:.0%})")
 
-        def write(labels: np.ndarray, decisions: np.ndarray) -> None:
-            append("prediction", labels)
-            append("decision", decisions)
+        yield tell
 
-        yield write
+
+def _say(words: str) -> None:
+    print(f"fastsvm: {words}", file=sys.stderr, flush=True)
