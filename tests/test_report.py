@@ -14,7 +14,7 @@ from scipy import sparse
 from fastsvm.jobs import report_words
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.report_pictures import Axes, Line, chart, png
-from fastsvm.jobs.report_words import Html, duration, rounded, shown
+from fastsvm.jobs.report_words import Html, duration, rounded, shown, table
 from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.runner import run
 
@@ -211,6 +211,7 @@ def test_interruptions_and_progress(files, tmp_path, monkeypatch):
     for words in ("SIGTERM", "2026-01-02 04:00:00 UTC", "the log breaks off", "numpy 2.0", "numpy 2.1", "speed (MB/s)"):
         assert any(words in found for found in page.words), words
     assert text.count("numpy 2.1") == 1
+    assert any("of work and 2 interruptions" in found for found in page.words)
 
 
 # --- pieces ------------------------------------------------------------------------------------------------------
@@ -236,6 +237,13 @@ def test_times_in_words():
 def test_what_is_shown():
     values = [None, True, np.int64(-1234), [1, "<"], {"<": 2.0}, Html("<b>x</b>")]
     assert [shown(value) for value in values] == ["–", "yes", "−1,234", "1, &lt;", "&lt;: 2", "<b>x</b>"]
+
+
+def test_numbers_of_a_column_are_aligned():
+    text = table(("<name>", "value", "rows"), [("a", 10.25, 1), ("b", -1.5, 2000)])
+    cells = re.findall(r"<t[dh][^>]*?( class=number)?>([^<]*)<", text)
+    assert [words for _, words in cells] == ["&lt;name&gt;", "value", "rows", "a", "10.25", "1", "b", "−1.50", "2,000"]
+    assert [bool(number) for number, _ in cells] == [False, True, True] * 3
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -24,7 +24,7 @@ from fastsvm.sources import open_hdf5
 
 __all__ = ["write_report"]
 
-_FEW_CLASSES = 10  # that are listed unasked
+_FEW_CLASSES = 20  # that are listed unasked
 _ENDS = {
     "converged": "converged within its tolerance",
     "max_iter": "ended at its limit of iterations",
@@ -45,7 +45,7 @@ _CERTIFICATE = {
     "r2": "R²",
     "n_holdout": "Rows measured on",
 }
-_TIMES = {"seconds": "Time of the fit", "run_seconds": "Time of the run", "checkpoint_seconds": "Of it, checkpoints"}
+_TIMES = {"seconds": "Time of the fit", "run_seconds": "Time of the run", "checkpoint_seconds": "Checkpoints"}
 _USE = {
     "passes": ("Passes over the file", ""),
     "read_mb_per_second": ("Read speed", "MB/s"),
@@ -53,7 +53,7 @@ _USE = {
 }
 _OF_DATA = {
     "storage": "Storage", "dtype": "Type of the values", "megabytes": "Size (MB)", "chunks": "Chunks",
-    "labels": "Type of the labels", "sample_weight": "Weights", "n_classes": "Classes",
+    "labels": "Type of the labels", "sample_weight": "Weights",
 }  # fmt: skip
 _OF_JOB = {
     "holdout": "Held out", "seed": "Seed", "grid": "Values tried", "memory": "Memory", "threads": "Threads",
@@ -80,11 +80,11 @@ def write_report(folder: RunFolder, job: Job, trained: Trained, result: dict[str
         If it cannot be written.
     """
     events = folder.events()
-    model, tested = trained.model, trained.tested
+    model, tested, found = trained.model, trained.tested, describe(job.train)
     parts = [
         _head(job, model, result, events),
         section("Certificate and cost", _side_by_side(_certificate(result), _cost(result))),
-        section("Job and data", _side_by_side(_job(job, model), _data(job, model))),
+        section("Job and data", _side_by_side(_job(job, model), _data(job, found, model)), _classes(found, model)),
         section("The fit", fit_curves(model)),
         section("Memory and reading", process_curves(events, model)),
     ]
@@ -117,15 +117,15 @@ def _head(job: Job, model: Any, result: dict[str, Any], events: Sequence[dict[st
     )
     return Html(
         f'<header><p class="above">{above}</p><h1>{shown(_title(job, model))}</h1>'
-        f'<p class="outcome">{shown(_outcome(job, result))}</p><div class="tiles">{tiles}</div></header>'
+        f'<p class="outcome">{shown(_outcome(job, result, events))}</p><div class="tiles">{tiles}</div></header>'
     )
 
 
-def _outcome(job: Job, result: dict[str, Any]) -> str:
+def _outcome(job: Job, result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
     """Return in a sentence how the fit ended, and how good the model is."""
     reason = result["stop_reason"]
     ends = _ENDS if result["duality_gap"] is not None else _ENDS | _ENDS_WITHOUT_GAP
-    words = f"The fit {ends.get(reason, f'ended: {reason}')} after {duration(result['seconds'])}"
+    words = f"The fit {ends.get(reason, f'ended: {reason}')} after {_work(result, events)}"
     where = f"of {Path(job.test).name}" if job.test else "that were held out"
     rows = f"{result['n_holdout']:,} rows {where}"
     if result["accuracy"] is not None:
@@ -133,6 +133,14 @@ def _outcome(job: Job, result: dict[str, Any]) -> str:
     if result["r2"] is not None:
         return f"{words}; on the {rows} the model has an R² of {rounded(result['r2'])}."
     return f"{words}; the model was not measured, for the job names no rows to do so."
+
+
+def _work(result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
+    """Return how long the fit took or, with interruptions, the run."""
+    n = sum(event.get("event") == "resume" for event in events)
+    if not n:
+        return duration(result["seconds"])
+    return f"{duration(result['run_seconds'])} of work and {n} interruption{'s' if n > 1 else ''}"
 
 
 def _percent(share: float) -> str:
@@ -183,23 +191,26 @@ def _job(job: Job, model: Any) -> Html:
     return Html(f"<div>{facts(given)}<details><summary>All parameters</summary>{every}</details></div>")
 
 
-def _data(job: Job, model: Any) -> Html:
-    """Return what the files hold."""
-    found = describe(job.train)
+def _data(job: Job, found: dict[str, Any], model: Any) -> Html:
+    """Return what the files hold, of which `found` describes the first."""
     rows = [("File", found["file"]), ("Rows × features", _shape(found))]
     rows += [(label, found.get(name)) for name, label in _OF_DATA.items() if found.get(name)]
+    rows.append(("Classes", found["n_classes"]) if is_classifier(model) else ("Targets", _targets(job.train)))
     if job.test is not None:
         test = describe(job.test)
         rows += [("Test file", test["file"]), ("Its rows × features", _shape(test))]
-    if not is_classifier(model):
-        rows = [(name, value) for name, value in rows if name != "Classes"] + [("Targets", _targets(job.train))]
-        return facts(rows)
-    counts = found.get("class_counts", {})
-    if not counts:
-        return facts(rows)
+    return facts(rows)
+
+
+def _classes(found: dict[str, Any], model: Any) -> Html:
+    """Return how many rows the classes have, folded if they are many, nothing for a regression."""
+    counts = found.get("class_counts")
+    if not counts or not is_classifier(model):
+        return Html("")
     unfolded = " open" if len(counts) <= _FEW_CLASSES else ""
-    of_each = f"<details{unfolded}><summary>Rows of each class</summary>{facts(counts.items())}</details>"
-    return Html(f"<div>{facts(rows)}{of_each}</div>")
+    each = joined(Html(f"<div><span>{shown(name)}</span>{shown(count)}</div>") for name, count in counts.items())
+    words = "Rows of each class"
+    return Html(f'<details{unfolded}><summary>{words}</summary><div class="counts">{each}</div></details>')
 
 
 def _shape(found: dict[str, Any]) -> str:
@@ -226,7 +237,8 @@ def _interruptions(events: Sequence[dict[str, Any]]) -> Html:
     note = Html(f"<p>{lost:,} checkpoints could not be written or read; the log says why.</p>") if lost else Html("")
     if not rows:
         return joined([Html("<p>None.</p>"), note])
-    return joined([table(("last event", "interrupted by", "gone on with", "from checkpoint"), rows), note])
+    counted = Html('<p class="note">Time of the fit, passes and read speed above are those since the last of them.</p>')
+    return joined([counted, table(("last event", "interrupted by", "gone on with", "checkpoint"), rows), note])
 
 
 def _cause(last: dict[str, Any]) -> str:

@@ -25,23 +25,25 @@ def fit_curves(model: Any) -> Html:
     history = getattr(model, "history_", None) or {}
     if not len(history.get("time", ())):
         return Html("")
-    drawn = [_objectives(history), _gaps(history, model), _losses(history, model), _scores(history)]
+    drawn = [_objectives(history, model), _gaps(history, model), _losses(history, model), _scores(history)]
     return Html(f'<div class="pair">{joined(drawn)}</div>')
 
 
-def _objectives(history: History) -> Html:
+def _objectives(history: History, model: Any) -> Html:
     if "problem" in history:
-        return _objective_of_all(history)
+        is_primal = getattr(model, "solver", "") == "primal"
+        return _objective_of_all(history, "objective" if is_primal else "dual objective")
     lines = [Line("", history["time"], history["objective"])]
     if "dual_objective" in history:
-        dual = Line("lower bound", history["time"], history["dual_objective"], "line second")
+        bound = np.maximum(history["dual_objective"], 0.0)  # less than 0 an objective is never
+        dual = Line("lower bound", history["time"], bound, "line second")
         lines = [lines[0]._replace(name="objective"), dual]
     log = _is_wide(lines[0].y)
     axes = Axes("Objective", _TIME, "objective", log=log)
     return chart(lines, axes, "Logarithmic; values that are not positive are left out." if log else "")
 
 
-def _objective_of_all(history: History) -> Html:
+def _objective_of_all(history: History, name: str) -> Html:
     """Return the sum of the objectives of all two-class problems that had begun, at each moment."""
     order = np.argsort(history["time"], kind="stable")
     problems, objectives = (history[name][order].tolist() for name in ("problem", "objective"))
@@ -52,7 +54,7 @@ def _objective_of_all(history: History) -> Html:
         latest[problem] = objective
         sums.append(total)
     note = f"Sum over the {len(latest):,} two-class problems, each from when it began." if len(latest) > 1 else ""
-    return chart([Line("", history["time"][order], np.array(sums))], Axes("Objective", _TIME, "objective"), note)
+    return chart([Line("", history["time"][order], np.array(sums))], Axes("Objective", _TIME, name), note)
 
 
 def _is_wide(values: np.ndarray) -> bool:
@@ -69,7 +71,7 @@ def _gaps(history: History, model: Any) -> Html:
     floor = _BELOW * tol if of_tol else 0.0
     lines, note = _gaps_by_problem(history, floor)
     if of_tol:
-        ends = np.array([0.0, float(np.max(history["time"]))])
+        ends = np.array([np.min(history["time"]), np.max(history["time"])])
         lines.append(Line(f"tolerance {shown(float(tol))}", ends, np.array([tol, tol]), "limit"))
     return chart(lines, Axes("Gap", _TIME, name, log=True), note)
 
@@ -99,13 +101,14 @@ def _losses(history: History, model: Any) -> Html:
     line = Line("", np.array([at[part].mean() for part in parts]), means)
     note = f"Before each step; every point is the mean of {len(losses) / len(parts):,.0f} entries in a row."
     log = _is_wide(means)
-    return chart([line], Axes("Loss of mini-batches", _TIME, "mean loss", log=log, from_zero=not log), note)
+    return chart([line], Axes("Loss of mini-batches", _TIME, "mean loss", log=log), note)
 
 
 def _scores(history: History) -> Html:
     if "validation_score" not in history:
         return Html("")
-    return chart([Line("", history["time"], history["validation_score"], "line third")], Axes("Validation score", _TIME, "score"))
+    line = Line("", history["time"], history["validation_score"], "line third")
+    return chart([line], Axes("Validation score", _TIME, "score"))
 
 
 # --- the process -------------------------------------------------------------------------------------------------
@@ -124,7 +127,7 @@ def _memory(events: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -
     if len(known) < 2:
         return Html("")
     at, memory = _moments(events, known), np.array([event["peak_memory_mb"] for event in known])
-    axes = Axes("Memory", _TIME, "largest so far (MB)", from_zero=True)
+    axes = Axes("Memory", "time of work (s)", "largest so far (MB)", from_zero=True)
     return chart([Line("", at, memory)], axes, "Of the process, and with it of its libraries.")
 
 

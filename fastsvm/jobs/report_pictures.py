@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.jobs.report_words import Html, joined, raised, rounded, shown
+from fastsvm.jobs.report_words import Html, joined, raised, shown
 
 __all__ = ["Axes", "Line", "chart", "picture", "png"]
 
@@ -19,6 +19,7 @@ _LETTER = 7.6  # width of one
 _FEW = 40  # points, which are marked
 _MOST_POINTS = 4000  # in one picture
 _MOST_TICKS = 6
+_LATE = 0.4  # of the whole time: curves that begin later do not have 0 beside them
 
 
 class Line(NamedTuple):
@@ -76,7 +77,8 @@ def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
         every_x = every_y = np.concatenate([every_x, every_y])
     y = (_decades if axes.log else _even)(every_y, _HEIGHT - _BOTTOM, _TOP, axes.from_zero)
     left = 10 + _LETTER * max(map(len, y.labels))
-    x = _even(every_x, left, _WIDTH - _RIGHT, not axes.square)
+    late = every_x.min() > _LATE * every_x.max()  # what was before would take most of the picture
+    x = _even(every_x, left, _WIDTH - _RIGHT, not (axes.square or late))
     drawn = joined(_path(line, x, y, axes.log) for line in lines)
     picture = (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{shown(axes.title)}">'
@@ -130,7 +132,7 @@ def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> 
     low, high = math.floor(math.log10(values.min()) + 1e-9), math.ceil(math.log10(values.max()) - 1e-9)
     high = max(high, low + 1)
     ticks = np.arange(low, high + 1, max(1, math.ceil((high - low) / _MOST_TICKS)))
-    labels = [rounded(10.0**tick) if -2 <= tick <= 3 else f"10{raised(int(tick))}" for tick in ticks]
+    labels = [f"10{raised(tick)}" if tick else "1" for tick in ticks.tolist()]
     return _Scale(low, high, start, stop, ticks, labels, "")
 
 

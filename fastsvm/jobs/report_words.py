@@ -104,16 +104,31 @@ def facts(rows: Iterable[tuple[str, Any]]) -> Html:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], look: str = "list") -> Html:
-    """Return a table with a head; numbers are aligned on the right."""
-    names = joined(Html(f'<th scope="col">{shown(name)}</th>') for name in head)
-    lines = joined(Html(f"<tr>{joined(map(_cell, row))}</tr>") for row in rows)
+    """Return a table with a head; numbers of a column have as many decimals and are aligned on the right."""
+    rows = list(rows)
+    columns = [_column(values) for values in zip(*rows, strict=True)]
+    looks = [" class=number" if values and _is_number(values[0]) else "" for values in zip(*rows, strict=True)]
+    names = joined(Html(f'<th scope="col"{kind}>{shown(name)}</th>') for name, kind in zip(head, looks, strict=True))
+    lines = joined(
+        Html(f"<tr>{joined(Html(f'<td{kind}>{cell}</td>') for cell, kind in zip(cells, looks, strict=True))}</tr>")
+        for cells in zip(*columns, strict=True)
+    )
     body = f"<thead><tr>{names}</tr></thead><tbody>{lines}</tbody>"
     return Html(f'<div class="wide"><table class="{look}">{body}</table></div>')
 
 
-def _cell(value: Any) -> Html:
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    return Html(f"<td{' class=number' if is_number else ''}>{shown(value)}</td>")
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _column(values: Sequence[Any]) -> list[Html]:
+    """Return the values of a column, real numbers with as many decimals as the largest has in few digits."""
+    largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
+    if not 1e-4 <= largest < 1e9:
+        return [shown(value) for value in values]
+    decimals = max(0, _DIGITS - 1 - math.floor(math.log10(largest)))
+    in_line = (f"{value:,.{decimals}f}".replace("-", "−") if isinstance(value, float) else value for value in values)
+    return [shown(value) for value in in_line]
 
 
 def section(title: str, *parts: Html) -> Html:
@@ -137,7 +152,7 @@ _STYLE = """
   --first: #0072b2; --second: #d55e00; --third: #00805c; --right: 0 114 178; --wrong: 213 94 0 }
 @media (prefers-color-scheme: dark) {
   :root { --ground: #14171b; --ink: #e6e9ed; --quiet: #9aa4b0; --rule: #30363d; --tile: #1c2127;
-    --first: #56b4e9; --second: #ff9248; --third: #3ccf9e; --right: 40 140 205; --wrong: 225 105 20 } }
+    --first: #56b4e9; --second: #ff9248; --third: #3ccf9e; --right: 60 165 235; --wrong: 240 125 40 } }
 * { box-sizing: border-box }
 body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif;
   color: var(--ink); background: var(--ground); max-width: 64rem; margin: 0 auto; padding: 3rem 1.5rem 5rem;
@@ -152,7 +167,7 @@ p { margin: 0 0 1rem; max-width: 46rem }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin-top: 1.75rem }
 .tile { background: var(--tile); border-radius: 8px; padding: .75rem 1rem }
 .tile b { display: block; font-size: 1.35rem; font-weight: 600; white-space: nowrap }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.75rem 2.5rem }
+.pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 1.75rem 2.5rem }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: .9375rem }
 th { text-align: left; font-weight: 500; color: var(--quiet) }
@@ -163,12 +178,19 @@ th { text-align: left; font-weight: 500; color: var(--quiet) }
 .facts td { overflow-wrap: anywhere }
 .list { width: 100% }
 .list th, .list td { padding-right: 1.5rem }
-.number, .list th.number { text-align: right }
-.list .number { padding-right: 1.5rem; width: 6rem }
+.list .number { text-align: right; padding: .35rem 0 .35rem 1.5rem; width: 7rem }
+.list .number:first-child { padding-left: 0; width: 4rem }
+.list .number + :not(.number) { padding-left: 2.5rem }
+.counts { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .1rem 2.5rem;
+  margin-top: .5rem; font-size: .9375rem }
+.counts div { display: flex; justify-content: space-between; gap: 1rem; border-bottom: 1px solid var(--rule);
+  padding: .3rem 0; overflow-wrap: anywhere }
+.counts span { color: var(--quiet) }
 details { margin-top: 1rem }
 summary { cursor: pointer; color: var(--quiet); margin-bottom: .5rem }
 figure { margin: 0 }
-figcaption { min-height: 1.5em; margin-top: .35rem }
+figcaption { margin-top: .35rem }
+figcaption:empty { display: none }
 figure > b { font-weight: 600 }
 .key { display: inline-block; width: 1.25em; border-top: 3px solid; margin: 0 .4em .25em .9em }
 .key.first { border-color: var(--first) } .key.second { border-color: var(--second) }
