@@ -208,9 +208,10 @@ def test_interruptions_and_progress(files, tmp_path, monkeypatch):
     run(Job(files["dense"], kind="linear"), folder)
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
-    for words in ("SIGTERM", "2026-01-02 04:00:00 UTC", "the log breaks off", "numpy 2.0", "numpy 2.1", "speed (MB/s)"):
+    versions = "numpy\u00a02.0", "numpy\u00a02.1"
+    for words in ("SIGTERM", "2026-01-02 04:00:00 UTC", "the log breaks off", "speed (MB/s)", *versions):
         assert any(words in found for found in page.words), words
-    assert text.count("numpy 2.1") == 1
+    assert text.count(versions[1]) == 1
     assert any("of work and 2 interruptions" in found for found in page.words)
 
 
@@ -241,7 +242,7 @@ def test_what_is_shown():
 
 def test_numbers_of_a_column_are_aligned():
     text = table(("<name>", "value", "rows"), [("a", 10.25, 1), ("b", -1.5, 2000)])
-    cells = re.findall(r"<t[dh][^>]*?( class=number)?>([^<]*)<", text)
+    cells = re.findall(r"<t[dh]\b[^>]*?( class=number)?>([^<]*)<", text)
     assert [words for _, words in cells] == ["&lt;name&gt;", "value", "rows", "a", "10.25", "1", "b", "−1.50", "2,000"]
     assert [bool(number) for number, _ in cells] == [False, True, True] * 3
 

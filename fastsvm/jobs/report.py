@@ -259,5 +259,6 @@ def _moment(event: dict[str, Any]) -> str:
 
 def _versions(events: Sequence[dict[str, Any]]) -> Html:
     """Return the versions that each process had, once if they are the same."""
-    found = [" · ".join(f"{name} {number}" for name, number in event.get("versions", {}).items()) for event in events]
+    told = [event.get("versions", {}) for event in events]
+    found = [" · ".join(f"{name}\u00a0{number}" for name, number in versions.items()) for versions in told]
     return joined(Html(f"<p>{shown(words)}</p>") for words in dict.fromkeys(found) if words)
