@@ -9,7 +9,7 @@ from fastsvm.model_file import load
 from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.sources.hdf5 import open_file
 
-__all__ = ["describe"]
+__all__ = ["class_name", "describe"]
 
 _LISTED_CLASSES = 50
 _CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # of which a model has some
@@ -60,12 +60,13 @@ def _data(data: HDF5Data) -> dict[str, Any]:
         found["n_classes"] = len(labels)
         if len(labels) <= _LISTED_CLASSES:
             found["class_counts"] = {
-                _name(label, data.class_names): int(count) for label, count in zip(labels, counts, strict=True)
+                class_name(label, data.class_names): int(count) for label, count in zip(labels, counts, strict=True)
             }
     return found
 
 
-def _name(label: Any, names: list[str] | None) -> str:
+def class_name(label: Any, names: list[str] | None) -> str:
+    """Return what a class is called in a file that names its classes 0, 1, ..., if it does."""
     is_index = names is not None and isinstance(label, np.integer) and 0 <= label < len(names)
     return names[label] if is_index else str(label)
 

@@ -17,6 +17,7 @@ from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.keeper import JobKeeper, Stopped
 from fastsvm.jobs.models import MODELS
+from fastsvm.jobs.report import write_report
 from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.training import Trained, train
 
@@ -127,7 +128,7 @@ class _Run:
         except Exception as error:
             folder.log("failed", error=f"{type(error).__name__}: {error}")
             raise
-        return self._finished(trained, keeper)
+        return self._finished(job, trained, keeper)
 
     def _converted(self) -> Job:
         """Return the job with HDF5 files: others are converted into the folder, once."""
@@ -142,7 +143,7 @@ class _Run:
                     convert(path, files[name], format=self.job.format, split=split, seed=self.job.seed, progress=True)
         return self.job._replace(**files)
 
-    def _finished(self, trained: Trained, keeper: JobKeeper) -> dict[str, Any]:
+    def _finished(self, job: Job, trained: Trained, keeper: JobKeeper) -> dict[str, Any]:
         """Write the result and remove what is needed no longer."""
         folder = self.folder
         seconds = keeper.before + time.perf_counter() - self.begin
@@ -151,7 +152,17 @@ class _Run:
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
         for file in keeper.checkpoints.files():
             file.unlink(missing_ok=True)
+        if job.report:
+            self._report(job, trained, result)
         return result
+
+    def _report(self, job: Job, trained: Trained, result: dict[str, Any]) -> None:
+        """Write the page about the run; whatever goes wrong there, the result stays."""
+        try:
+            write_report(self.folder, job, trained, result)
+        except Exception as error:
+            self.folder.log("report failed", error=f"{type(error).__name__}: {error}")
+            print(f"fastsvm: the report could not be written: {error}", file=sys.stderr)
 
 
 def _settled(job: Job) -> Job:

@@ -1,0 +1,264 @@
+"""A page about a run that has ended: what was asked for, what came of it, how it went, and where the model is wrong.
+
+One file that needs no other: pictures are in the page, and there are no scripts.
+"""
+
+import signal
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from fastsvm.jobs.inspection import describe
+from fastsvm.jobs.job_file import Job
+from fastsvm.jobs.report_curves import fit_curves, process_curves
+from fastsvm.jobs.report_errors import confusions, errors, scatter
+from fastsvm.jobs.report_words import Html, amount, duration, facts, joined, page, rounded, section, shown, table
+from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.training import Trained
+from fastsvm.model_file import written_beside
+from fastsvm.sources import open_hdf5
+
+__all__ = ["write_report"]
+
+_FEW_CLASSES = 20  # that are listed unasked
+_ENDS = {
+    "converged": "converged within its tolerance",
+    "max_iter": "ended at its limit of iterations",
+    "max_time": "ended at its limit of time",
+    "callback": "was ended by a callback",
+    "stalled": "ended where rounding errors allowed no progress",
+}
+_ENDS_WITHOUT_GAP = {"converged": "ended when it made no more progress"}  # of gradient descent
+_CERTIFICATE = {
+    "objective": "Objective",
+    "duality_gap": "Duality gap",
+    "kkt_violation": "KKT violation",
+    "converged": "Converged",
+    "stop_reason": "Stop reason",
+    "n_iter": "Iterations",
+    "n_support": "Support vectors",
+    "accuracy": "Accuracy",
+    "r2": "R²",
+    "n_holdout": "Rows measured on",
+}
+_TIMES = {"seconds": "Time of the fit", "run_seconds": "Time of the run", "checkpoint_seconds": "Checkpoints"}
+_USE = {
+    "passes": ("Passes over the file", ""),
+    "read_mb_per_second": ("Read speed", "MB/s"),
+    "peak_memory_mb": ("Peak memory", "MB"),
+}
+_OF_DATA = {
+    "storage": "Storage", "dtype": "Type of the values", "megabytes": "Size (MB)", "chunks": "Chunks",
+    "labels": "Type of the labels", "sample_weight": "Weights",
+}  # fmt: skip
+_OF_JOB = {
+    "holdout": "Held out", "seed": "Seed", "grid": "Values tried", "memory": "Memory", "threads": "Threads",
+}  # fmt: skip
+
+
+def write_report(folder: RunFolder, job: Job, trained: Trained, result: dict[str, Any]) -> None:
+    """Write the page about a run into its folder.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of the run, with its log.
+    job : Job
+        What was done; its files are HDF5 files.
+    trained : Trained
+        The model and what it was measured on.
+    result : dict
+        What `result.json` holds.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    events = folder.events()
+    model, tested, found = trained.model, trained.tested, describe(job.train)
+    parts = [
+        _head(job, model, result, events),
+        section("Certificate and cost", _side_by_side(_certificate(result), _cost(result))),
+        section("Job and data", _side_by_side(_job(job, model), _data(job, found, model)), _classes(found, model)),
+        section("The fit", fit_curves(model)),
+        section("Memory and reading", process_curves(events, model)),
+    ]
+    if tested is not None and is_classifier(model):
+        parts += [section("What is taken for what", confusions(tested)), section("Errors", errors(tested, model))]
+    elif tested is not None:
+        parts += [section("Targets and predictions", scatter(tested)), section("Errors", errors(tested, model))]
+    parts += [section("Interruptions", _interruptions(events)), section("Versions", _versions(events))]
+    with written_beside(folder.report_file) as part:
+        part.write_text(page(_title(job, model), joined(parts, "\n")), encoding="utf-8")
+
+
+def _title(job: Job, model: Any) -> str:
+    return f"{type(model).__name__} on {Path(job.train).name}"
+
+
+def _side_by_side(*parts: Html) -> Html:
+    return Html(f'<div class="pair">{joined(parts)}</div>')
+
+
+# --- what came of it ---------------------------------------------------------------------------------------------
+
+
+def _head(job: Job, model: Any, result: dict[str, Any], events: Sequence[dict[str, Any]]) -> Html:
+    """Return title, outcome and the most important numbers."""
+    above = joined(["Run of fastsvm", *map(_moment, events[-1:])], " · ")
+    tiles = joined(
+        Html(f'<div class="tile"><span>{shown(name)}</span><b>{shown(value)}</b></div>')
+        for name, value in _numbers(result)
+    )
+    return Html(
+        f'<header><p class="above">{above}</p><h1>{shown(_title(job, model))}</h1>'
+        f'<p class="outcome">{shown(_outcome(job, result, events))}</p><div class="tiles">{tiles}</div></header>'
+    )
+
+
+def _outcome(job: Job, result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
+    """Return in a sentence how the fit ended, and how good the model is."""
+    reason = result["stop_reason"]
+    ends = _ENDS if result["duality_gap"] is not None else _ENDS | _ENDS_WITHOUT_GAP
+    words = f"The fit {ends.get(reason, f'ended: {reason}')} after {_work(result, events)}"
+    where = f"of {Path(job.test).name}" if job.test else "that were held out"
+    rows = f"{result['n_holdout']:,} rows {where}"
+    if result["accuracy"] is not None:
+        return f"{words}; the model predicts {_percent(result['accuracy'])} of the {rows} correctly."
+    if result["r2"] is not None:
+        return f"{words}; on the {rows} the model has an R² of {rounded(result['r2'])}."
+    return f"{words}; the model was not measured, for the job names no rows to do so."
+
+
+def _work(result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
+    """Return how long the fit took or, with interruptions, the run."""
+    n = sum(event.get("event") == "resume" for event in events)
+    if not n:
+        return duration(result["seconds"])
+    return f"{duration(result['run_seconds'])} of work and {n} interruption{'s' if n > 1 else ''}"
+
+
+def _percent(share: float) -> str:
+    return f"{rounded(100 * share)} %"
+
+
+def _numbers(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the numbers at the top."""
+    if result["accuracy"] is not None:
+        yield "accuracy", _percent(result["accuracy"])
+    if result["r2"] is not None:
+        yield "R²", rounded(result["r2"])
+    if result["objective"] is not None:
+        yield "objective", rounded(result["objective"])
+    if result["duality_gap"] is not None:
+        yield "duality gap", rounded(result["duality_gap"], 3)
+    yield "time of the fit", duration(result["seconds"])
+    if result["peak_memory_mb"] is not None:
+        yield "peak memory", f"{rounded(result['peak_memory_mb'], 3)} MB"
+
+
+def _certificate(result: dict[str, Any]) -> Html:
+    known = [name for name in _CERTIFICATE if result.get(name) is not None]
+    found = {_CERTIFICATE[name]: amount(name, result[name]) for name in known}
+    gap, objective = result["duality_gap"], result["objective"]
+    if gap is not None and objective:
+        found["Duality gap"] = joined([found["Duality gap"], f" ({rounded(gap / abs(objective), 3)} of the objective)"])
+    return facts(found.items())
+
+
+def _cost(result: dict[str, Any]) -> Html:
+    times = [(label, amount(name, result[name], duration(result[name]))) for name, label in _TIMES.items()]
+    use = [(label, amount(name, result.get(name), unit=unit)) for name, (label, unit) in _USE.items()]
+    return facts([*times, *use, ("Model", Path(result["model"]).name)])
+
+
+# --- what was asked for ------------------------------------------------------------------------------------------
+
+
+def _job(job: Job, model: Any) -> Html:
+    """Return what the job says, and below all parameters of the estimator."""
+    words = job._asdict()
+    given = [("Estimator", type(model).__name__), *sorted(job.parameters.items())]
+    given += [(label, words[name]) for name, label in _OF_JOB.items() if words[name] or name == "seed"]
+    if job.seconds is not None:
+        given.append(("Limit of time", duration(job.seconds)))
+    every = facts(sorted(model.get_params().items()))
+    return Html(f"<div>{facts(given)}<details><summary>All parameters</summary>{every}</details></div>")
+
+
+def _data(job: Job, found: dict[str, Any], model: Any) -> Html:
+    """Return what the files hold, of which `found` describes the first."""
+    rows = [("File", found["file"]), ("Rows × features", _shape(found))]
+    rows += [(label, found.get(name)) for name, label in _OF_DATA.items() if found.get(name)]
+    rows.append(("Classes", found["n_classes"]) if is_classifier(model) else ("Targets", _targets(job.train)))
+    if job.test is not None:
+        test = describe(job.test)
+        rows += [("Test file", test["file"]), ("Its rows × features", _shape(test))]
+    return facts(rows)
+
+
+def _classes(found: dict[str, Any], model: Any) -> Html:
+    """Return how many rows the classes have, folded if they are many, nothing for a regression."""
+    counts = found.get("class_counts")
+    if not counts or not is_classifier(model):
+        return Html("")
+    unfolded = " open" if len(counts) <= _FEW_CLASSES else ""
+    each = joined(Html(f"<div><span>{shown(name)}</span>{shown(count)}</div>") for name, count in counts.items())
+    words = "Rows of each class"
+    return Html(f'<details{unfolded}><summary>{words}</summary><div class="counts">{each}</div></details>')
+
+
+def _shape(found: dict[str, Any]) -> str:
+    return f"{found['n_samples']:,} × {found['n_features']:,}"
+
+
+def _targets(path: str) -> str:
+    with open_hdf5(path) as data:
+        y = np.asarray(data.y, np.float64)
+    return f"{rounded(y.min())} to {rounded(y.max())}, mean {rounded(y.mean())}, deviation {rounded(y.std())}"
+
+
+# --- what happened -----------------------------------------------------------------------------------------------
+
+
+def _interruptions(events: Sequence[dict[str, Any]]) -> Html:
+    """Return when the run was interrupted, by what, and where it was gone on with."""
+    rows = []
+    for i, event in enumerate(events):
+        if event.get("event") == "resume":
+            ended = next((one for one in reversed(events[:i]) if _moment(one)), {})
+            rows.append((_moment(ended), _cause(events[i - 1]), _moment(event), event.get("checkpoint")))
+    lost = sum(event.get("event") in ("checkpoint failed", "checkpoint refused") for event in events)
+    note = Html(f"<p>{lost:,} checkpoints could not be written or read; the log says why.</p>") if lost else Html("")
+    if not rows:
+        return joined([Html("<p>None.</p>"), note])
+    counted = Html('<p class="note">Time of the fit, passes and read speed above are those since the last of them.</p>')
+    return joined([counted, table(("last event", "interrupted by", "gone on with", "checkpoint"), rows), note])
+
+
+def _cause(last: dict[str, Any]) -> str:
+    """Return what ended a process, of which this is the last event."""
+    if last.get("event") == "stopped":
+        number = last.get("signal")
+        return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return str(last.get("error", "")) if last.get("event") == "failed" else "unknown: the log breaks off"
+
+
+def _moment(event: dict[str, Any]) -> str:
+    """Return when an event was, "" if it does not tell."""
+    try:
+        return datetime.fromisoformat(event["time"]).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def _versions(events: Sequence[dict[str, Any]]) -> Html:
+    """Return the versions that each process had, once if they are the same."""
+    told = [event.get("versions", {}) for event in events]
+    found = [" · ".join(f"{name}\u00a0{number}" for name, number in versions.items()) for versions in told]
+    return joined(Html(f"<p>{shown(words)}</p>") for words in dict.fromkeys(found) if words)

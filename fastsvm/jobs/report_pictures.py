@@ -1,0 +1,190 @@
+"""Pictures that stand in a page without anything else: curves and clouds of points as SVG, images as PNG."""
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.jobs.report_words import Html, joined, raised, shown
+
+__all__ = ["Axes", "Line", "chart", "picture", "png"]
+
+_WIDTH, _HEIGHT = 480, 270
+_TOP, _BOTTOM, _RIGHT = 34, 48, 12
+_LETTER = 7.6  # width of one
+_FEW = 40  # points, which are marked
+_MOST_POINTS = 4000  # in one picture
+_MOST_TICKS = 6
+_LATE = 0.4  # of the whole time: curves that begin later do not have 0 beside them
+
+
+class Line(NamedTuple):
+    """One curve: its name, which may be empty, its points, and how it is drawn: words of the style sheet."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    look: str = "line first"
+
+
+class Axes(NamedTuple):
+    """What a picture shows, what x and y are, whether y is logarithmic, begins at 0, or is as wide as x."""
+
+    title: str
+    x_name: str
+    y_name: str
+    log: bool = False
+    from_zero: bool = False
+    square: bool = False
+
+
+class _Scale(NamedTuple):
+    """Where values are in a picture, and the ticks beside them."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+    ticks: np.ndarray
+    labels: list[str]
+    unit: str
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        return self.start + (self.stop - self.start) * (np.asarray(values) - self.low) / (self.high - self.low)
+
+
+def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
+    """Return a figure with some curves, nothing if they have no points.
+
+    Parameters
+    ----------
+    lines : sequence of Line
+        Points that are not finite are left out; those of logarithmic axes are positive.
+    axes : Axes
+        What is drawn.
+    note : str
+        What stands below.
+    """
+    lines = [line for line in (_drawable(line, axes.log, len(lines)) for line in lines) if len(line.x)]
+    if not lines:
+        return Html("")
+    every_x, every_y = (np.concatenate([getattr(line, name) for line in lines]) for name in "xy")
+    if axes.square:
+        every_x = every_y = np.concatenate([every_x, every_y])
+    y = (_decades if axes.log else _even)(every_y, _HEIGHT - _BOTTOM, _TOP, axes.from_zero)
+    left = 10 + _LETTER * max(map(len, y.labels))
+    late = every_x.min() > _LATE * every_x.max()  # what was before would take most of the picture
+    x = _even(every_x, left, _WIDTH - _RIGHT, not (axes.square or late))
+    drawn = joined(_path(line, x, y, axes.log) for line in lines)
+    picture = (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{shown(axes.title)}">'
+        f"{_frame(x, y, axes)}{drawn}</svg>"
+    )
+    named = joined(Html(f'<span class="key {_colour(line)}"></span>{shown(line.name)}') for line in lines if line.name)
+    return Html(f"<figure><b>{shown(axes.title)}</b>{named}{picture}<figcaption>{shown(note)}</figcaption></figure>")
+
+
+def _drawable(line: Line, log: bool, n_lines: int) -> Line:
+    """Return the points that can be drawn, and no more than are seen."""
+    x, y = np.asarray(line.x, np.float64), np.asarray(line.y, np.float64)
+    good = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not log))
+    x, y = x[good], y[good]
+    most = max(8, _MOST_POINTS // max(1, n_lines))
+    if len(x) > most:
+        kept = np.unique(np.linspace(0, len(x) - 1, most).round().astype(int))
+        x, y = x[kept], y[kept]
+    return line._replace(x=x, y=y)
+
+
+def _colour(line: Line) -> str:
+    return line.look.split()[-1]
+
+
+def _even(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
+    """Return a scale whose ticks are round numbers, divided by a power of 1,000 if they are long."""
+    low, high = float(values.min()), float(values.max())
+    low = min(low, 0.0) if from_zero else low
+    if high - low <= 1e-12 * max(abs(low), abs(high)):
+        low, high = (0.0, 2 * high) if high > 0 else (2 * low, 0.0) if high < 0 else (0.0, 1.0)
+    margin = 0.04 * (high - low)
+    low, high = low - margin * (not from_zero), high + margin
+    step = _round_step((high - low) / _MOST_TICKS)
+    ticks = step * np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    largest = max(abs(low), abs(high))
+    power = 3 * math.floor(math.log10(largest) / 3) if largest >= 1e5 or largest < 1e-2 else 0
+    decimals = max(0, -math.floor(math.log10(step / 10**power) + 1e-9))
+    decimals += not np.isclose(step / 10**power * 10**decimals % 1, 0) and decimals < 9
+    labels = [f"{tick / 10**power:,.{decimals}f}".replace("-", "−") for tick in ticks]
+    return _Scale(low, high, start, stop, ticks, labels, f"10{raised(power)}" if power else "")
+
+
+def _round_step(least: float) -> float:
+    unit = 10.0 ** math.floor(math.log10(least))
+    return next(unit * factor for factor in (1, 2, 2.5, 5, 10) if unit * factor >= least * (1 - 1e-9))
+
+
+def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
+    """Return a scale of powers of ten, as exponents."""
+    low, high = math.floor(math.log10(values.min()) + 1e-9), math.ceil(math.log10(values.max()) - 1e-9)
+    high = max(high, low + 1)
+    ticks = np.arange(low, high + 1, max(1, math.ceil((high - low) / _MOST_TICKS)))
+    labels = [f"10{raised(tick)}" if tick else "1" for tick in ticks.tolist()]
+    return _Scale(low, high, start, stop, ticks, labels, "")
+
+
+def _frame(x: _Scale, y: _Scale, axes: Axes) -> Html:
+    """Return grid, ticks, labels and names."""
+    floor, parts = _HEIGHT - _BOTTOM, []
+    for place, label in zip(y(y.ticks), y.labels, strict=True):
+        parts.append(f'<path class="grid" d="M{x.start:.1f} {place:.1f}H{x.stop:.1f}"/>')
+        parts.append(f'<text x="{x.start - 8:.1f}" y="{place + 4.5:.1f}" text-anchor="end">{label}</text>')
+    for place, label in zip(x(x.ticks), x.labels, strict=True):
+        parts.append(f'<path class="axis" d="M{place:.1f} {floor}v5"/>')
+        parts.append(f'<text x="{place:.1f}" y="{floor + 20}" text-anchor="middle">{label}</text>')
+    parts.append(f'<path class="axis" d="M{x.start:.1f} {floor}H{x.stop:.1f}"/>')
+    names = (f"{name} / {scale.unit}" if scale.unit else name for name, scale in ((axes.x_name, x), (axes.y_name, y)))
+    x_name, y_name = map(shown, names)
+    parts.append(f'<text x="0" y="{_TOP - 16}">{y_name}</text>')
+    parts.append(f'<text x="{x.stop:.1f}" y="{_HEIGHT - 8}" text-anchor="end">{x_name}</text>')
+    return Html("".join(parts))
+
+
+def _path(line: Line, x: _Scale, y: _Scale, log: bool) -> Html:
+    """Return a curve; its points are marked if they are few, and are all there is of a cloud."""
+    heights = y(np.log10(line.y) if log else line.y)
+    places = list(zip(x(line.x).round(1).tolist(), heights.round(1).tolist(), strict=True))
+    dots = "".join(f"M{across:g} {down:g}h0" for across, down in places)
+    if "cloud" in line.look:
+        return Html(f'<path class="{line.look}" d="{dots}"/>')
+    curve = "M" + "L".join(f"{across:g} {down:g}" for across, down in places) if len(places) > 1 else ""
+    marked = "line" in line.look and len(places) <= _FEW
+    dotted = f'<path class="dot {_colour(line)}" d="{dots}"/>' if marked else ""
+    return Html(f'<path class="{line.look}" d="{curve}"/>{dotted}')
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """Return a PNG file.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (height, width) or (height, width, 3)
+        Grey or red, green, blue.
+    """
+    height, width = pixels.shape[:2]
+    colours = 0 if pixels.ndim == 2 else 2  # as the format numbers them
+    header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    parts = (b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts
+    )
+
+
+def picture(pixels: np.ndarray, words: str) -> Html:
+    """Return an image that stands in the page itself, with words for who cannot see it."""
+    text = base64.b64encode(png(pixels)).decode()
+    return Html(f'<img src="data:image/png;base64,{text}" alt="{shown(words)}">')
