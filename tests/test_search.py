@@ -47,7 +47,7 @@ def shared(monkeypatch):
 
 def both(X, y, grid, model=None, fit=None, **settings):
     """Return our search and scikit-learn's, fitted, after a look at whether they are the same."""
-    model, fit = SVC() if model is None else model, fit or {}
+    model, fit = SVC(tol=1e-6) if model is None else model, fit or {}  # at 1e-3 a row may be on either side
     ours = SVCSearch(model, grid, **settings).fit(X, y, **fit)
     theirs = GridSearchCV(model, grid, **settings).fit(X, y, **fit)
     names = [name for name in theirs.cv_results_ if "time" not in name]
@@ -56,7 +56,7 @@ def both(X, y, grid, model=None, fit=None, **settings):
     for name in names:
         ours_is, theirs_is = ours.cv_results_[name], theirs.cv_results_[name]
         if "score" in name or "test" in name:
-            np.testing.assert_allclose(ours_is, theirs_is, rtol=0, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(ours_is, theirs_is, rtol=1e-6, atol=1e-12, err_msg=name)
         elif name != "params":
             assert ours_is.dtype == theirs_is.dtype and (ours_is == theirs_is).all()
     assert ours.cv_results_["params"] == theirs.cv_results_["params"]
@@ -100,7 +100,7 @@ def test_two_classes(digits, scoring, shared):
         {"kernel": ["poly"], "degree": [2, 3], "coef0": [0.0, 1.0], "gamma": ["auto", 0.05]},
         {"kernel": [kernels.RBF(gamma=0.1), kernels.RBF(gamma=0.3)], "C": [1, 5]},
         {"kernel": [rbf_kernel], "C": [1, 5]},
-        [{"kernel": ["linear"], "C": [1, 2]}, {"kernel": ["rbf"], "gamma": ["scale", 0.2]}],
+        [{"kernel": ["linear"], "C": [1, 2]}, {"kernel": ["rbf"], "gamma": ["scale", 0.2], "C": [1, 2]}],
         {"class_weight": [None, "balanced", {"setosa": 5}], "C": [0.05, 1]},
         {"tol": [1e-3, 1e-5], "C": [0.5, 5], "decision_function_shape": ["ovo", "ovr"], "break_ties": [False]},
         {"solver": ["smo", "coordinate"], "C": [0.5, 5], "shrinking": [True, False]},
@@ -173,7 +173,7 @@ def test_rows_of_a_file(digits, shared, tmp_path):
         few = SVCSearch(SVC(memory="600KB"), {"C": [1, 2]}, cv=3).fit(file["X"], y)
     wanted = SVCSearch(SVC(), GRID, cv=3).fit(X, y)
     assert (found.cv_results_["mean_test_score"] == wanted.cv_results_["mean_test_score"]).all()
-    assert len(shared) == 6 * 3 * 2 and few.best_score_ > 0.9
+    assert len(shared) == 2 * 6 * 3 and few.best_score_ > 0.9
 
 
 def test_a_matrix_of_kernel_values(iris, shared):
@@ -226,8 +226,8 @@ def decisions(model, X, y):
 
 
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
-def test_models_of_folds_are_those_of_plain_fits(iris, shape, shared):
-    X, y = iris
+def test_models_of_folds_are_those_of_plain_fits(three_classes, shape, shared):
+    X, y = three_classes
     model = SVC(decision_function_shape=shape, tol=1e-8)
     both(X, y, GRID, model, scoring=lambda *of: decisions(*of)["sum"], cv=3)
     for split, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
@@ -239,7 +239,8 @@ def test_models_of_folds_are_those_of_plain_fits(iris, shape, shared):
                 np.testing.assert_array_equal(found.n_support_, wanted.n_support_)
                 np.testing.assert_array_equal(found.support_, wanted.support_)
                 np.testing.assert_array_equal(found.support_vectors_, wanted.support_vectors_)
-                np.testing.assert_allclose(found.decision_function(X[test].copy()), wanted.decision_function(X[test]))
+                ours, theirs = found.decision_function(X[test].copy()), wanted.decision_function(X[test])
+                np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
 def test_later_fits_begin_where_earlier_ones_ended(digits, shared):
@@ -263,9 +264,9 @@ def test_many_rows_in_float32(n_classes, shared):
 # --- memory ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("memory", "shares"), [("30MB", True), ("5MB", False)])
+@pytest.mark.parametrize(("memory", "shares"), [("30MB", True), ("3MB", False)])
 def test_any_memory_gives_the_same(digits, memory, shares, shared):
-    both(*digits, {"C": [0.1, 10], "gamma": [0.02]}, SVC(memory=memory), cv=3)
+    both(*digits, {"C": [0.1, 10], "gamma": [0.02]}, SVC(memory=memory, tol=1e-6), cv=3)
     assert bool(shared) == shares
 
 
@@ -273,7 +274,7 @@ def test_any_memory_gives_the_same(digits, memory, shares, shared):
 def test_part_of_the_matrix(digits, n_classes, shared):
     X, y = digits
     whole = 500 * 500 * 8 / 2**20
-    both(X, y % n_classes, {"C": [0.1, 10], "gamma": [0.02]}, SVC(cache_size=0.7 * whole), cv=3)
+    both(X, y % n_classes, {"C": [0.1, 10], "gamma": [0.02]}, SVC(cache_size=0.7 * whole, tol=1e-6), cv=3)
     assert len(shared) == 2 * 3
 
 

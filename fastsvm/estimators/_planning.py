@@ -102,7 +102,7 @@ def plan_shared(estimator: Any, gram: Gram, n: int, budget: int) -> Plan | None:
     whole = len(gram) ** 2 * gram.dtype.itemsize
     need = _need(gram.source, gram.evaluator, np.array([n]), n)._replace(copied_bytes=0, tile_bytes=whole)
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
-    for lanes in range(gram.pool.n_threads, 0, -1):
+    for lanes in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:
             spent = _spent(estimator, budget, need._replace(lanes=lanes))
         except ValueError:  # not even one working set fits; a fit by itself will say so

@@ -159,7 +159,16 @@ class SharedFits:
         self.models, self.data, self.splits, self.pool = models, data, splits, pool
         self._variances: dict[int, float] = {}
         self._folds: dict[int, _Fold] = {}
+        self._place = self._places()
         self._arena = np.empty(0, np.uint8)  # for one matrix after another: the first touch of memory is dear
+
+    def _places(self) -> np.ndarray:
+        """Return places for the rows in which those of a class and a fold follow each other."""
+        fold = np.zeros(len(self.data.y), np.int64)
+        for k, split in enumerate(self.splits):
+            fold[split.test] = k
+        order = np.lexsort((fold, np.unique(self.data.y, return_inverse=True)[1]))
+        return np.argsort(order)
 
     # --- which fits have a kernel in common ------------------------------------------------------------------
 
@@ -230,6 +239,10 @@ class SharedFits:
             budget -= source.nbytes
         rows = training_rows(first, source, None, budget // 4, self.pool)
         budget -= rows.source.nbytes if rows.source is not source else 0
+        place = np.arange(len(source))
+        if rows.source.nbytes <= budget // 4:
+            place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
+            budget -= rows.source.nbytes
         gram = Gram(training_evaluator(first, rows, most, len(source)), rows.source, self.pool)
         sizes = [len(pair.rows) for part in group.parts for pair in self._fold(part.split).pairs]
         spent = plan_shared(first, gram, max(sizes), budget - sum(sizes) * _PROBLEM_BYTES)
@@ -238,7 +251,7 @@ class SharedFits:
         if len(self._arena) < spent.tile_bytes:
             self._arena = np.empty(0, np.uint8)  # never both
             self._arena = np.empty(spent.tile_bytes, np.uint8)
-        kernel = SharedKernel(gram, self._arena[: spent.tile_bytes])
+        kernel = SharedKernel(gram, self._arena[: spent.tile_bytes], place)
         if any(len(self._fold(part.split).classes) > 2 for part in group.parts):
             kernel.fill()  # rows are needed in so many problems that few will not be
         return _Given(kernel, rows.found, spent)
@@ -258,9 +271,13 @@ class SharedFits:
             classes, of_train = encode(self.data.y[split.train], weight[split.train])
             labels = np.full(n, -1, np.int64)
             labels[split.train] = of_train
-            pairs = [TwoClass.of(labels, weight, a, b) for a, b in class_pairs(len(classes))]
+            pairs = [self._in_place(TwoClass.of(labels, weight, a, b)) for a, b in class_pairs(len(classes))]
             self._folds[k] = _Fold(split, classes, labels, weight, pairs)
         return self._folds[k]
+
+    def _in_place(self, pair: TwoClass) -> TwoClass:
+        order = np.argsort(self._place[pair.rows])
+        return pair._replace(rows=pair.rows[order], y=pair.y[order], upper=pair.upper[order])
 
     def _bounds(self, part: Part) -> tuple[np.ndarray, np.ndarray]:
         fold = self._fold(part.split)
@@ -309,9 +326,7 @@ class SharedFits:
         def decide(a: int, b: int) -> None:
             sums = np.zeros((b - a, len(pairs), len(models)))
             for support, weights, columns in terms:
-                values = np.empty((len(support), b - a), kernel.dtype)
-                kernel.copy(support, test[a:b], values, np.arange(len(support)))
-                part = values.T.astype(np.float64) @ weights
+                part = kernel.values(support, test[a:b]).T.astype(np.float64) @ weights
                 sums[:, columns] += part.reshape(b - a, n_classes - 1, -1)
             for k, model in enumerate(models):
                 decided[k, a:b] = sums[:, :, k] + model.intercept_

@@ -31,6 +31,9 @@ class SharedKernel:
         Computes rows.
     arena : ndarray of uint8
         Memory for rows, of at least one.
+    place : ndarray of int64
+        Where each row is among those of `gram`. Rows that are asked for together should follow each other, so that
+        they are copied together.
 
     Attributes
     ----------
@@ -38,9 +41,9 @@ class SharedKernel:
         Those of `gram`.
     """
 
-    def __init__(self, gram: Gram, arena: np.ndarray) -> None:
+    def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
         self.gram, self.source, self.pool, self.dtype = gram, gram.source, gram.pool, gram.dtype
-        self._rows = RowCache(gram, arena)
+        self._rows, self._place = RowCache(gram, arena), place
         self._slot_of: np.ndarray | None = None  # of all rows, once all are here to stay
         self._lock = threading.Lock()
 
@@ -50,7 +53,13 @@ class SharedKernel:
 
     def part(self, indices: np.ndarray, in_memory: bool = True) -> "SharedPart":
         """Return the kernel matrix of the rows `indices`."""
-        return SharedPart(self, indices)
+        return SharedPart(self, self._place[indices])
+
+    def values(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the kernel between `rows`, which are distinct, and `columns`."""
+        out = np.empty((len(rows), len(columns)), self.dtype)
+        self.copy(self._place[rows], self._place[columns], out, np.arange(len(rows)))
+        return out
 
     def fill(self) -> None:
         """Compute all rows that are missing, if all fit."""
@@ -58,7 +67,7 @@ class SharedKernel:
             self._slot_of = self._rows.fetch(np.arange(len(self)))
 
     def copy(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
-        """Write the values of `rows`, which are distinct, in `columns` to the rows `slots` of `out`."""
+        """Write the values of `rows`, which are distinct, in `columns` to the rows `slots` of `out`, all by place."""
         for a, b in spans(len(rows), self._rows.n_slots):
             if self._slot_of is None:
                 with self._lock:  # until they are copied no other thread may drop them
@@ -72,9 +81,10 @@ class SharedKernel:
         return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
 
     def _copy(self, found: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
-        store = self._rows.store
+        ends = np.flatnonzero(np.diff(columns) != 1) + 1
+        starts = np.concatenate([[0], ends, [len(columns)]])
         for a, b in spans(len(found), _COPIED_ROWS):
-            _copy_columns(store, found[a:b], columns, out, slots[a:b])
+            _copy_runs(self._rows.store, found[a:b], (columns, starts), out, slots[a:b])
 
 
 class SharedPart:
@@ -85,7 +95,7 @@ class SharedPart:
     kernel : SharedKernel
         Of all rows.
     rows : ndarray of int64
-        Numbers of the rows in question, which are distinct.
+        Places of the rows in question, which are distinct.
     """
 
     resident = True
@@ -120,9 +130,16 @@ class SharedPart:
 
 
 @jit
-def _copy_columns(store, places, columns, out, slots):
-    """Copy the rows `places` of a store, only the columns `columns` of them, to the rows `slots` of `out`."""
+def _copy_runs(store, places, runs, out, slots):
+    """Copy the rows `places` of a store, only some columns of them, to the rows `slots` of `out`.
+
+    Runs are the columns, and where among them each begins that does not follow the one before.
+    """
+    columns, starts = runs
     for k in range(places.size):
         row, target = store[places[k]], out[slots[k]]
-        for t in range(columns.size):
-            target[t] = row[columns[t]]
+        for r in range(starts.size - 1):
+            a, b = starts[r], starts[r + 1]
+            part, source = target[a:b], row[columns[a] : columns[a] + b - a]
+            for t in range(part.size):
+                part[t] = source[t]

@@ -161,11 +161,7 @@ class SVCSearch(BaseEstimator):
         """
         cells, models = self._cells()
         scorer = self._scorer()
-        stored = is_stored(X)
-        y = labels_of(X, y)
-        if not stored:
-            X, y = indexable(X, y)
-        rows = _Rows(X, y, fit_params)
+        rows = self._rows(X, labels_of(X, y), fit_params)
         cv = check_cv(self.cv, y, classifier=is_classifier(self._given()))
         splits = [Split(*map(_numbers, split)) for split in cv.split(rows.to_split(), y, groups)]
         if not splits:
@@ -182,6 +178,14 @@ class SVCSearch(BaseEstimator):
         self._choose(table, rows)
         self.cv_results_ = table.results()
         return self
+
+    def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> "_Rows":
+        """Return rows and labels; those for an SVC are checked."""
+        if not is_stored(X):
+            X, y = indexable(X, y)
+        if isinstance(self._given(), SVC):
+            y = check_training_set(SVC(), X, y, fit_params.get("sample_weight")).y
+        return _Rows(X, y, fit_params)
 
     # --- what is asked for ------------------------------------------------------------------------------------
 
