@@ -321,15 +321,16 @@ class SharedFits:
             columns = [k for k, pair in enumerate(pairs) if label in pair]
             for a, b in spans(len(used), _SUMMED_ROWS):
                 terms.append((used[a:b], coef[used[a:b]].reshape(b - a, -1), columns))
-        decided = np.empty((len(models), len(test), len(pairs)))
+        decided, order = np.empty((len(models), len(test), len(pairs))), np.argsort(self._place[test])
 
         def decide(a: int, b: int) -> None:
             sums = np.zeros((b - a, len(pairs), len(models)))
+            rows = order[a:b]
             for support, weights, columns in terms:
-                part = kernel.values(support, test[a:b]).T.astype(np.float64) @ weights
+                part = kernel.values(support, test[rows]).T.astype(np.float64) @ weights
                 sums[:, columns] += part.reshape(b - a, n_classes - 1, -1)
             for k, model in enumerate(models):
-                decided[k, a:b] = sums[:, :, k] + model.intercept_
+                decided[k, rows] = sums[:, :, k] + model.intercept_
 
         self.pool.run(decide, spans(len(test), _DECIDED_ROWS))
         return list(decided)

@@ -38,11 +38,11 @@ def _best_has(name: str) -> Callable[[Any], bool]:
 class SVCSearch(BaseEstimator):
     """Exhaustive search over parameters of an `SVC` by cross-validation, in a fraction of the time of its fits.
 
-    Scores, best parameters and `cv_results_` are those of `sklearn.model_selection.GridSearchCV` with the same `SVC`.
-    But the kernel values of the training set are computed once for all fits with the same kernel, whatever their `C`
-    and fold, and kept as far as the `memory` of the `SVC` allows; fits that differ in `C` alone begin where those with
-    the `C` before ended; and test scores are sums of the same kernel values. Each fit meets its `tol`, with the
-    certificate of every `SVC`.
+    Scores, best parameters and `cv_results_` are those of `sklearn.model_selection.GridSearchCV` with the same `SVC`;
+    only a row whose decision value is within `tol` of 0 may be given to another class. But the kernel values of the
+    training set are computed once for all fits with the same kernel, whatever their `C` and fold, and kept as far as
+    the `memory` of the `SVC` allows; fits that differ in `C` alone begin where those with the `C` before ended; and
+    test scores are sums of the same kernel values. Each fit meets its `tol`, with the certificate of every `SVC`.
 
     Fits share what they have in common if the `SVC` is exact and unlimited: solver "smo" or "coordinate" without
     `learning_rate`, `max_iter` or `max_time`, and a kernel that is not "precomputed". Others, those for which there is
