@@ -101,7 +101,7 @@ class SVCSearch(BaseEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> search = SVCSearch(SVC(), {"C": [0.1, 1, 10], "gamma": [0.01, 0.1]}).fit(X, y)
     >>> search.best_params_
-    {'C': 10, 'gamma': 0.1}
+    {'C': 1, 'gamma': 0.1}
     >>> search.predict(X[:2])
     array([0, 0])
     """
