@@ -1,7 +1,7 @@
 """Exact kernel SVMs, several times faster, on data that need not fit in memory."""
 
 from fastsvm import kernels
-from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, SVCSearch
 from fastsvm.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -14,6 +14,7 @@ __all__ = [
     "LinearSVR",
     "SGDClassifier",
     "SGDRegressor",
+    "SVCSearch",
     "kernels",
     "load",
     "open_hdf5",

@@ -99,6 +99,13 @@ class Gram:
             evaluator = PrecomputedEvaluator(evaluator.columns[indices])
         return Gram(evaluator, source, self.pool)
 
+    def part(self, indices: np.ndarray, in_memory: bool) -> "Gram":
+        """Return the kernel matrix of the rows `indices`, in rising order, which are read into memory if asked for."""
+        if len(indices) == len(self):
+            return self
+        rows = self.source.take(indices)
+        return self.take(indices, rows.in_memory() if in_memory else rows)
+
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int = 0) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, from column `out.start` on.
 

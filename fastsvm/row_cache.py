@@ -98,6 +98,11 @@ class RowCache:
         return CacheCounts(self._hits, self._misses, self._misses)
 
     @property
+    def passes(self) -> int:
+        """Passes over the rows of the source so far."""
+        return self._gram.passes
+
+    @property
     def dear(self) -> bool:
         """Whether rows cost so much to compute that none should be in vain."""
         return self._gram.dear

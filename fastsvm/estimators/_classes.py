@@ -20,7 +20,7 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(classes) < 2:
         raise ValueError(
             f"The number of classes has to be greater than one; got {len(classes)} class"
-            + (" with positive weight." if len(np.unique(y)) > 1 else ".")
+            + (" with positive weight (sample_weight)." if len(np.unique(y)) > 1 else ".")
         )
     labels = np.full(len(y), -1, np.int64)
     labels[used] = np.searchsorted(classes, y[used])  # np.unique's own inverse takes a sort of places

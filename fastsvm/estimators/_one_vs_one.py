@@ -11,6 +11,7 @@ from fastsvm._threads import Pool
 from fastsvm.budget import Plan
 from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators._repeats import Repeats
+from fastsvm.estimators._shared_kernel import SharedKernel, SharedPart
 from fastsvm.estimators._solvers import Resources, SolverOf
 from fastsvm.estimators._watch import Watch
 from fastsvm.gram import Gram
@@ -19,7 +20,7 @@ from fastsvm.row_cache import CacheContents, RowCache
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, Report, Solver, StopReason, drive
 
-__all__ = ["OneVsOneFit", "Outcome", "Reached", "TwoClass"]
+__all__ = ["OneVsOneFit", "Outcome", "Reached", "TwoClass", "solve_paths"]
 
 _SNAPSHOT_SECONDS = 0.5  # between two of what a lane has reached, for a checkpoint by another
 
@@ -91,7 +92,7 @@ class OneVsOneFit:
 
     Parameters
     ----------
-    gram : Gram
+    gram : Gram or SharedKernel
         Kernel matrix of all rows.
     pairs : list of TwoClass
         The problems.
@@ -107,7 +108,7 @@ class OneVsOneFit:
 
     def __init__(
         self,
-        gram: Gram,
+        gram: Gram | SharedKernel,
         pairs: list[TwoClass],
         labels: np.ndarray,
         spent: Plan,
@@ -171,42 +172,38 @@ class OneVsOneFit:
         return result
 
     def run(self, limits: Limits, watch: Watch, attributes: Callable[[], dict[str, Any]]) -> None:
-        """Solve all problems; `attributes` gives those of a model that stops now.
-
-        Each lane takes the next problem that no other has begun; what a problem gives does not depend on the lane.
-        """
-        order = disjoint_order([pair.classes for pair in self.pairs])
-        waiting = deque(number for number in order if number not in self._solved)
-        longest = max(len(pair.rows) for pair in self.pairs)
-        arena_bytes = min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
-
-        def lane() -> None:
-            arena = np.empty(arena_bytes, np.uint8)
-            while not watch.stopped:
-                try:
-                    number = waiting.popleft()
-                except IndexError:  # nothing is left, or another lane took it
-                    return
-                try:
-                    self._solve(number, arena, limits, watch, attributes)
-                except BaseException:
-                    watch.stopped = True  # the other lanes
-                    raise
-                if time.perf_counter() >= limits.deadline:
-                    return
-
-        try:
-            self.gram.pool.run(lane, [()] * self._spent.lanes)
-        except BaseException:
-            watch.stopped = True  # the lanes, if it was this thread that was interrupted
-            raise
-        if waiting and time.perf_counter() >= limits.deadline:
+        """Solve all problems; `attributes` gives those of a model that stops now."""
+        if not solve_paths([[self]], limits, watch, attributes) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME
 
-    def _solve(self, number: int, arena: np.ndarray, limits: Limits, watch: Watch, attributes: Callable) -> None:
-        pair = self.pairs[number]
-        gram = self._gram_of(pair)
-        rows = RowCache(gram, arena, self._spent.frugal)
+    def waiting(self) -> list[int]:
+        """Return the numbers of the problems that are not solved, in the order in which to begin them."""
+        order = disjoint_order([pair.classes for pair in self.pairs])
+        return [number for number in order if number not in self._solved]
+
+    @property
+    def arena_bytes(self) -> int:
+        """Memory that a lane needs for kernel rows."""
+        longest = max(len(pair.rows) for pair in self.pairs)
+        return min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
+
+    @property
+    def lanes(self) -> int:
+        """Problems to be solved side by side."""
+        return self._spent.lanes
+
+    def rows_of(self, number: int, arena: np.ndarray) -> RowCache:
+        """Return the kernel rows of a problem."""
+        return RowCache(self._gram_of(self.pairs[number]), arena, self._spent.frugal)
+
+    def follow(self, number: int, before: "OneVsOneFit") -> None:
+        """Begin a problem where a fit with other bounds solved it: what was at its bound stays there."""
+        alpha, old, new = before._solved[number][0].alpha, before.pairs[number].upper, self.pairs[number].upper
+        self._begin[number] = np.where(alpha >= old, new, alpha)
+
+    def solve(self, number: int, rows: RowCache, limits: Limits, watch: Watch, attributes: Callable) -> None:
+        """Solve a problem on its kernel rows."""
+        pair, passes = self.pairs[number], rows.passes
         given = Resources(self._spent, self._pool, number, limits.deadline)
         solver = self._solver_of(Problem(pair.y, pair.upper), rows, given)
         state, before = self._begun(number, solver, rows)
@@ -226,7 +223,7 @@ class OneVsOneFit:
         self._solved[number] = solver.finish(state), reason, n_steps + before
         del self._current[number]
         self._snapshots.pop(number, None)
-        self._passes += gram.passes * len(pair.rows) / len(self.labels)
+        self._passes += (rows.passes - passes) * len(pair.rows) / len(self.labels)
         watch.end()
 
     def _begun(self, number: int, solver: Solver, rows: RowCache) -> tuple[Any, int]:
@@ -251,14 +248,11 @@ class OneVsOneFit:
         facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": lane.n_steps, "gap": report.gap}
         watch.keeper.observe(tree, facts | {"objective": report.objective})
 
-    def _gram_of(self, pair: TwoClass) -> Gram | PairGram:
+    def _gram_of(self, pair: TwoClass) -> Gram | PairGram | SharedPart:
         """Return the kernel matrix of a problem."""
         if self._tiles:
             return PairGram(*(self._tiles[label] for label in pair.classes), self._pool)
-        if len(pair.rows) == len(self.labels):
-            return self.gram
-        rows = self.gram.source.take(pair.rows)
-        return self.gram.take(pair.rows, rows.in_memory() if self._spent.part_resident else rows)
+        return self.gram.part(pair.rows, self._spent.part_resident)
 
     def outcome(self) -> Outcome:
         """Return what was reached; problems not yet begun have no support vectors and offset 0."""
@@ -306,6 +300,50 @@ class OneVsOneFit:
         full = self._repeats.spread(full)
         rows = np.flatnonzero(full)
         return rows, full[rows] * sign[self._repeats.first[rows]]
+
+
+def solve_paths(
+    paths: list[list[OneVsOneFit]], limits: Limits, watch: Watch, attributes: Callable[[], dict[str, Any]] = dict
+) -> bool:
+    """Solve the problems of many fits and return whether none is left.
+
+    The fits of a path are of the same rows and differ in their bounds: a problem is solved for one after the other,
+    each time from where the one before ended, on kernel rows that stay where they are. Each lane takes the next problem
+    that no other has begun; what a problem gives does not depend on the lane.
+    """
+    fits = [fit for path in paths for fit in path]
+    waiting = deque((path, number) for path in paths for number in path[0].waiting())
+    arena_bytes = max(fit.arena_bytes for fit in fits)
+
+    def solve(path: list[OneVsOneFit], number: int, arena: np.ndarray) -> None:
+        rows, before = path[0].rows_of(number, arena), None
+        for fit in path:
+            if before is not None:
+                fit.follow(number, before)
+            fit.solve(number, rows, limits, watch, attributes)
+            before = fit
+
+    def lane() -> None:
+        arena = np.empty(arena_bytes, np.uint8)
+        while not watch.stopped:
+            try:
+                path, number = waiting.popleft()
+            except IndexError:  # nothing is left, or another lane took it
+                return
+            try:
+                solve(path, number, arena)
+            except BaseException:
+                watch.stopped = True  # the other lanes
+                raise
+            if time.perf_counter() >= limits.deadline:
+                return
+
+    try:
+        fits[0].gram.pool.run(lane, [()] * fits[0].lanes)
+    except BaseException:
+        watch.stopped = True  # the lanes, if it was this thread that was interrupted
+        raise
+    return not waiting
 
 
 class _Lane:

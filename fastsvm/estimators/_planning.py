@@ -18,7 +18,7 @@ from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.ridge_system import MOST_FEATURES
 from fastsvm.sources import Source
 
-__all__ = ["prepare"]
+__all__ = ["bounds", "plan_shared", "prepare"]
 
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
@@ -48,8 +48,7 @@ def prepare(
     _check_square(estimator, source.shape)
     if source is not data.source:
         budget -= source.nbytes
-    estimator.class_weight_ = class_weights(estimator.class_weight, classes, labels, data.weight)
-    upper = estimator.C * data.weight * np.where(labels >= 0, estimator.class_weight_[labels], 0)
+    estimator.class_weight_, upper = bounds(estimator, classes, labels, data.weight)
     estimator._gamma = resolve_gamma(estimator.gamma, source.shape[1], found.variance)
     estimator._centre, estimator._sq_norm = found.centre, found.sq_norm
     estimator._centred_sq_norm = found.usual_sq_norm
@@ -71,6 +70,47 @@ def prepare(
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
     task = OneVsOneFit(Gram(evaluator, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
     return task, (source if rows.source is data.source else data.source)
+
+
+def bounds(
+    estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factor of C of each class, and the upper bound of each row's multiplier, 0 for rows left out."""
+    factors = class_weights(estimator.class_weight, classes, labels, weight)
+    return factors, estimator.C * weight * np.where(labels >= 0, factors[labels], 0)
+
+
+def plan_shared(estimator: Any, gram: Gram, n: int, budget: int) -> Plan | None:
+    """Return what fits spend that take their kernel rows from one matrix, whose share is `tile_bytes`.
+
+    Parameters
+    ----------
+    estimator : SVC
+        One of those to fit.
+    gram : Gram
+        The matrix.
+    n : int
+        Rows of the largest two-class problem.
+    budget : int
+        Bytes in all.
+
+    Returns
+    -------
+    Plan or None
+        As many lanes as leave memory for the matrix; None if not even half of it fits beside one.
+    """
+    whole = len(gram) ** 2 * gram.dtype.itemsize
+    need = _need(gram.source, gram.evaluator, np.array([n]), n)._replace(copied_bytes=0, tile_bytes=whole)
+    limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
+    for lanes in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
+        try:
+            spent = _spent(estimator, budget, need._replace(lanes=lanes))
+        except ValueError:  # not even one working set fits; a fit by itself will say so
+            return None
+        given = min(spent.tile_bytes, limit)
+        if spent.shared and given >= (whole if lanes > 1 else whole // 2):
+            return spent._replace(shared=False, frugal=False, tile_bytes=given)
+    return None
 
 
 def _check_square(estimator: Any, shape: tuple[int, int]) -> None:

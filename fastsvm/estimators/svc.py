@@ -290,10 +290,7 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable; the message says what was found.
         """
         deadline = time.perf_counter() + (self.max_time if self.max_time is not None else np.inf)
-        check_parameters(self, _RULES)
-        check_solver(self)
-        check_kernel(self.kernel)
-        budget = parse_memory(self.memory)
+        budget = self._check_parameters()
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
@@ -315,6 +312,13 @@ shape (n_samples, n_features)
         warn_unless_converged(self)
         return self
 
+    def _check_parameters(self) -> int:
+        """Raise ValueError for a parameter that is not usable; return the memory budget in bytes."""
+        check_parameters(self, _RULES)
+        check_solver(self)
+        check_kernel(self.kernel)
+        return parse_memory(self.memory)
+
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a fit was completed."""
         return hasattr(self, "dual_coef_")
@@ -332,16 +336,20 @@ shape (n_samples, n_features)
 
     def _attributes(self, task: OneVsOneFit, classes: np.ndarray, source: Source) -> dict[str, Any]:
         """Return the fitted attributes for the multipliers reached so far."""
+        found = self._solution(task, classes)
+        support_vectors: Any = np.empty((0, 0))
+        if not is_precomputed(self):
+            support_vectors = source.rows(found["support_"]).user_array()
+        return found | {"support_vectors_": support_vectors, "shape_fit_": source.shape}
+
+    def _solution(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
+        """Return the fitted attributes that do not hold rows."""
         outcome = task.outcome()
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
         expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
-        support_vectors: Any = np.empty((0, 0))
-        if not is_precomputed(self):
-            support_vectors = source.rows(expansion.support).user_array()
         return {
             "classes_": classes,
             "support_": expansion.support,
-            "support_vectors_": support_vectors,
             "n_support_": expansion.n_support,
             "dual_coef_": sign * expansion.dual_coef,
             "intercept_": sign * outcome.intercept,
@@ -354,7 +362,6 @@ shape (n_samples, n_features)
             "n_iter_": outcome.n_steps,
             "passes_": task.passes,
             "fit_status_": int(outcome.stop_reason is not StopReason.CONVERGED),
-            "shape_fit_": source.shape,
         }
 
     @property

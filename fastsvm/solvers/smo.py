@@ -21,6 +21,8 @@ from fastsvm.solvers.working_set import bounds
 
 __all__ = ["SMO"]
 
+_AT_BOUND = 1e-12  # of the bound: what rounding leaves of a multiplier there, which would set the offset as a free one
+
 
 class SMO(Decomposition):
     """Solve one two-class problem, with an offset."""
@@ -42,6 +44,9 @@ class SMO(Decomposition):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
+        upper = self.problem.upper
+        near = np.where(state.alpha > upper * (1 - _AT_BOUND), upper, state.alpha)
+        state = state._replace(alpha=np.where(near < upper * _AT_BOUND, 0.0, near))
         low, high = self._bounds(state)
         rho, objective = self._rho(state), self._objective(state)
         gap = max(0.0, self._primal(state, rho) - objective)

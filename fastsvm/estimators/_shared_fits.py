@@ -1,0 +1,346 @@
+"""Fits of many models on parts of the same rows, which share the kernel values that they have in common.
+
+Models with equal kernels, whatever their C and whichever rows they are fitted to, take their kernel rows from one
+matrix. Those that differ in C alone are fitted from the smallest to the largest, each from where the one before ended.
+What a model decides on rows left out is a sum over rows of the same matrix.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._threads import Pool, spans
+from fastsvm.budget import Plan, parse_memory
+from fastsvm.estimators._certificate import warn_unless_converged
+from fastsvm.estimators._classes import encode
+from fastsvm.estimators._input import TrainingSet
+from fastsvm.estimators._kernel import (
+    is_precomputed,
+    resolve_gamma,
+    resolve_kernel,
+    training_evaluator,
+    training_rows,
+)  # fmt: skip
+from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass, solve_paths
+from fastsvm.estimators._planning import bounds, plan_shared
+from fastsvm.estimators._shared_kernel import SharedKernel
+from fastsvm.estimators._solvers import is_dual, most_steps, solver_of
+from fastsvm.estimators.svc import SVC
+from fastsvm.gram import Gram
+from fastsvm.kernels import is_kernel
+from fastsvm.multiclass import class_pairs
+from fastsvm.solvers.drive import Limits
+from fastsvm.sources import Source, Survey, survey
+
+__all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]
+
+_DECIDED_ROWS = 512  # by a thread at a time
+_SUMMED_ROWS = 1024
+_PROBLEM_BYTES = 48  # of a row in a two-class problem: its number, label and bound, multiplier and gradient
+_LEAST_SHARING = 2  # parts, fewer share nothing
+
+
+class Split(NamedTuple):
+    """Numbers of the rows to fit and of those to predict."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+class Part(NamedTuple):
+    """A fit: the number of its model, and of its split."""
+
+    model: int
+    split: int
+
+
+class KernelGroup(NamedTuple):
+    """Fits with one kernel.
+
+    Attributes
+    ----------
+    kernel : Kernel or callable
+        The kernel.
+    gamma : float
+        The models' `gamma`, resolved.
+    parts : list of Part
+        Which they are.
+    """
+
+    kernel: Any
+    gamma: float
+    parts: list[Part]
+
+
+class _Fold(NamedTuple):
+    """A split's classes, every row's class number or -1, weights, and two-class problems that have no bounds yet."""
+
+    split: Split
+    classes: np.ndarray
+    labels: np.ndarray
+    weight: np.ndarray
+    pairs: list[TwoClass]
+
+
+class _Given(NamedTuple):
+    """What fits with one kernel have in common: the matrix, what is known of the rows, and sizes."""
+
+    kernel: SharedKernel
+    found: Survey
+    spent: Plan
+
+
+class _Unwatched:
+    """Nobody watches these fits; only an error in one of them stops the others."""
+
+    keeper = None
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def observe(self, *report: Any) -> bool:
+        """Return whether the fits are stopped."""
+        return self.stopped
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+class FoldModel(SVC):
+    """A model fitted to some rows, which knows what it decides on others."""
+
+    _known: tuple[Any, np.ndarray] = None, np.empty(0)
+    _source: Source
+    _support_rows: np.ndarray
+
+    def knows(self, X: Any, decisions: np.ndarray) -> None:
+        """Take note of the decisions on the rows X."""
+        self._known = X, decisions
+
+    @property
+    def support_vectors_(self) -> Any:
+        """Support vectors, copied when they are asked for."""
+        return self._source.rows(self._support_rows).user_array()
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        return self._known[1] if X is self._known[0] else super()._decisions(X)
+
+
+def may_share(model: Any) -> bool:
+    """Return whether fits of a model may take kernel values from others, and end where they would by themselves."""
+    return (
+        type(model) is SVC
+        and is_dual(model)
+        and not is_precomputed(model)
+        and model.max_iter == -1  # a fit that is cut short depends on where it began
+        and model.max_time is None
+        and not hasattr(model, "_skl_callbacks")
+    )
+
+
+class SharedFits:
+    """Fits of some models on some splits of a training set.
+
+    Parameters
+    ----------
+    models : dict of int to SVC
+        Those that may share, not fitted; their parameters are valid.
+    data : TrainingSet
+        All rows.
+    splits : list of Split
+        Which rows are fitted and which are predicted.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, models: dict[int, SVC], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
+        self.models, self.data, self.splits, self.pool = models, data, splits, pool
+        self._variances: dict[int, float] = {}
+        self._folds: dict[int, _Fold] = {}
+        self._place = self._places()
+        self._arena = np.empty(0, np.uint8)  # for one matrix after another: the first touch of memory is dear
+
+    def _places(self) -> np.ndarray:
+        """Return places for the rows in which those of a class and a fold follow each other."""
+        fold = np.zeros(len(self.data.y), np.int64)
+        for k, split in enumerate(self.splits):
+            fold[split.test] = k
+        order = np.lexsort((fold, np.unique(self.data.y, return_inverse=True)[1]))
+        return np.argsort(order)
+
+    # --- which fits have a kernel in common ------------------------------------------------------------------
+
+    def groups(self) -> list[KernelGroup]:
+        """Return the fits that can share, by kernel."""
+        groups: list[KernelGroup] = []
+        usable = [k for k, split in enumerate(self.splits) if len(np.unique(split.train)) == len(split.train)]
+        for number, model in self.models.items():
+            for k in usable:
+                kernel, gamma = self._kernel(model, k)
+                group = next((group for group in groups if _same(group.kernel, kernel)), None)
+                if group is None:
+                    groups.append(group := KernelGroup(kernel, gamma, []))
+                group.parts.append(Part(number, k))
+        return [group for group in groups if len(group.parts) >= _LEAST_SHARING]
+
+    def _kernel(self, model: SVC, split: int) -> tuple[Any, float]:
+        """Return the kernel of a model on a split, whose rows decide what "scale" is, and gamma."""
+        by_name = isinstance(model.kernel, str)
+        varies = by_name and model.gamma == "scale" and "gamma" in getattr(resolve_kernel(model), "_fields", ())
+        variance = self._variance(split) if varies else 0.0
+        gamma = resolve_gamma(model.gamma, self.data.source.shape[1], variance)
+        return resolve_kernel(model, gamma), gamma
+
+    def _variance(self, split: int) -> float:
+        if split not in self._variances:
+            train = self.splits[split].train
+            weight = self.data.weight[train] if self.data.weighted else None
+            self._variances[split] = survey(self.data.source.take(train), weight).variance
+        return self._variances[split]
+
+    # --- fits -------------------------------------------------------------------------------------------------
+
+    def fit(self, group: KernelGroup) -> Iterator[tuple[Part, FoldModel, np.ndarray, float]]:
+        """Yield the fits of a group with their models, decisions on the rows to predict, and seconds.
+
+        There are none if memory is too little to share.
+        """
+        begin = time.perf_counter()
+        for part in group.parts:
+            self.models[part.model]._gamma = group.gamma
+        bounded = {part: self._bounds(part) for part in group.parts}
+        given = self._given(group, max(float(upper.max()) for _, upper in bounded.values()))
+        if given is None:
+            return
+        tasks = {part: self._task(part, given, bounded[part][1]) for part in group.parts}
+        paths = [[tasks[part] for part in path] for path in self._paths(group.parts)]
+        limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
+        solve_paths(paths, limits, _Unwatched())
+        seconds = (time.perf_counter() - begin) / len(group.parts)
+        for k in dict.fromkeys(part.split for part in group.parts):
+            parts = [part for part in group.parts if part.split == k]
+            models = [self._model(part, tasks[part], bounded[part][0], given.found) for part in parts]
+            decisions = self._decisions(given.kernel, self._fold(k), models)
+            for part, model, decided in zip(parts, models, decisions, strict=True):
+                warn_unless_converged(model)
+                yield part, model, decided, seconds
+
+    def _given(self, group: KernelGroup, most: float) -> _Given | None:
+        """Return what the fits of a group have in common, whose bounds are at most `most`; None without the memory."""
+        models = [self.models[part.model] for part in group.parts]
+        first, source = min(models, key=lambda model: model.tol), self.data.source
+        budget = min(parse_memory(model.memory) for model in models)
+        if not source.resident:
+            if source.nbytes > budget // 3:
+                return None
+            source = source.in_memory()
+            budget -= source.nbytes
+        rows = training_rows(first, source, None, budget // 4, self.pool)
+        budget -= rows.source.nbytes if rows.source is not source else 0
+        place = np.arange(len(source))
+        if rows.source.nbytes <= budget // 4:
+            place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
+            budget -= rows.source.nbytes
+        gram = Gram(training_evaluator(first, rows, most, len(source)), rows.source, self.pool)
+        sizes = [len(pair.rows) for part in group.parts for pair in self._fold(part.split).pairs]
+        spent = plan_shared(first, gram, max(sizes), budget - sum(sizes) * _PROBLEM_BYTES)
+        if spent is None:
+            return None
+        if len(self._arena) < spent.tile_bytes:
+            self._arena = np.empty(0, np.uint8)  # never both
+            self._arena = np.empty(spent.tile_bytes, np.uint8)
+        kernel = SharedKernel(gram, self._arena[: spent.tile_bytes], place)
+        if any(len(self._fold(part.split).classes) > 2 for part in group.parts):
+            kernel.fill()  # rows are needed in so many problems that few will not be
+        return _Given(kernel, rows.found, spent)
+
+    def _task(self, part: Part, given: _Given, upper: np.ndarray) -> OneVsOneFit:
+        """Return the two-class problems of a fit."""
+        fold, model = self._fold(part.split), self.models[part.model]
+        pairs = [pair._replace(upper=upper[pair.rows]) for pair in fold.pairs]
+        spent = given.spent if model.shrinking else given.spent._replace(active_set=0)
+        return OneVsOneFit(given.kernel, pairs, fold.labels, spent, solver_of(model))
+
+    def _fold(self, k: int) -> _Fold:
+        if k not in self._folds:
+            split, n = self.splits[k], len(self.data.y)
+            weight = np.zeros(n)
+            weight[split.train] = self.data.weight[split.train]
+            classes, of_train = encode(self.data.y[split.train], weight[split.train])
+            labels = np.full(n, -1, np.int64)
+            labels[split.train] = of_train
+            pairs = [self._in_place(TwoClass.of(labels, weight, a, b)) for a, b in class_pairs(len(classes))]
+            self._folds[k] = _Fold(split, classes, labels, weight, pairs)
+        return self._folds[k]
+
+    def _in_place(self, pair: TwoClass) -> TwoClass:
+        order = np.argsort(self._place[pair.rows])
+        return pair._replace(rows=pair.rows[order], y=pair.y[order], upper=pair.upper[order])
+
+    def _bounds(self, part: Part) -> tuple[np.ndarray, np.ndarray]:
+        fold = self._fold(part.split)
+        return bounds(self.models[part.model], fold.classes, fold.labels, fold.weight)
+
+    def _paths(self, parts: list[Part]) -> list[list[Part]]:
+        """Return the fits that differ in C alone together, by rising C."""
+        paths: list[tuple[dict, int, list[Part]]] = []
+        for part in parts:
+            others = self.models[part.model].get_params(deep=False) | {"C": None}
+            found = next((path for path in paths if path[1] == part.split and _equal(path[0], others)), None)
+            if found is None:
+                paths.append(found := (others, part.split, []))
+            found[2].append(part)
+        return [sorted(path, key=lambda part: self.models[part.model].C) for _, _, path in paths]
+
+    def _model(self, part: Part, task: OneVsOneFit, class_weight: np.ndarray, found: Survey) -> FoldModel:
+        """Return the fitted model of a part, as if it had seen the split's rows alone."""
+        given, fold = self.models[part.model], self._fold(part.split)
+        model = FoldModel(**given.get_params(deep=False))
+        vars(model).update(model._solution(task, fold.classes))
+        place = np.empty(len(fold.labels), np.int64)
+        place[fold.split.train] = np.arange(len(fold.split.train))
+        model._support_rows = model.support_
+        model.support_, model.within_margin_ = place[model.support_], np.sort(place[model.within_margin_])
+        model.class_weight_, model.shape_fit_ = class_weight, (len(fold.split.train), self.data.source.shape[1])
+        model._source, model._gamma = self.data.source, given._gamma
+        model._centre, model._sq_norm, model._centred_sq_norm = found.centre, found.sq_norm, found.usual_sq_norm
+        return model
+
+    def _decisions(self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel]) -> list[np.ndarray]:
+        """Return the decisions of models of one split on the rows to predict, one a pair of classes."""
+        n_classes, test = len(fold.classes), fold.split.test
+        pairs = class_pairs(n_classes)
+        coef = np.zeros((len(fold.labels), n_classes - 1, len(models)))
+        for k, model in enumerate(models):
+            coef[model._support_rows, :, k] = model.dual_coef_.T
+        terms, supports = [], coef.any(axis=(1, 2))
+        for label in range(n_classes):
+            used = np.flatnonzero((fold.labels == label) & supports)
+            columns = [k for k, pair in enumerate(pairs) if label in pair]
+            for a, b in spans(len(used), _SUMMED_ROWS):
+                terms.append((used[a:b], coef[used[a:b]].reshape(b - a, -1), columns))
+        decided, order = np.empty((len(models), len(test), len(pairs))), np.argsort(self._place[test])
+
+        def decide(a: int, b: int) -> None:
+            sums = np.zeros((b - a, len(pairs), len(models)))
+            rows = order[a:b]
+            for support, weights, columns in terms:
+                part = kernel.values(support, test[rows]).T.astype(np.float64) @ weights
+                sums[:, columns] += part.reshape(b - a, n_classes - 1, -1)
+            for k, model in enumerate(models):
+                decided[k, rows] = sums[:, :, k] + model.intercept_
+
+        self.pool.run(decide, spans(len(test), _DECIDED_ROWS))
+        return list(decided)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Return whether two kernels are the same, functions if they are one."""
+    return a is b or (type(a) is type(b) and is_kernel(a) and a == b)
+
+
+def _equal(one: dict, other: dict) -> bool:
+    """Return whether two sets of parameters are equal; class weights are compared by their entries."""
+    return all(value is other[name] or bool(np.all(value == other[name])) for name, value in one.items())

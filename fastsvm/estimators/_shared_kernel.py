@@ -1,0 +1,145 @@
+"""One kernel matrix for many fits, each of some of its rows.
+
+The fits of a cross-validation are of parts of the same rows, which overlap: a kernel value is needed in all folds but
+one, for every C, and once more when rows left out are predicted. Rows of the whole matrix are computed once and kept,
+as far as memory allows, and the problems copy from them the columns that they have.
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from fastsvm._jit import jit
+from fastsvm._threads import spans
+from fastsvm.evaluators import Rows
+from fastsvm.gram import Gram
+from fastsvm.row_cache import RowCache
+
+__all__ = ["SharedKernel", "SharedPart"]
+
+_MOST_SINGLY = 0.4  # of the rows; if more are needed, all are soon, and at once they cost less
+_COPIED_ROWS = 256  # by a thread at a time
+
+
+class SharedKernel:
+    """The kernel matrix of all rows, from which fits of some of them copy; threads may share it.
+
+    Parameters
+    ----------
+    gram : Gram
+        Computes rows.
+    arena : ndarray of uint8
+        Memory for rows, of at least one.
+    place : ndarray of int64
+        Where each row is among those of `gram`. Rows that are asked for together should follow each other, so that
+        they are copied together.
+
+    Attributes
+    ----------
+    source, pool, dtype
+        Those of `gram`.
+    """
+
+    def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
+        self.gram, self.source, self.pool, self.dtype = gram, gram.source, gram.pool, gram.dtype
+        self._rows, self._place = RowCache(gram, arena), place
+        self._slot_of: np.ndarray | None = None  # of all rows, once all are here to stay
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.gram)
+
+    def part(self, indices: np.ndarray, in_memory: bool = True) -> "SharedPart":
+        """Return the kernel matrix of the rows `indices`."""
+        return SharedPart(self, self._place[indices])
+
+    def values(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the kernel between `rows`, which are distinct, and `columns`."""
+        out = np.empty((len(rows), len(columns)), self.dtype)
+        self.copy(self._place[rows], self._place[columns], out, np.arange(len(rows)))
+        return out
+
+    def fill(self) -> None:
+        """Compute all rows that are missing, if all fit."""
+        if self._rows.n_slots == len(self):
+            self._slot_of = self._rows.fetch(np.arange(len(self)))
+
+    def copy(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        """Write the values of `rows`, which are distinct, in `columns` to the rows `slots` of `out`, all by place."""
+        for a, b in spans(len(rows), self._rows.n_slots):
+            if self._slot_of is None:
+                with self._lock:  # until they are copied no other thread may drop them
+                    self._copy(self._fetch(rows[a:b]), columns, out, slots[a:b])
+            else:
+                self._copy(self._slot_of[rows[a:b]], columns, out, slots[a:b])
+
+    def _fetch(self, rows: np.ndarray) -> np.ndarray:
+        if self._slot_of is None and self._rows.n_computed > _MOST_SINGLY * len(self):
+            self.fill()
+        return self._rows.fetch(rows) if self._slot_of is None else self._slot_of[rows]
+
+    def _copy(self, found: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
+        ends = np.flatnonzero(np.diff(columns) != 1) + 1
+        starts = np.concatenate([[0], ends, [len(columns)]])
+        for a, b in spans(len(found), _COPIED_ROWS):
+            _copy_runs(self._rows.store, found[a:b], (columns, starts), out, slots[a:b])
+
+
+class SharedPart:
+    """The kernel matrix of some rows, to their problem what a `Gram` is.
+
+    Parameters
+    ----------
+    kernel : SharedKernel
+        Of all rows.
+    rows : ndarray of int64
+        Places of the rows in question, which are distinct.
+    """
+
+    resident = True
+    dear = cheap_among = False  # values are there, but for those that do not fit
+    worth_filling = 0.9
+    passes = 0
+
+    def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
+        self._kernel, self._rows = kernel, rows
+        self.dtype = kernel.dtype
+        self._own: Gram | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows and columns."""
+        return len(self._rows)
+
+    @property
+    def cheap(self) -> bool:
+        """Whether values cost little to compute once more."""
+        return self._kernel.gram.cheap
+
+    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: Any = None) -> None:
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`."""
+        self._kernel.copy(self._rows[indices], self._rows, out.store, out.slots)
+
+    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows `indices`, shape (n,), by values in float64."""
+        if self._own is None:
+            gram = self._kernel.gram
+            self._own = gram.take(self._rows, gram.source.take(self._rows))
+        return self._own.weighted_sum(indices, coef)
+
+
+@jit
+def _copy_runs(store, places, runs, out, slots):
+    """Copy the rows `places` of a store, only some columns of them, to the rows `slots` of `out`.
+
+    Runs are the columns, and where among them each begins that does not follow the one before.
+    """
+    columns, starts = runs
+    for k in range(places.size):
+        row, target = store[places[k]], out[slots[k]]
+        for r in range(starts.size - 1):
+            a, b = starts[r], starts[r + 1]
+            part, source = target[a:b], row[columns[a] : columns[a] + b - a]
+            for t in range(part.size):
+                part[t] = source[t]
