@@ -99,7 +99,8 @@ class JobKeeper(StopSignals):
         """Log how far it is, and say it where there is no bar."""
         if now >= self._next_log and facts != self._last_logged:
             self._next_log, self._last_logged = now + _LOG_SECONDS, facts
-            self.folder.log("progress", stage=self.stage, peak_memory_mb=peak_memory(), **facts)
+            shown = {"seconds" if name == "time" else name: value for name, value in facts.items()}
+            self.folder.log("progress", stage=self.stage, peak_memory_mb=peak_memory(), **shown)
         if now >= self._next_line:
             self._next_line = now + _SAY_SECONDS
             if not sys.stderr.isatty():

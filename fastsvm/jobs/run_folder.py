@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,7 +94,7 @@ class RunFolder:
     def write(self, path: Path, words: dict[str, Any]) -> None:
         """Write a JSON file beside its place and rename it."""
         with written_beside(path) as part:
-            part.write_text(json.dumps(words, indent=1, default=str) + "\n", encoding="utf-8")
+            part.write_text(json.dumps(words, indent=1, default=_plain) + "\n", encoding="utf-8")
 
     def clear_parts(self) -> None:
         """Remove what a process that was killed had half written."""
@@ -163,5 +163,7 @@ class RunFolder:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's own, and anything else as words."""
+    """Return a NumPy scalar as Python's own, a mapping as a dict, and anything else as words."""
+    if isinstance(value, Mapping):
+        return dict(value)
     return value.item() if hasattr(value, "item") else str(value)
