@@ -10,7 +10,9 @@ import time
 import h5py
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
 import fastsvm
 from fastsvm.cli import main
@@ -87,7 +89,7 @@ class Interrupter(JobKeeper):
             raise Stopped(signal.SIGTERM)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.8, 0.97])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_is_gone_on_with_gives_the_same_model(kind, share, file, whole, tmp_path, monkeypatch):
     looks = []
@@ -252,7 +254,7 @@ def test_a_disk_that_is_full_does_not_end_a_run(file, whole, tmp_path, monkeypat
     assert result["stop_reason"] == "max_iter"
     assert capsys.readouterr().err.count("No space left") == 1
     events = RunFolder(tmp_path / "run").events()
-    assert sum(event["event"] == "checkpoint failed" for event in events) > 1
+    assert any(event["event"] == "checkpoint failed" for event in events)
     assert_same_model(tmp_path / "run", whole["sgd"])
 
 
@@ -261,6 +263,24 @@ def test_a_time_limit_ends_with_what_there_is(file, tmp_path):
     with pytest.warns(ConvergenceWarning, match="max_time"):
         result = run(job._replace(parameters={"max_iter": 10**7, "tol": None, "standardize": True}), tmp_path / "run")
     assert result["stop_reason"] == "max_time" and result["accuracy"] > 0.5
+
+
+@pytest.mark.parametrize("kind", ["svc", "linear"])
+def test_a_search_ends_with_the_best_cell(kind, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    with h5py.File(tmp_path / "iris.h5", "w") as data:
+        data["X"], data["y"] = X, y
+    job = Job(str(tmp_path / "iris.h5"), kind=kind, grid={"C": [1e-4, 1.0]}, folds=3, memory=50_000_000)
+    result = run(job, tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "search.json").read_text())
+    assert found["best_parameters"] == {"C": 1.0} and len(found["cells"]) == 2
+    model = fastsvm.SVC() if kind == "svc" else fastsvm.LinearSVC(random_state=0)
+    wanted = GridSearchCV(model, {"C": [1e-4, 1.0]}, cv=3)
+    wanted.fit(X, y)
+    assert found["best_score"] == pytest.approx(wanted.best_score_, abs=1e-12)
+    assert result["converged"] and fastsvm.load(tmp_path / "run" / "model.h5").C == 1.0
+    with pytest.raises(ValueError, match=r"\[search\] cuts folds from rows in memory"):
+        run(job._replace(memory=1000), tmp_path / "small")
 
 
 def test_a_job_of_text_files(tmp_path):

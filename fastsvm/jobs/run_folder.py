@@ -3,11 +3,12 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fastsvm.jobs.job_file import Job
 from fastsvm.model_file import written_beside
@@ -19,6 +20,7 @@ except ImportError:  # on Windows
 
 __all__ = ["RunFolder"]
 
+_TRIALS, _PAUSE = 10, 0.05  # seconds
 _TAIL_BYTES = 1 << 16  # of a log, in which its last events are
 
 
@@ -35,6 +37,7 @@ class RunFolder:
         self.path = Path(path)
         self.job_file, self.result_file = self.path / "job.json", self.path / "result.json"
         self.model_file, self.report_file = self.path / "model.h5", self.path / "report.html"
+        self.search_file = self.path / "search.json"
         self.log_file, self.lock_file = self.path / "log.jsonl", self.path / "lock"
         self._lost_events = 0
 
@@ -111,12 +114,8 @@ class RunFolder:
             If another process has it.
         """
         with self.lock_file.open("a+", encoding="utf-8") as file:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    other = self.runner() or "?"
-                    raise ValueError(f"{self.path} is in use by process {other}; wait for it to end.") from error
+            if not _taken(file):
+                raise ValueError(f"{self.path} is in use by process {self.runner() or '?'}; wait for it to end.")
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
@@ -128,7 +127,7 @@ class RunFolder:
             return None
         with self.lock_file.open("r+", encoding="utf-8") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
                 return int(file.read() or 0) or None
         return None
@@ -160,6 +159,19 @@ class RunFolder:
             except json.JSONDecodeError:
                 continue
         return found
+
+
+def _taken(file: TextIO) -> bool:
+    """Return whether a lock could be had; who only asks whether there is one holds it for a moment."""
+    for _ in range(_TRIALS):
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            time.sleep(_PAUSE)
+    return False
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fastsvm.budget import parse_memory
 from fastsvm.formats import convert
 from fastsvm.jobs.checkpoint import Checkpoints
@@ -19,6 +21,7 @@ from fastsvm.jobs.keeper import JobKeeper, Stopped
 from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.report import write_report
 from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.searching import search
 from fastsvm.jobs.training import Trained, train
 
 __all__ = ["resume", "run", "status"]
@@ -120,15 +123,28 @@ class _Run:
         if begun is not None:
             print(f"fastsvm: going on after {keeper.before:.0f} s of work.", file=sys.stderr)
         try:
+            best = self._searched(job)
             with keeper.listening():
-                trained = train(_with_time(job, keeper.before), folder.model_file, keeper, begun and begun["tree"])
+                trained = train(_with_time(best, keeper.before), folder.model_file, keeper, begun and begun["tree"])
         except Stopped as stop:
             folder.log("stopped", signal=stop.number)
             raise
         except Exception as error:
             folder.log("failed", error=f"{type(error).__name__}: {error}")
             raise
-        return self._finished(job, trained, keeper)
+        return self._finished(best, trained, keeper)
+
+    def _searched(self, job: Job) -> Job:
+        """Return the job with the best parameters of its grid, which are looked for once."""
+        if not job.grid:
+            return job
+        file = self.folder.search_file
+        if not file.exists():
+            self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
+            self.folder.write(file, search(job))
+        best = json.loads(file.read_text(encoding="utf-8"))["best_parameters"]
+        self.folder.log("searched", best=best)
+        return job._replace(parameters={**job.parameters, **best})
 
     def _converted(self) -> Job:
         """Return the job with HDF5 files: others are converted into the folder, once."""
