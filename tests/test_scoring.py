@@ -269,7 +269,7 @@ def interrupted(made, tmp_path, monkeypatch):
     return begin
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8, 39, 40])
+@pytest.mark.parametrize("number", [1, 3, 6, 40])
 @pytest.mark.parametrize(("name", "ending"), [("words", "csv"), ("words", "h5"), ("pair", "h5"), ("numbers", "csv")])
 def test_what_was_cut_short_is_gone_on_with(number, name, ending, made, whole, interrupted, capsys):
     output = interrupted(name, ending, number)
