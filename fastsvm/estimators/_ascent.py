@@ -7,6 +7,7 @@ import numpy as np
 
 from fastsvm._threads import Pool
 from fastsvm.budget import parse_memory
+from fastsvm.estimators._keeping import may_go_on
 from fastsvm.estimators._task import Task, as_stored, fingerprint
 from fastsvm.losses import Loss
 from fastsvm.scores import product_type
@@ -22,6 +23,7 @@ _SWEEPS = 3
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
 _STREAMED_ROWS = 64  # of a block whose Gram matrix is computed again in each epoch
 _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
+_DENSE_SHARE = 32  # a quarter of the memory for rows in float64
 _MOST_WINDOW = 32 << 20  # bytes
 _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two looks at the clock
 _FEW_VALUES = 1 << 17  # of which repeated rows are looked for
@@ -33,7 +35,7 @@ class Kept(NamedTuple):
     Attributes
     ----------
     mark : str
-        Fingerprint of its task, loss and constant feature.
+        Fingerprint of its task, loss and constant feature; empty if nobody can go on with it.
     seed : int
         Of the order of the rows.
     state : State
@@ -78,7 +80,7 @@ class Ascent:
         constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
         demands = Demands(task.targets, float(estimator.C) * task.weights, task.balance)
         problem = Problem(source, shift, scale, loss, demands, constant)
-        self.mark = _mark(task, problem)
+        self.mark = _mark(task, problem) if may_go_on(estimator) else ""
         self.settings = _settings(estimator, source, len(task.balance), memory, seed)
         self.windows = self.settings.window_rows, source.resident
         self.solver = BlockDual(problem, self.settings, pool)
@@ -128,7 +130,8 @@ def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) ->
     if not source.resident and kept * size < n:  # a few would save little
         kept = 0
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
-    return Settings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, estimator.criterion)
+    values = memory // _DENSE_SHARE
+    return Settings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, values, estimator.criterion)
 
 
 def merged(task: Task) -> Task:

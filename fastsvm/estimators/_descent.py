@@ -39,7 +39,7 @@ class Unfinished(NamedTuple):
     Attributes
     ----------
     mark : str
-        Fingerprint of its task.
+        Fingerprint of its task; empty if nobody can go on with it.
     seed : int
         Of the order of the rows, and of which are held out.
     curve : CurveParts

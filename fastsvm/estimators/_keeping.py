@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Keeper", "begun_before", "go_on_from", "keep_with", "keeper_of"]
+__all__ = ["Keeper", "begun_before", "go_on_from", "keep_with", "keeper_of", "may_go_on"]
 
 
 class Keeper(Protocol):
@@ -30,6 +30,11 @@ def keep_with(estimator: Any, keeper: Keeper) -> None:
 def keeper_of(estimator: Any) -> Keeper | None:
     """Return who looks after a fit, None if nobody does."""
     return vars(estimator).get("_keeper")
+
+
+def may_go_on(estimator: Any) -> bool:
+    """Return whether somebody may ask to go on from where a fit is."""
+    return estimator.warm_start or keeper_of(estimator) is not None
 
 
 def go_on_from(estimator: Any, tree: Any) -> None:

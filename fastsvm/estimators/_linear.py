@@ -27,12 +27,12 @@ class LinearModel(BaseEstimator):
         """Return whether a fit was completed."""
         return hasattr(self, "coef_")
 
-    def _standardized(self, source: Source) -> Source:
-        """Return the rows to be learnt from: standardised if asked to, by a pass over them."""
+    def _standardized(self, source: Source, weight: np.ndarray) -> Source:
+        """Return the rows to be learnt from: if asked to, standardised with their weights, by a pass over them."""
         if not self.standardize:
             self._shift = self._scale = None
             return source
-        source = ScaledSource.standardized(source, product_type(source.dtype))
+        source = ScaledSource.standardized(source, product_type(source.dtype), weight)
         self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
         self._scale = source.scale.astype(np.float64)
         return source
@@ -48,7 +48,7 @@ class LinearModel(BaseEstimator):
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         with Pool.open() as pool:
-            found = scores(source, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), pool)
+            found = scores(source, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), pool, self.standardize)
         if is_stored(X) and not np.isfinite(found).all():
             for start, block in source.blocks():
                 check_finite(block, start)

@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastsvm.sources import CSRBlock, ScaledSource, Source
+from fastsvm.sources import ScaledSource, Source
 
 __all__ = ["Task", "as_stored", "deadline_of", "fingerprint", "seed_of", "task_of_classes"]
-
-_MARKED_ROWS = 16
 
 
 class Task(NamedTuple):
@@ -72,12 +70,9 @@ def task_of_classes(
 
 
 def fingerprint(task: Task) -> str:
-    """Return a digest of the shape of the rows, of some of them, of targets and of weights."""
-    n = len(task.targets)
-    digest = hashlib.blake2b(repr((task.source.shape, task.source.dtype, len(task.balance))).encode())
-    block = task.source.rows(np.unique(np.linspace(0, n - 1, min(n, _MARKED_ROWS)).astype(int)))
-    parts = (block.data, block.indices) if isinstance(block, CSRBlock) else (block.values,)
-    for array in (*parts, task.targets, task.weights):
+    """Return a digest of rows, targets and weights."""
+    digest = hashlib.blake2b(repr((task.source.digest(), len(task.balance))).encode())
+    for array in (task.targets, task.weights):
         digest.update(np.ascontiguousarray(array).view(np.uint8))
     return digest.hexdigest()
 

@@ -291,7 +291,7 @@ shape (n_samples, n_features)
         classes, labels = encode(data.y, data.weight)
         factors = class_weights(self.class_weight, classes, labels, data.weight)
         coupled = self.multi_class != "ovr"
-        task = task_of_classes(self._standardized(data.source), labels, data.weight, factors, coupled)
+        task = task_of_classes(self._standardized(data.source, data.weight), labels, data.weight, factors, coupled)
         if coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
         loss = LOSSES[self.multi_class if coupled else self.loss]()
@@ -468,7 +468,7 @@ shape (n_samples, n_features)
         self._check_parameters()
         forget(self)
         data = check_training_set(self, X, y, sample_weight, of_classes=False)
-        source, total = self._standardized(data.source), float(data.weight.sum())
+        source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         task = Task(source, data.y, data.weight, total, np.ones(1), of_classes=False)
         self._fit(task, LOSSES[self.loss](float(self.epsilon)), {})
         return self

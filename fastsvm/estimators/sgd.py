@@ -13,7 +13,7 @@ from fastsvm.estimators._certificate import warn_of_unfinished_descent
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._descent import Descent, Unfinished
 from fastsvm.estimators._input import check_training_set, forget
-from fastsvm.estimators._keeping import begun_before
+from fastsvm.estimators._keeping import begun_before, may_go_on
 from fastsvm.estimators._linear import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._parameters import (
@@ -77,7 +77,7 @@ class _Descended(CallbackSupportMixin, LinearModel):
 
         It begins at `begin` if that was `given` by the user, else where a fit of the same task was interrupted.
         """
-        deadline, mark = deadline_of(self), fingerprint(task)
+        deadline, mark = deadline_of(self), fingerprint(task) if may_go_on(self) else ""
         kept = None if given else begun_before(self, "_unfinished")
         if kept is not None and kept.mark != mark:
             kept = None
@@ -201,14 +201,14 @@ class _Descended(CallbackSupportMixin, LinearModel):
         half = Linear(shown.coef / 2, shown.intercept / 2)
         return Linear(np.vstack([-half.coef, half.coef]), np.concatenate([-half.intercept, half.intercept]))
 
-    def _scaled(self, source: Source, again: bool = False) -> Source:
+    def _scaled(self, source: Source, weight: np.ndarray, again: bool = False) -> Source:
         """Return the rows to be learnt from: standardised if asked to, by a pass over them or as before."""
         if again and self.standardize != (getattr(self, "_scale", None) is not None):
             self._state = None  # whose weights are for rows scaled otherwise; those that are shown are gone on with
         if self.standardize and again and self._scale is not None:
             shift = None if source.sparse else self._shift
             return ScaledSource(source, shift, self._scale, product_type(source.dtype))
-        return self._standardized(source)
+        return self._standardized(source, weight)
 
 
 class SGDClassifier(LinearClassifier, _Descended):
@@ -433,7 +433,7 @@ shape (n_samples, n_features)
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
-        task = self._task(self._scaled(data.source), labels, data.weight, classes)
+        task = self._task(self._scaled(data.source, data.weight), labels, data.weight, classes)
         names = {"classes_": classes}
         given = coef_init is not None or intercept_init is not None
         self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given)
@@ -484,7 +484,7 @@ shape (n_samples, n_features)
         if len(unknown):
             raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {known.tolist()} are.")
         labels = np.where(data.weight > 0, np.searchsorted(known, data.y), -1)
-        source = self._scaled(data.source, again=not first)
+        source = self._scaled(data.source, data.weight, again=not first)
         self._partial_fit(self._task(source, labels, data.weight, known), {"classes_": known})
         return self
 
@@ -783,7 +783,7 @@ shape (n_samples, n_features)
 
     def _task(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Task:
         data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=first)
-        source = self._scaled(data.source, again=not first)
+        source = self._scaled(data.source, data.weight, again=not first)
         return Task(source, data.y, data.weight, float(data.weight.sum()), np.ones(1), of_classes=False)
 
 

@@ -45,6 +45,7 @@ import numpy as np
 
 from fastsvm._threads import Pool
 from fastsvm.scores import product_type
+from fastsvm.solvers.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.dual_blocks import BlockVisits, Layout
 from fastsvm.solvers.dual_certificate import Certificate, certify, combination, primal_of
@@ -62,10 +63,14 @@ _CLIMB = 2.0  # times the proximal term, by which an epoch lifts the dual object
 _INEXACT, _LEAST_INEXACT = 30.0, 1.0  # times the proximal term, up to which a gap is small
 _SOON = 8  # epochs until the next objective, if the last two found no progress
 _WEAKER, _COARSE = 0.25, 3e-4  # factor of the metric, if there is none even so and the gap is larger than this
+_CREEPING = 100  # epochs in which the gap should be halved
 _STRICTER, _LAXER = 3.0, 1.5  # what that is divided by when there is no progress, and multiplied by when there is
 _WIDTH = 16  # weights are padded to a multiple of
 _GROWTH = 3  # the next objective is computed after at most one more epoch for each `_GROWTH` done
 _MOST_VISITS = 4
+_FINISH_EPOCHS, _FINISH_FACTOR = 20, 2  # and times the shorter side of the rows: epochs before Newton steps
+_AGAIN = 4  # times the epochs, after which they are tried once more
+_WITHIN = 0.9  # of the tolerance, for the certificate to find the same
 _CLOSE = 0.1  # gap from which on the violation is looked at
 _PROGRESS = 0.98  # of the gap, that a look should find
 _PATIENCE = 1000  # epochs without progress, beside as many as before, after which floating point allows none
@@ -85,6 +90,8 @@ class Settings(NamedTuple):
         Rows of a window.
     n_visits : int
         How often a window on disk is visited while it is in memory; 0 to find out by the time that reading takes.
+    most_values : int
+        Of rows in memory, for which Newton steps may end what ascent does not.
     criterion : str
         "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
     """
@@ -96,6 +103,7 @@ class Settings(NamedTuple):
     kept_blocks: int
     window_rows: int
     n_visits: int = 1
+    most_values: int = 0
     criterion: str = "gap"
 
 
@@ -130,6 +138,10 @@ class State(NamedTuple):
         Relative gap at the last look.
     progress : int
         Epoch of the last look that found some.
+    halved, half : int, float
+        Epoch at which the gap was last found to be at most half of what it was, and what it was then.
+    next_finish : int
+        Epochs after which Newton steps are tried.
     inexact : float
         How large a gap may be, in multiples of the proximal term, for the anchor to move.
     visits : int
@@ -154,6 +166,9 @@ class State(NamedTuple):
     last_look: int = 0
     gap: float = np.inf
     progress: int = 0
+    halved: int = 0
+    half: float = np.inf
+    next_finish: int = 0
     inexact: float = _INEXACT
     visits: int = 1
 
@@ -184,6 +199,7 @@ class BlockDual:
         self.width = -(-(n_features + 1) // _WIDTH) * _WIDTH
         self._take_metric(metric_of(problem, self.width))
         self.certificate: Certificate | None = None
+        self.is_narrow = is_narrow(problem, settings.most_values)
         self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
         self._visits: Visits | None = None
         self._windows: Generator[Window, None, None] | None = None
@@ -198,26 +214,36 @@ class BlockDual:
     def _weakened(self, state: State) -> State:
         """Return the state with a weaker proximal term, where a strict one does not lead on."""
         anchor = state.best if np.isfinite(state.primal).all() else state.anchor
-        return self._changed(state, self.metric.weaker(_WEAKER), anchor)._replace(inexact=_STRICTER)
+        return self._changed(state, self.metric.weaker(_WEAKER), anchor)._replace(inexact=_STRICTER, halved=state.epoch)
 
     def _changed(self, state: State, metric: Metric, anchor: np.ndarray) -> State:
-        """Return the state with another metric, near an anchor from which nothing leads beyond yet."""
+        """Return the state with another metric, near an anchor."""
         self._take_metric(metric)
         self._visits = None  # whose Gram matrices are of the metric before
-        path = self._path(state.path.position, anchor, state.path)
-        begun = self._near_value(self._conjugates(state.dual), state.path.position, anchor)
+        return self._placed(state, state.path.position, anchor)
+
+    def _placed(self, state: State, position: np.ndarray, anchor: np.ndarray) -> State:
+        """Return the state at a position, near an anchor from which nothing leads beyond yet."""
+        path = self._path(position, anchor, state.path)
+        begun = self._near_value(self._conjugates(state.dual), position, anchor)
         return state._replace(path=path, anchor=anchor, last=anchor, pace=np.ones_like(state.pace), begun=begun)
 
     # --- states ------------------------------------------------------------------------------------------
 
     def init(self, dual: np.ndarray | None = None) -> State:
-        """Return the state at zero, or at dual variables near the given ones, which takes a pass over the rows."""
+        """Return the state at zero, or near given dual variables, which takes a pass over the rows.
+
+        They are shortened to where the dual objective is largest on the way to zero: those of other rows, or of rows
+        scaled otherwise, can be worse than none.
+        """
         real, position = product_type(self.problem.source.dtype), np.zeros((self.n_scores, self.width))
         if dual is None:
             dual = np.zeros((len(self.rows), self.n_scores), real)
         else:
-            dual = np.ascontiguousarray(feasible(self.problem.loss, self.problem.demands, dual), real)
+            dual = feasible(self.problem.loss, self.problem.demands, dual)
             position = self._padded(combination(self.problem, dual, self.pool))
+            share = np.broadcast_to(self._best_share(dual, position), self.n_scores)
+            dual, position = np.ascontiguousarray(dual * share, real), position * share[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return State(
             dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
@@ -225,6 +251,18 @@ class BlockDual:
             primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
             begun=self._near_value(self._conjugates(dual), position, position),
         )  # fmt: skip
+
+    def _best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Return which share of the dual variables of each problem has the largest dual objective.
+
+        The losses' conjugates are quadratic along the way, so that two points tell them.
+        """
+        whole, half = (self.problem.by_problem(self._conjugates(dual * share)) for share in (1.0, 0.5))
+        square = 2 * (whole - 2 * half)
+        bend = square + self._sizes(position)
+        with np.errstate(all="ignore"):
+            share = (square - whole) / (2 * bend)
+        return np.where(bend > 0, np.clip(share, 0.0, 1.0), 1.0)
 
     def adopted(self, state: State) -> State:
         """Return a state as it was between two windows, to do from it on what would have been done."""
@@ -426,19 +464,47 @@ class BlockDual:
             inexact=float(np.clip(state.inexact * change, _LEAST_INEXACT, _INEXACT)),
             next_look=state.epoch + self._pause(state, gap), last_look=state.epoch,
         )  # fmt: skip
-        stuck = progress < state.epoch and gap > _COARSE and state.inexact <= _LEAST_INEXACT
-        if stuck and not self.metric.vanishes:
+        if gap <= state.half / 2:
+            state = state._replace(halved=state.epoch, half=gap)
+        stuck = progress < state.epoch and state.inexact <= _LEAST_INEXACT
+        creeps = state.epoch > state.halved + _CREEPING
+        if (stuck or creeps) and gap > _COARSE and not self.metric.vanishes:
             state = self._weakened(state)
         report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress + _PATIENCE)
         by_gap = self.settings.criterion == "gap"
         if not gap <= (self.settings.tol if by_gap else _CLOSE):
-            return state, report
+            return self._judged(*self._finished(state, report)) if self._should_finish(state) else (state, report)
+        return self._judged(state, report)
+
+    def _judged(self, state: State, report: Report) -> tuple[State, Report]:
+        """Return the report of whether the best weights and the variables are within tolerance, by a certificate."""
         self.certificate = self.certify(state)
         gap = _relative(self.certificate.primal, self.certificate.dual)
-        found = gap if by_gap else self.certificate.violation
+        found = gap if self.settings.criterion == "gap" else self.certificate.violation
         if not found <= self.settings.tol:
             return state, report
         return state, report._replace(gap=gap, within=True, converged=True)
+
+    def _should_finish(self, state: State) -> bool:
+        """Return whether Newton steps are worth a try: they take about as long as the epochs so far."""
+        epochs = _FINISH_EPOCHS + _FINISH_FACTOR * min(self.problem.source.shape[1], len(self.rows))
+        return self.is_narrow and state.epoch >= max(epochs, state.next_finish)
+
+    def _finished(self, state: State, report: Report) -> tuple[State, Report]:
+        """Return the state after Newton steps, which go on where ascent is slow."""
+        tol = self.settings.tol if self.settings.criterion == "gap" else min(self.settings.tol, _CLOSE) ** 2
+        found = finish(self.problem, state.dual, _WITHIN * tol, self.pool)
+        better = found.primal < state.primal
+        state.dual[:] = found.dual
+        position = self._padded(combination(self.problem, state.dual, self.pool))
+        best = np.where(better[:, None], self._padded(found.weights), state.best)
+        state = state._replace(
+            best=best, primal=np.where(better, found.primal, state.primal),
+            dual_value=-self._conjugates(state.dual) - self._sizes(position), next_finish=_AGAIN * state.epoch,
+        )  # fmt: skip
+        state = self._placed(state, position, best)
+        state = state._replace(gap=_relative(state.primal, state.dual_value))
+        return state, report._replace(gap=state.gap, objective=float(state.dual_value.sum()))
 
     def _pause(self, state: State, gap: float) -> int:
         """Return after how many epochs to look again: not before the gap may be small enough."""

@@ -38,6 +38,7 @@ __all__ = [
     "feasible",
     "least_curvature",
     "primal_losses",
+    "reach",
     "violation_of",
 ]
 
@@ -96,6 +97,11 @@ def conjugate(loss: Loss, dual: float, target: float, cost: float) -> float:
 @generic
 def steepness(loss: Loss, dual: float, score: float, target: float, cost: float) -> float:
     """Return how steeply the dual objective falls or rises where β may move, the projected gradient."""
+
+
+@generic
+def reach(loss: Loss, cost: float) -> tuple[float, float]:
+    """Return how large a dual variable may be, and the ridge that the conjugate of the loss has."""
 
 
 @best_dual.register(Hinge)
@@ -477,6 +483,18 @@ def _violation_weston_watkins(loss, demands, first, dual, scores):
     return worst
 
 
+def _bounded(loss, cost):
+    return cost, 0.0
+
+
+def _unbounded(loss, cost):
+    return np.inf, 0.5 / cost
+
+
+for _kind in (Hinge, EpsilonInsensitive):
+    reach.register(_kind)(_bounded)
+for _kind in (SquaredHinge, SquaredEpsilonInsensitive):
+    reach.register(_kind)(_unbounded)
 for _kind in (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive):
     ascend.register(_kind)(_each_apart)
     losses_of_rows.register(_kind)(_primal_apart)

@@ -439,7 +439,8 @@ def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float
     sums: list[tuple[int, float]] = []
 
     def piece(block: Block, start: int) -> None:
-        found, part = block_scores(block, coef, intercept), slice(start, start + block.shape[0])
+        found = block_scores(block, coef, intercept, exact=problem.scale.size > 0)
+        part = slice(start, start + block.shape[0])
         if not np.isfinite(found).all():
             check_finite(block, start)
             raise Diverged(_OVERFLOW)

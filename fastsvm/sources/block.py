@@ -41,6 +41,11 @@ class DenseBlock(NamedTuple):
         np.copyto(out, self.values, casting="unsafe")
         return out
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All that the rows are stored in."""
+        return (self.values,)
+
     def user_array(self) -> np.ndarray:
         """Return the rows as the array that a user would pass."""
         return self.values
@@ -100,6 +105,11 @@ class CSRBlock(NamedTuple):
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
         out[rows, self.indices] = self.data
         return out
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All that the rows are stored in."""
+        return self.data, self.indices, self.indptr
 
     def user_array(self) -> sparse.csr_matrix:
         """Return the rows as the matrix that a user would pass."""

@@ -1,5 +1,6 @@
 """Rows in an HDF5 file, dense or sparse, read in whole chunks by one thread that is a block ahead."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "ope
 
 _BLOCK_BYTES = 4 << 20
 _LEAST_BLOCKS = 16
+_TOLD_RUNS, _TOLD_ROWS = 16, 64  # of rows by which a file is told from others
 
 
 def open_file(path: str | Path) -> h5py.File:
@@ -85,6 +87,14 @@ class HDF5Source(Source):
                 f"{self.path} changed while its rows were in use: it had {self._seen[0]} bytes, written last at "
                 f"{self._seen[1]} ns, and has {found[0]}, written at {found[1]} ns. Fit again when it is complete."
             )
+
+    def digest(self) -> str:
+        """Return a digest of size and time of the last change of the file, and of some rows."""
+        return hashlib.blake2b(repr((self._seen, super().digest())).encode(), digest_size=16).hexdigest()
+
+    def _told_by(self) -> Iterator[tuple[int, int]]:
+        for start in np.unique(np.linspace(0, max(0, len(self) - _TOLD_ROWS), _TOLD_RUNS).astype(int)).tolist():
+            yield start, min(len(self), start + _TOLD_ROWS)
 
     @property
     def node(self) -> h5py.Dataset | h5py.Group:

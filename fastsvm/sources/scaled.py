@@ -1,5 +1,7 @@
 """An affine view of a source: (x - shift) * scale, a feature at a time."""
 
+import hashlib
+
 import numpy as np
 
 from fastsvm.sources.base import Source
@@ -56,14 +58,18 @@ class ScaledSource(Source):
         self.reads = source.reads
 
     @classmethod
-    def standardized(cls, source: Source, dtype: np.dtype | type = np.float32) -> "ScaledSource":
+    def standardized(
+        cls, source: Source, dtype: np.dtype | type = np.float32, weight: np.ndarray | None = None
+    ) -> "ScaledSource":
         """Return the view in which every feature has mean 0 and variance 1, after one pass over `source`.
 
-        Constant features are shifted only; sparse sources are scaled only.
+        Rows count by their `weight`. Constant features are shifted only; sparse sources are scaled only.
         """
-        found = survey(source)
-        deviation = np.sqrt(found.feature_variance)
-        scale = 1 / np.where(deviation > 0, deviation, 1)
+        uniform = weight is None or (weight == weight[0]).all()
+        found = survey(source, None if uniform else weight)
+        scale = np.ones(source.shape[1])
+        varying = found.varying(len(source))
+        scale[varying] /= np.sqrt(found.feature_variance[varying])
         return cls(source, None if source.sparse else found.mean, scale, dtype)
 
     def _scaled(self, block: Block) -> Block:
@@ -100,6 +106,13 @@ class ScaledSource(Source):
     def take(self, indices: np.ndarray) -> "ScaledSource":
         """Return the scaled view of the rows `indices` alone."""
         return ScaledSource(self.source.take(indices), self.shift, self.scale, self.dtype)
+
+    def digest(self) -> str:
+        """Return what tells these rows from others: those that are scaled, and how."""
+        found = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
+        for array in (self.scale,) if self.shift is None else (self.scale, self.shift):
+            found.update(np.ascontiguousarray(array).view(np.uint8))
+        return found.hexdigest()
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file in which the rows are has changed since it was first looked at."""

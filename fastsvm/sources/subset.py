@@ -1,5 +1,6 @@
 """Some rows of a source that is not in memory."""
 
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -51,6 +52,12 @@ class SubsetSource(Source):
     def take(self, indices: np.ndarray) -> "SubsetSource":
         """Return the source of the rows `indices` of this subset."""
         return SubsetSource(self.source, self.indices[indices])
+
+    def digest(self) -> str:
+        """Return what tells these rows from others: which they are, of which source."""
+        found = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
+        found.update(self.indices.view(np.uint8))
+        return found.hexdigest()
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file in which the rows are has changed since it was first looked at."""

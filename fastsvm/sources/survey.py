@@ -45,6 +45,15 @@ class Survey(NamedTuple):
     centred_sq_norm: float
     usual_sq_norm: float
 
+    def varying(self, n_rows: int) -> np.ndarray:
+        """Return which features vary by more than their variance may be wrong by rounding, of so many rows.
+
+        The bound is that of Chan, Golub and LeVeque (1983) for two passes over the rows.
+        """
+        unit = np.finfo(np.float64).eps
+        rounding = n_rows * unit * self.feature_variance + (n_rows * unit * self.mean) ** 2
+        return self.feature_variance > rounding
+
     def affine(self, scale: float, offset: float) -> "Survey":
         """Return what would be found of offset + scale x; with an offset `sq_norm` is an upper bound."""
         longest = scale * self.sq_norm**0.5 + abs(offset) * len(self.mean) ** 0.5
