@@ -186,7 +186,7 @@ def test_kept_products_follow_the_metric(rows, constant):
     with Pool.open() as pool:
         solver = BlockDual(problem, Settings(1e-9, 0, 64, 3, 100, 300), pool)
         state, _ = solver.step(solver.init(), 2)
-        state = solver._weakened(state)
+        state = solver._at_level(state, 1)
         state, _ = solver.step(state, 2)
         visits = solver._visits
     Z = np.zeros((300, solver.width))

@@ -69,6 +69,15 @@ def test_the_report_for_people_names_the_certificate(iris, tmp_path, capsys):
         assert word in out
 
 
+@pytest.mark.parametrize("label", ["1", "1.0", "1e0"])
+def test_class_weights_of_numbers_are_given_in_any_form(label, tmp_path, capsys):
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"], file["y"] = np.arange(40.0)[:, None], np.where(np.arange(40) > 15, 1.0, -1.0)
+    given = ("--model", "linear", "--class-weight", f'{{"{label}": 7}}')
+    report(capsys, "train", tmp_path / "rows.h5", "-o", tmp_path / "m", *given)
+    assert report(capsys, "info", tmp_path / "m")["parameters"]["class_weight"] == {"1.0": 7}
+
+
 def test_class_weights_are_given_by_label(iris, tmp_path, capsys):
     run(capsys, "convert", iris, tmp_path / "iris.h5")
     weights = json.dumps({"kind 1": 100.0})

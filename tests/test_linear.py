@@ -603,8 +603,8 @@ def test_rows_that_are_not_finite_are_named(name, layout, bad, request, stored, 
 @pytest.mark.parametrize("layout", ["dense", "CSR", "file"])
 def test_values_that_overflow_are_refused(layout, two, stored):
     X, y = two
-    X = X.astype(np.float32) if layout != "CSR" else X.copy()
-    X[7, 2] = 1e30 if layout != "CSR" else 1e200  # whose steps are in float64
+    X = X.astype(np.float32) if layout == "file" else X.copy()
+    X[7, 2] = 1e30 if layout == "file" else 1e200  # whose steps are in float64
     rows = {"dense": X, "CSR": sparse.csr_array(X)}.get(layout)
     rows = stored(X) if rows is None else rows
     with pytest.raises(ValueError, match=r"too large.*standardize"):
@@ -1082,3 +1082,57 @@ def test_a_file_that_is_cut_off_in_the_middle(layout, tmp_path, stored, monkeypa
     monkeypatch.setattr(BlockVisits if layout is np.asarray else RowVisits, "visit", cutting)
     with pytest.raises((OSError, ValueError), match=r"0\.h5 changed"):
         made("hinge", memory=200_000, max_iter=3).fit(source, y)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("changed", ["row", "label", "weight"])
+def test_an_unfinished_fit_of_what_has_changed_since_is_not_gone_on_with(changed, layout):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(400, 3)), rng.integers(0, 2, 400), np.ones(400)
+    model = made("hinge", tol=1e-9, warm_start=True, max_iter=3)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(layout(X), y, sample_weight=weight)
+    {"row": X[:, 0], "label": y, "weight": weight}[changed][201] = 0
+    y[200] = 1 - y[201]
+    model.set_params(max_iter=20_000, tol=1e-6).fit(layout(X), y, sample_weight=weight)
+    wanted = made("hinge", tol=1e-6).fit(layout(X), y, sample_weight=weight)
+    assert model.converged_ and model.objective_ == pytest.approx(wanted.objective_, rel=2e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-2, 1e2])
+@pytest.mark.parametrize("name", LOSSES)
+def test_variables_for_rows_scaled_otherwise_are_not_worse_than_none(name, factor, request):
+    X, y = data_of(name, request)
+    model = made(name, warm_start=True, tol=1e-3).fit(X, y)
+    again = model.fit(factor * X, y)
+    fresh = made(name, tol=1e-3).fit(factor * X, y)
+    assert again.converged_ and again.n_iter_ <= 2 * fresh.n_iter_ + 10
+
+
+def test_an_end_within_tolerance_is_one_whatever_stopped_the_fit(three):
+    model = made("squared_hinge", tol=0.5, max_time=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(*three)
+    assert model.converged_ == (model.duality_gap_ <= 0.5 * model.objective_)
+    assert (model.stop_reason_ == "converged") == model.converged_
+
+
+def test_costs_too_small_to_compute_with_are_refused(three):
+    weight = np.ones(120)
+    weight[17] = 1e-310
+    with pytest.raises(ValueError, match=r"weight of row .* too small"):
+        made("hinge").fit(*three, sample_weight=weight)
+
+
+def test_windows_of_few_rows_do_not_take_more_epochs(stored):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((40_000, 60), density=0.2, rng=rng).tocsr()
+    y = (X @ rng.normal(size=60) + 0.3 * rng.normal(size=40_000) > 0).astype(int)
+    in_memory = made("hinge", tol=1e-3).fit(X, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hdf5, "_BLOCK_BYTES", 4 << 20)
+        data = stored(X, y)
+        assert data.X.block_rows > 2000
+    streamed = made("hinge", tol=1e-3, memory="4MB", window_visits=1).fit(data)
+    assert streamed.n_iter_ <= 1.5 * in_memory.n_iter_ + 3

@@ -15,7 +15,7 @@ from fastsvm.solvers.block_dual import BlockDual, Settings, State
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_steps import Demands
-from fastsvm.sources import Source
+from fastsvm.sources import DenseBlock, MemorySource, Source
 
 __all__ = ["Ascent", "Kept", "merged"]
 
@@ -78,7 +78,7 @@ class Ascent:
         memory = parse_memory(estimator.memory)
         source, shift, scale = as_stored(task.source, memory)
         constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
-        demands = Demands(task.targets, float(estimator.C) * task.weights, task.balance)
+        demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
         problem = Problem(source, shift, scale, loss, demands, constant)
         self.mark = _mark(task, problem) if may_go_on(estimator) else ""
         self.settings = _settings(estimator, source, len(task.balance), memory, seed)
@@ -104,6 +104,19 @@ class Ascent:
             self.solver.close()
             watch.close()
         return state, reason
+
+
+def _costs(task: Task, C: float) -> np.ndarray:
+    """Return C times the weights of the rows."""
+    costs = C * task.weights
+    small = (task.weights > 0) & (costs < np.finfo(np.float64).tiny)
+    if small.any():
+        row = int(np.argmax(small))
+        raise ValueError(
+            f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the weights, "
+            "or leave such rows out with weight 0."
+        )
+    return costs
 
 
 def _mark(task: Task, problem: Problem) -> str:
@@ -135,7 +148,7 @@ def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) ->
 
 
 def merged(task: Task) -> Task:
-    """Return the task with rows that are repeated as one, in an order of their own, if there are few values.
+    """Return the task with rows that are repeated as one, in float64 and an order of their own, if they are few.
 
     Then a row of weight 2 is the same as two rows, to the last bit.
     """
@@ -151,4 +164,7 @@ def merged(task: Task) -> Task:
     _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
     weights = np.bincount(inverse.ravel(), task.weights[used])
     first = used[first]
-    return task._replace(source=task.source.take(first), targets=task.targets[first], weights=weights)
+    source = task.source.take(first)
+    if isinstance(source, MemorySource) and not source.sparse:
+        source = MemorySource(DenseBlock(rows[first]))  # one type, for which alone code is compiled
+    return task._replace(source=source, targets=task.targets[first], weights=weights)

@@ -79,6 +79,8 @@ class _Ascended(CallbackSupportMixin, LinearModel):
             finally:  # after an interrupt too
                 self._kept = kept_of(watch.state, over, whole) if self.warm_start else None
             found = solver.certificate if reason is StopReason.CONVERGED else solver.certify(state)
+            if solver.is_within(found):
+                reason = StopReason.CONVERGED
             vars(self).update(attributes(state))
         self.objective_, self.dual_objective_ = float(found.primal.sum()), float(found.dual.sum())
         self.duality_gap_ = self.objective_ - self.dual_objective_

@@ -215,5 +215,14 @@ def _with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
     weights = parameters.get("class_weight")
     if not isinstance(weights, dict):
         return parameters
-    labels = {str(label): label for label in np.unique(y).tolist()}
-    return parameters | {"class_weight": {labels.get(str(key), key): value for key, value in weights.items()}}
+    labels = {_written(label): label for label in np.unique(y).tolist()}
+    return parameters | {"class_weight": {labels.get(_written(key), key): value for key, value in weights.items()}}
+
+
+def _written(label: Any) -> str:
+    """Return a label as text, the same for 1, 1.0 and "1"."""
+    try:
+        return repr(float(label))
+    except ValueError:
+        return str(label)
+

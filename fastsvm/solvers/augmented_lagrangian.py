@@ -49,6 +49,7 @@ _LEAST_RIDGE = 1e-9
 _SOLVED = 1e-2  # of the gap that is asked for, the half square of the gradient that a round may leave
 _ENOUGH = 0.25  # of the slope at the beginning, what may be left at the end of a step of length 1
 _DOUBLINGS, _HALVINGS = 8, 60
+_ROUNDING = 1e-15
 _PIECE_ROWS = 1024
 _COLUMNS = 128  # of a square, that one thread computes
 
@@ -94,7 +95,7 @@ def finish(problem: Problem, dual: np.ndarray, tol: float, pool: Pool) -> Finish
     dual : ndarray of shape (n, n_scores)
         Feasible variables at which to begin.
     tol : float
-        Relative gap of each score.
+        Relative gap of each score; 0 for as small a violation of the optimality conditions as there can be.
     pool : Pool
         Threads.
     """
@@ -119,10 +120,10 @@ def _finished(score: "_Score", dual: np.ndarray, tol: float) -> Finish:
     for _ in range(_ROUNDS):
         if best.gap <= tol * best.primal:
             break
-        found = score.round(best, ridge, _SOLVED * tol)
-        if found.gap < best.gap:
+        before, found = best, score.round(best, ridge, _SOLVED * tol)
+        if found.gap <= before.gap + _ROUNDING * before.primal:
             best = found
-        elif ridge <= _LEAST_RIDGE * size:  # rounding allows no more
+        if found.gap >= before.gap and ridge <= _LEAST_RIDGE * size:  # rounding allows no more
             break
         ridge = max(_NARROWED * ridge, _LEAST_RIDGE * size)
     return best
@@ -156,7 +157,7 @@ class _Score(NamedTuple):
         for _ in range(_STEPS):
             _respond(*here, scores, dual, stiffness)
             gradient = weights - self._sum(dual)
-            if gradient @ gradient <= tol * begin.dual_value:
+            if gradient @ gradient <= max(tol * begin.dual_value, _ROUNDING**2 * float(weights @ weights)):
                 break
             direction = -self._newton(stiffness, gradient)
             change = self._scores(direction)

@@ -62,7 +62,7 @@ __all__ = ["BlockDual", "Settings", "State"]
 _CLIMB = 2.0  # times the proximal term, by which an epoch lifts the dual objective of one that is solved, at most
 _INEXACT, _LEAST_INEXACT = 30.0, 1.0  # times the proximal term, up to which a gap is small
 _SOON = 8  # epochs until the next objective, if the last two found no progress
-_WEAKER, _COARSE = 0.25, 3e-4  # factor of the metric, if there is none even so and the gap is larger than this
+_WEAKER, _COARSE = 0.25, 3e-4  # factor of a weaker metric, if there is none even so and the gap is larger than this
 _CREEPING = 100  # epochs in which the gap should be halved
 _STRICTER, _LAXER = 3.0, 1.5  # what that is divided by when there is no progress, and multiplied by when there is
 _WIDTH = 16  # weights are padded to a multiple of
@@ -71,6 +71,7 @@ _MOST_VISITS = 4
 _FINISH_EPOCHS, _FINISH_FACTOR = 20, 2  # and times the shorter side of the rows: epochs before Newton steps
 _AGAIN = 4  # times the epochs, after which they are tried once more
 _WITHIN = 0.9  # of the tolerance, for the certificate to find the same
+_FITTING = 0.5  # of variables to begin with, the multiple that is best, at least
 _CLOSE = 0.1  # gap from which on the violation is looked at
 _PROGRESS = 0.98  # of the gap, that a look should find
 _PATIENCE = 1000  # epochs without progress, beside as many as before, after which floating point allows none
@@ -140,6 +141,9 @@ class State(NamedTuple):
         Epoch of the last look that found some.
     halved, half : int, float
         Epoch at which the gap was last found to be at most half of what it was, and what it was then.
+    level, change, rate : int, int, float
+        How often the metric was made weaker, whether it was last made weaker (1) or stronger (-1), and how fast the gap
+        fell before that.
     next_finish : int
         Epochs after which Newton steps are tried.
     inexact : float
@@ -168,6 +172,9 @@ class State(NamedTuple):
     progress: int = 0
     halved: int = 0
     half: float = np.inf
+    level: int = 0
+    change: int = 1
+    rate: float = 0.0
     next_finish: int = 0
     inexact: float = _INEXACT
     visits: int = 1
@@ -197,7 +204,8 @@ class BlockDual:
         self.n_scores = len(problem.demands.balance)
         n_features = problem.source.shape[1]
         self.width = -(-(n_features + 1) // _WIDTH) * _WIDTH
-        self._take_metric(metric_of(problem, self.width))
+        self._strongest = metric_of(problem, self.width)
+        self._take_metric(self._strongest)
         self.certificate: Certificate | None = None
         self.is_narrow = is_narrow(problem, settings.most_values)
         self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
@@ -211,16 +219,21 @@ class BlockDual:
         ratio = np.sqrt(metric.typical)
         self.most_momentum = (1 - ratio) / (1 + ratio)
 
-    def _weakened(self, state: State) -> State:
-        """Return the state with a weaker proximal term, where a strict one does not lead on."""
-        anchor = state.best if np.isfinite(state.primal).all() else state.anchor
-        return self._changed(state, self.metric.weaker(_WEAKER), anchor)._replace(inexact=_STRICTER, halved=state.epoch)
+    def _with_other_metric(self, state: State) -> State:
+        """Return the state with a weaker proximal term, or, if the last change made it slower, a stronger one."""
+        rate = np.log(state.half / state.gap) / max(1, state.epoch - state.halved)
+        change = state.change if rate >= state.rate else -state.change
+        return self._at_level(state, change)._replace(change=change, rate=rate)
 
-    def _changed(self, state: State, metric: Metric, anchor: np.ndarray) -> State:
-        """Return the state with another metric, near an anchor."""
-        self._take_metric(metric)
+    def _at_level(self, state: State, change: int) -> State:
+        """Return the state with a proximal term that is so much weaker, if there is one."""
+        state, level = state._replace(half=state.gap, halved=state.epoch), state.level + change
+        if level < 0 or (change > 0 and self.metric.vanishes):
+            return state
+        self._take_metric(self._strongest.weaker(_WEAKER**level) if level else self._strongest)
         self._visits = None  # whose Gram matrices are of the metric before
-        return self._placed(state, state.path.position, anchor)
+        state = self._placed(state, state.path.position, state.best)
+        return state._replace(level=level, inexact=_STRICTER)
 
     def _placed(self, state: State, position: np.ndarray, anchor: np.ndarray) -> State:
         """Return the state at a position, near an anchor from which nothing leads beyond yet."""
@@ -233,8 +246,8 @@ class BlockDual:
     def init(self, dual: np.ndarray | None = None) -> State:
         """Return the state at zero, or near given dual variables, which takes a pass over the rows.
 
-        They are shortened to where the dual objective is largest on the way to zero: those of other rows, or of rows
-        scaled otherwise, can be worse than none.
+        They are forgotten where others, less than half as large, would be better: they are of other rows, or of rows
+        that were scaled otherwise, and worse than none.
         """
         real, position = product_type(self.problem.source.dtype), np.zeros((self.n_scores, self.width))
         if dual is None:
@@ -242,8 +255,8 @@ class BlockDual:
         else:
             dual = feasible(self.problem.loss, self.problem.demands, dual)
             position = self._padded(combination(self.problem, dual, self.pool))
-            share = np.broadcast_to(self._best_share(dual, position), self.n_scores)
-            dual, position = np.ascontiguousarray(dual * share, real), position * share[:, None]
+            kept = np.broadcast_to(self._best_share(dual, position) > _FITTING, self.n_scores)
+            dual, position = np.ascontiguousarray(dual * kept, real), position * kept[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return State(
             dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
@@ -253,7 +266,7 @@ class BlockDual:
         )  # fmt: skip
 
     def _best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Return which share of the dual variables of each problem has the largest dual objective.
+        """Return which multiple of the dual variables of each problem has the largest dual objective.
 
         The losses' conjugates are quadratic along the way, so that two points tell them.
         """
@@ -262,7 +275,7 @@ class BlockDual:
         bend = square + self._sizes(position)
         with np.errstate(all="ignore"):
             share = (square - whole) / (2 * bend)
-        return np.where(bend > 0, np.clip(share, 0.0, 1.0), 1.0)
+        return np.where(bend > 0, share, 1.0)
 
     def adopted(self, state: State) -> State:
         """Return a state as it was between two windows, to do from it on what would have been done."""
@@ -466,24 +479,31 @@ class BlockDual:
         )  # fmt: skip
         if gap <= state.half / 2:
             state = state._replace(halved=state.epoch, half=gap)
-        stuck = progress < state.epoch and state.inexact <= _LEAST_INEXACT
-        creeps = state.epoch > state.halved + _CREEPING
-        if (stuck or creeps) and gap > _COARSE and not self.metric.vanishes:
-            state = self._weakened(state)
+        if progress < state.epoch and state.inexact <= _LEAST_INEXACT and gap > _COARSE:
+            state = self._at_level(state, 1)
+        elif state.epoch > state.halved + _CREEPING:
+            state = self._with_other_metric(state)
         report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress + _PATIENCE)
         by_gap = self.settings.criterion == "gap"
-        if not gap <= (self.settings.tol if by_gap else _CLOSE):
-            return self._judged(*self._finished(state, report)) if self._should_finish(state) else (state, report)
-        return self._judged(state, report)
+        if gap <= (self.settings.tol if by_gap else _CLOSE):
+            state, report = self._judged(state, report)
+        if report.converged or not self._should_finish(state):
+            return state, report
+        return self._judged(*self._finished(state, report))
 
     def _judged(self, state: State, report: Report) -> tuple[State, Report]:
         """Return the report of whether the best weights and the variables are within tolerance, by a certificate."""
         self.certificate = self.certify(state)
-        gap = _relative(self.certificate.primal, self.certificate.dual)
-        found = gap if self.settings.criterion == "gap" else self.certificate.violation
-        if not found <= self.settings.tol:
+        if not self.is_within(self.certificate):
             return state, report
+        gap = _relative(self.certificate.primal, self.certificate.dual)
         return state, report._replace(gap=gap, within=True, converged=True)
+
+    def is_within(self, found: Certificate) -> bool:
+        """Return whether what a certificate says is within tolerance."""
+        if self.settings.criterion == "gap":
+            return _relative(found.primal, found.dual) <= self.settings.tol
+        return found.violation <= self.settings.tol
 
     def _should_finish(self, state: State) -> bool:
         """Return whether Newton steps are worth a try: they take about as long as the epochs so far."""
@@ -492,8 +512,8 @@ class BlockDual:
 
     def _finished(self, state: State, report: Report) -> tuple[State, Report]:
         """Return the state after Newton steps, which go on where ascent is slow."""
-        tol = self.settings.tol if self.settings.criterion == "gap" else min(self.settings.tol, _CLOSE) ** 2
-        found = finish(self.problem, state.dual, _WITHIN * tol, self.pool)
+        tol = _WITHIN * self.settings.tol if self.settings.criterion == "gap" else 0.0
+        found = finish(self.problem, state.dual, tol, self.pool)
         better = found.primal < state.primal
         state.dual[:] = found.dual
         position = self._padded(combination(self.problem, state.dual, self.pool))

@@ -364,7 +364,7 @@ def _feasible_crammer_singer(loss, demands, dual):
     used = demands.costs > 0
     others[used, demands.targets[used].astype(np.int64)] = 0.0
     total = others.sum(axis=1)
-    return _balanced(demands, others * np.minimum(1.0, demands.costs / np.maximum(total, 1e-300))[:, None])
+    return _balanced(demands, others * (np.minimum(demands.costs, total) / np.maximum(total, 1e-300))[:, None])
 
 
 @feasible.register(WestonWatkins)

@@ -62,6 +62,8 @@ class Source(ABC):
         Bytes that the rows take when they are kept in memory as stored.
     block_rows : int
         Rows of a block in `blocks`; whole chunks of a file.
+    chunk_rows : int
+        Rows that cannot be read one without the others.
     reads : Reads
         Count of what was read from storage.
     """
@@ -72,6 +74,7 @@ class Source(ABC):
     resident: bool = False
     nbytes: int
     block_rows: int
+    chunk_rows: int = 1
     reads: Reads
 
     @abstractmethod
@@ -119,10 +122,13 @@ class Source(ABC):
         """Return the number of rows."""
         return self.shape[0]
 
-    def spans(self) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of the blocks in order."""
-        for start in range(0, self.shape[0], self.block_rows):
-            yield start, min(start + self.block_rows, self.shape[0])
+    def spans(self, most: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield the bounds of the blocks in order, or of smaller ones of `most` rows, if a chunk is not larger."""
+        length = self.block_rows
+        if most is not None:
+            length = min(length, max(1, most // self.chunk_rows) * self.chunk_rows)
+        for start in range(0, self.shape[0], length):
+            yield start, min(start + length, self.shape[0])
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
         """Yield the number of its first row with each block of rows, in order."""

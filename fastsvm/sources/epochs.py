@@ -14,6 +14,8 @@ from fastsvm.sources.memory import MemorySource
 __all__ = ["Window", "windows"]
 
 
+_RUNS = 8  # of rows in a window, at least: with other rows in each epoch, ascent needs a tenth of the epochs
+_LEAST_RUN = 1 << 16  # bytes
 _BUFFERS = 3  # of which one is being read to, one waits, and one is in use
 
 
@@ -48,7 +50,7 @@ def windows(
 
     Rows in memory are visited in an order that is random throughout. On disk the order of the blocks is random, and
     within windows of several blocks that of the rows, so that the file is read in long runs; it should be shuffled
-    once when it is written.
+    once when it is written. Blocks are smaller where few rows make a window.
 
     Parameters
     ----------
@@ -82,14 +84,16 @@ def windows(
         for part in parts:
             yield Window(source.block, part, part)
         return
-    spans = list(source.spans())
+    row_bytes = max(1, source.nbytes // max(1, len(source)))
+    spans = list(source.spans(max(n_rows // _RUNS, _LEAST_RUN // row_bytes)))
     if seed is not None:
         spans = [spans[k] for k in np.random.default_rng(seed).permutation(len(spans))]
-    size = max(1, n_rows // source.block_rows)
+    longest = max((stop - start for start, stop in spans), default=1)
+    size = max(1, n_rows // longest)
     groups = [spans[k : k + size] for k in range(0, len(spans), size)]
     buffers = [] if buffers is None else buffers
     if not buffers:
-        buffers += [source.buffer(size * source.block_rows) for _ in range(_BUFFERS)]
+        buffers += [source.buffer(size * longest) for _ in range(_BUFFERS)]
     turns = cycle(buffers)
     items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
     with closing(read_ahead(items)) as ready:  # not when the garbage is collected, perhaps inside the lock of HDF5

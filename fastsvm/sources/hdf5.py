@@ -166,8 +166,8 @@ class HDF5DenseSource(HDF5Source):
         self.shape, self.dtype = dataset.shape, dataset.dtype.newbyteorder("=")
         row_bytes = max(1, self.shape[1] * self.dtype.itemsize)
         self.nbytes = self.shape[0] * row_bytes
-        chunk = dataset.chunks[0] if dataset.chunks else 1
-        self.block_rows = chunk * max(1, _block_bytes(self.nbytes) // (chunk * row_bytes))
+        self.chunk_rows = dataset.chunks[0] if dataset.chunks else 1
+        self.block_rows = self.chunk_rows * max(1, _block_bytes(self.nbytes) // (self.chunk_rows * row_bytes))
 
     def _read(self, start: int, stop: int) -> DenseBlock:
         return self._read_spans([(start, stop)], self.buffer(stop - start))

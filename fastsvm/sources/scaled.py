@@ -54,7 +54,7 @@ class ScaledSource(Source):
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
         wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
         self.nbytes = int(source.nbytes * wider) if self.sparse else dense
-        self.block_rows = source.block_rows
+        self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
         self.reads = source.reads
 
     @classmethod
