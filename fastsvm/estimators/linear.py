@@ -140,7 +140,8 @@ class LinearSVC(LinearClassifier, _Ascended):
     random_state : int, RandomState or None, default=None
         Seed of the order in which rows are visited.
     max_iter : int, default=1000
-        Most epochs: passes over the rows that change the weights.
+        Most epochs: passes over the rows that change the weights. Where they do not suffice and features or rows are
+        few, Newton steps follow within that limit.
     memory : "auto", int or str, default="auto"
         What the fit may add to the process beside the weights and the dual variables: bytes, or a size such as "2GB".
         Rows on disk are read once if a third of it holds them, else window after window in each epoch; less than some
@@ -199,7 +200,8 @@ class LinearSVC(LinearClassifier, _Ascended):
     Hsieh, Chang, Lin, Keerthi and Sundararajan (2008), A dual coordinate descent method for large-scale linear SVM,
     ICML, algorithm 1. Yu, Hsieh, Chang and Lin (2012), Large linear classification when data cannot fit in memory,
     ACM TKDD 5. Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS,
-    algorithm 1. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method for large scale
+    algorithm 1. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine, Optimization
+    Methods and Software 35. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method for large scale
     multi-class linear SVMs, KDD, section 3. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
     subproblem, ICML.
 
@@ -333,7 +335,8 @@ class LinearSVR(LinearRegressor, _Ascended):
     random_state : int, RandomState or None, default=None
         Seed of the order in which rows are visited.
     max_iter : int, default=1000
-        Most epochs: passes over the rows that change the weights.
+        Most epochs: passes over the rows that change the weights. Where they do not suffice and features or rows are
+        few, Newton steps follow within that limit.
     memory : "auto", int or str, default="auto"
         What the fit may add to the process beside the weights and the dual variables: bytes, or a size such as "2GB".
         Rows on disk are read once if a third of it holds them, else window after window in each epoch; less than some
@@ -389,7 +392,8 @@ class LinearSVR(LinearRegressor, _Ascended):
     Hsieh, Chang, Lin, Keerthi and Sundararajan (2008), A dual coordinate descent method for large-scale linear SVM,
     ICML, algorithm 1. Yu, Hsieh, Chang and Lin (2012), Large linear classification when data cannot fit in memory,
     ACM TKDD 5. Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS,
-    algorithm 1. Ho and Lin (2012), Large-scale linear support vector regression, JMLR 13, algorithm 4.
+    algorithm 1. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine, Optimization
+    Methods and Software 35. Ho and Lin (2012), Large-scale linear support vector regression, JMLR 13, algorithm 4.
 
     Examples
     --------

@@ -25,6 +25,11 @@ Answer
     their end. What it is worth is told by its primal objective P, computed at growing intervals: rows in memory are
     passed over once more, rows on disk score it while they are visited in the next epoch.
 
+Pace
+    Where the gap is not halved for long, the metric is made weaker, or, if that was slower, stronger. Where an epoch is
+    cheap because features or rows are few, Newton steps are taken instead (`augmented_lagrangian`), which large C and
+    tight tolerances cost little.
+
 End
     P - D ≤ tol P, for each class one against the rest, with D the dual objective of β; or the optimality conditions
     of β are violated by at most tol. A last pass computes both in float64.
