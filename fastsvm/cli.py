@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from fastsvm.budget import parse_memory
@@ -105,6 +106,7 @@ def _info(options: argparse.Namespace) -> dict[str, Any]:
 def _train(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.job_file import Job
     from fastsvm.jobs.models import MODELS
+    from fastsvm.jobs.runner import run
     from fastsvm.jobs.training import train
 
     given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
@@ -113,8 +115,13 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
         if name not in known:
             raise ValueError(f"--{name} is no parameter of --model {options.model}, which has {', '.join(known)}.")
     given.setdefault("verbose", True)
-    job = Job(options.data, holdout=options.holdout, seed=options.seed, kind=options.model, parameters=given)
-    return train(job, options.output).report._asdict()
+    path = str(Path(options.data).absolute())
+    job = Job(path, holdout=options.holdout, seed=options.seed, kind=options.model, parameters=given)
+    if options.out is None:
+        return train(job, options.output).report._asdict()
+    if options.output is not None:
+        raise ValueError("The model of a run is model.h5 in its folder: pass --out or --output, not both.")
+    return run(job, options.out)
 
 
 def _run(options: argparse.Namespace) -> dict[str, Any]:
@@ -231,6 +238,8 @@ def _add_train(commands: Any) -> None:
     train = _command(commands, "train", _train, "train a model from an HDF5 file")
     train.add_argument("data", help="HDF5 file with X and y")
     train.add_argument("-o", "--output", help="file for the model (default: it is not saved)")
+    words = "folder for a run: checkpoints, log, report and model; `fastsvm resume` goes on with it"
+    train.add_argument("--out", metavar="FOLDER", help=words)
     train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the model")
     train.add_argument("--seed", type=int, default=0, help="which rows are held out, and their order (default: 0)")
     train.add_argument("--model", choices=tuple(MODELS), default="svc", help="which estimator (default: svc)")

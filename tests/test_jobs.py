@@ -265,22 +265,99 @@ def test_a_time_limit_ends_with_what_there_is(file, tmp_path):
     assert result["stop_reason"] == "max_time" and result["accuracy"] > 0.5
 
 
-@pytest.mark.parametrize("kind", ["svc", "linear"])
-def test_a_search_ends_with_the_best_cell(kind, tmp_path):
+# --- searches ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def iris(tmp_path):
     X, y = load_iris(return_X_y=True)
     with h5py.File(tmp_path / "iris.h5", "w") as data:
         data["X"], data["y"] = X, y
-    job = Job(str(tmp_path / "iris.h5"), kind=kind, grid={"C": [1e-4, 1.0]}, folds=3, memory=50_000_000)
+    return str(tmp_path / "iris.h5")
+
+
+GRIDS = {
+    "svc": {"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1], "kernel": ["rbf", "laplacian"]},
+    "linear": {"C": [1e-4, 1.0], "loss": ["hinge", "squared_hinge"]},
+}
+
+
+def searching(kind, iris):
+    parameters = {"tol": 1e-6} if kind == "svc" else {}
+    return Job(iris, kind=kind, grid=GRIDS[kind], parameters=parameters, folds=3, memory=50_000_000)
+
+
+@pytest.mark.parametrize("kind", GRIDS)
+def test_a_search_finds_what_scikit_learn_finds(kind, iris, tmp_path):
+    job = searching(kind, iris)
     result = run(job, tmp_path / "run")
-    found = json.loads((tmp_path / "run" / "search.json").read_text())
-    assert found["best_parameters"] == {"C": 1.0} and len(found["cells"]) == 2
-    model = fastsvm.SVC() if kind == "svc" else fastsvm.LinearSVC(random_state=0)
-    wanted = GridSearchCV(model, {"C": [1e-4, 1.0]}, cv=3)
-    wanted.fit(X, y)
-    assert found["best_score"] == pytest.approx(wanted.best_score_, abs=1e-12)
-    assert result["converged"] and fastsvm.load(tmp_path / "run" / "model.h5").C == 1.0
+    model = fastsvm.SVC(tol=1e-6, random_state=0) if kind == "svc" else fastsvm.LinearSVC(random_state=0)
+    wanted = GridSearchCV(model, GRIDS[kind], cv=3).fit(*load_iris(return_X_y=True))
+    cells = RunFolder(tmp_path / "run").search["cells"]
+    assert len(cells) == len(wanted.cv_results_["params"])
+    for parameters, mean in zip(wanted.cv_results_["params"], wanted.cv_results_["mean_test_score"], strict=True):
+        found = next(cell for cell in cells if cell["parameters"] == parameters)
+        assert found["mean_score"] == pytest.approx(mean, abs=1e-12)
+    assert result["search"]["parameters"] == wanted.best_params_
+    assert result["search"]["mean_score"] == pytest.approx(wanted.best_score_, abs=1e-12)
+    saved = fastsvm.load(tmp_path / "run" / "model.h5").get_params()
+    assert {name: saved[name] for name in wanted.best_params_} == wanted.best_params_
+    assert "chosen" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", GRIDS)
+def test_an_interrupted_search_compares_the_rest_only(kind, iris, tmp_path, monkeypatch):
+    job, folder = searching(kind, iris), RunFolder(tmp_path / "run")
+    wanted = run(job, tmp_path / "whole")
+
+    def asked(keeper):
+        raise Stopped(signal.SIGTERM)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(JobKeeper, "raise_if_asked", asked)
+        run(job, folder.path)
+    before = folder.search["cells"]
+    assert 0 < len(before) < np.prod([len(values) for values in GRIDS[kind].values()])
+    found = resume(folder.path)
+    assert folder.search["cells"][: len(before)] == before
+    assert found["search"] == wanted["search"]
+    assert_same_model(folder.path, tmp_path / "whole")
+    events = [event["event"] for event in folder.events()]
+    assert events.count("compared") == RunFolder(tmp_path / "whole").log_file.read_text().count('"compared"')
+
+
+def test_a_search_on_other_data_is_not_gone_on_with(iris, tmp_path, monkeypatch):
+    job, folder = searching("linear", iris), RunFolder(tmp_path / "run")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("fastsvm.jobs.runner.train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        run(job, folder.path)
+    with h5py.File(iris, "r+") as data:
+        data["y"][0] = 2
+    with pytest.raises(ValueError, match="because the training data changed"):
+        resume(folder.path)
+    folder.search_file.write_text("{")
+    with pytest.raises(ValueError, match=r"search.json is damaged.*Remove it"):
+        resume(folder.path)
+
+
+def test_rows_that_folds_cannot_be_cut_from(iris, tmp_path):
     with pytest.raises(ValueError, match=r"\[search\] cuts folds from rows in memory"):
-        run(job._replace(memory=1000), tmp_path / "small")
+        run(searching("linear", iris)._replace(memory=1000), tmp_path / "run")
+
+
+# --- other forms of a job ----------------------------------------------------------------------------------------
+
+
+def test_a_run_in_one_line(file, tmp_path, capsys):
+    words = ["train", str(file), "--model", "sgd", "--max-iter", "3", "--tol", "none", "--holdout", "0.2", "--json"]
+    assert main(words) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["objective"] == alone["objective"] and found["accuracy"] == alone["accuracy"]
+    assert status(tmp_path / "run")["state"] == "done" and (tmp_path / "run" / "model.h5").exists()
+    assert main([*words, "--out", str(tmp_path / "other"), "-o", str(tmp_path / "m")]) == 2
+    assert "not both" in capsys.readouterr().err
 
 
 def test_a_job_of_text_files(tmp_path):

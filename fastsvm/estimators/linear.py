@@ -201,8 +201,8 @@ class LinearSVC(LinearClassifier, _Ascended):
     ICML, algorithm 1. Yu, Hsieh, Chang and Lin (2012), Large linear classification when data cannot fit in memory,
     ACM TKDD 5. Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS,
     algorithm 1. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine, Optimization
-    Methods and Software 35. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method for large scale
-    multi-class linear SVMs, KDD, section 3. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
+    Methods and Software 35. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method for large
+    scale multi-class linear SVMs, KDD, section 3. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
     subproblem, ICML.
 
     Examples

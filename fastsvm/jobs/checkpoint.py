@@ -15,7 +15,7 @@ import numpy as np
 
 from fastsvm.model_file import written_beside
 
-__all__ = ["Checkpoints", "DamagedCheckpoint", "Found"]
+__all__ = ["Checkpoints", "DamagedCheckpoint", "Found", "check_bound"]
 
 FORMAT = "fastsvm-checkpoint"
 VERSION = 1
@@ -130,7 +130,7 @@ def read(path: Path, bound_to: dict[str, Any]) -> Any:
     if checksum != _checksum(skeleton, arrays):
         raise DamagedCheckpoint(f"{path} is damaged: what it holds is not what was written.")
     words = json.loads(skeleton)
-    _check_bound(words["bound_to"], bound_to, path)
+    check_bound(words["bound_to"], bound_to, path)
     return _tree(words["tree"], arrays, path)
 
 
@@ -144,7 +144,8 @@ def _check_version(file: h5py.File, path: Path) -> None:
         )
 
 
-def _check_bound(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+def check_bound(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+    """Raise ValueError if what a file belongs to is not what it should belong to."""
     for name in wanted.keys() | found.keys():
         if found.get(name) != wanted.get(name):
             raise ValueError(

@@ -36,10 +36,8 @@ class JobKeeper(StopSignals):
 
     Attributes
     ----------
-    stage : str
-        What the run is doing.
     before : float
-        Seconds of work that the run had behind it when this process began.
+        Seconds of fitting that the run had behind it when this process began.
     spent : float
         Seconds that checkpoints took.
     """
@@ -47,12 +45,15 @@ class JobKeeper(StopSignals):
     def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float) -> None:
         super().__init__()
         self.folder, self.checkpoints, self.every = folder, checkpoints, every
-        self.stage = "fit"
         self.spent = self.before = 0.0
-        now = self._begin = time.perf_counter()
-        self._next, self._next_log, self._next_line = now + every, now, now + _SAY_SECONDS
         self._failing, self._lock = False, threading.Lock()
         self._last_logged: Any = None
+        self.start()
+
+    def start(self) -> None:
+        """Count time from now on: the fit begins."""
+        now = self._begin = time.perf_counter()
+        self._next, self._next_log, self._next_line = now + self.every, now, now + _SAY_SECONDS
 
     # --- during a fit ------------------------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ class JobKeeper(StopSignals):
         if self._signal is not None:
             quiet_alarm()  # what is written now should not be lost
             self.save(tree())
-            raise Stopped(self._signal)
+            self.raise_if_asked()
         if now >= self._next:
             self.save(tree())
 
@@ -100,12 +101,12 @@ class JobKeeper(StopSignals):
         if now >= self._next_log and facts != self._last_logged:
             self._next_log, self._last_logged = now + _LOG_SECONDS, facts
             shown = {"seconds" if name == "time" else name: value for name, value in facts.items()}
-            self.folder.log("progress", stage=self.stage, peak_memory_mb=peak_memory(), **shown)
+            self.folder.log("progress", peak_memory_mb=peak_memory(), **shown)
         if now >= self._next_line:
             self._next_line = now + _SAY_SECONDS
             if not sys.stderr.isatty():
                 shown = ", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN)
-                print(f"fastsvm: {self.stage}: {shown}", file=sys.stderr, flush=True)
+                print(f"fastsvm: {shown}", file=sys.stderr, flush=True)
 
     def _say(self, words: str) -> None:
         print(f"fastsvm: {words}", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from fastsvm.jobs.inspection import describe
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.report_curves import fit_curves, process_curves
 from fastsvm.jobs.report_errors import confusions, errors, scatter
+from fastsvm.jobs.report_search import search_results
 from fastsvm.jobs.report_words import Html, amount, duration, facts, joined, page, rounded, section, shown, table
 from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.training import Trained
@@ -84,6 +85,7 @@ def write_report(folder: RunFolder, job: Job, trained: Trained, result: dict[str
     parts = [
         _head(job, model, result, events),
         section("Certificate and cost", _side_by_side(_certificate(result), _cost(result))),
+        section("Search", search_results(folder.search, job)),
         section("Job and data", _side_by_side(_job(job, model), _data(job, found, model)), _classes(found, model)),
         section("The fit", fit_curves(model)),
         section("Memory and reading", process_curves(events, model)),
@@ -237,7 +239,7 @@ def _interruptions(events: Sequence[dict[str, Any]]) -> Html:
     note = Html(f"<p>{lost:,} checkpoints could not be written or read; the log says why.</p>") if lost else Html("")
     if not rows:
         return joined([Html("<p>None.</p>"), note])
-    counted = Html('<p class="note">Time of the fit, passes and read speed above are those since the last of them.</p>')
+    counted = Html('<p class="note">Passes and read speed above are those since the last of them.</p>')
     return joined([counted, table(("last event", "interrupted by", "gone on with", "checkpoint"), rows), note])
 
 

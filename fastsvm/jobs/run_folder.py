@@ -94,6 +94,23 @@ class RunFolder:
         """What the run ended with, None if it has not."""
         return json.loads(self.result_file.read_text(encoding="utf-8")) if self.result_file.exists() else None
 
+    @property
+    def search(self) -> dict[str, Any] | None:
+        """What the search has found so far, None if there is none.
+
+        Raises
+        ------
+        ValueError
+            If its file is damaged.
+        """
+        if not self.search_file.exists():
+            return None
+        try:
+            found = json.loads(self.search_file.read_text(encoding="utf-8"))
+            return {name: found[name] for name in ("bound_to", "cells")}
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{self.search_file} is damaged: {error}. Remove it to search anew.") from error
+
     def write(self, path: Path, words: dict[str, Any]) -> None:
         """Write a JSON file beside its place and rename it."""
         with written_beside(path) as part:

@@ -14,14 +14,14 @@ import numpy as np
 
 from fastsvm.budget import parse_memory
 from fastsvm.formats import convert
-from fastsvm.jobs.checkpoint import Checkpoints
+from fastsvm.jobs.checkpoint import Checkpoints, check_bound
 from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.keeper import JobKeeper, Stopped
 from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.report import write_report
 from fastsvm.jobs.run_folder import RunFolder
-from fastsvm.jobs.searching import search
+from fastsvm.jobs.searching import best_of, search
 from fastsvm.jobs.training import Trained, train
 
 __all__ = ["resume", "run", "status"]
@@ -116,15 +116,16 @@ class _Run:
         found = keeper.checkpoints.latest()
         begun = None if found is None else found.tree
         keeper.before = 0.0 if begun is None else begun["seconds"]
-        folder.log("resume" if begun else "begin", checkpoint=found and found.number, versions=_versions())
+        folder.log("resume" if begun or folder.search else "begin", checkpoint=found and found.number, versions=_versions())
         for words in found.refused if found else []:
             folder.log("checkpoint refused", error=words)
             print(f"fastsvm: {words} The one before it is gone on with.", file=sys.stderr)
         if begun is not None:
             print(f"fastsvm: going on after {keeper.before:.0f} s of work.", file=sys.stderr)
         try:
-            best = self._searched(job)
             with keeper.listening():
+                best = self._searched(job, bound, keeper)
+                keeper.start()
                 trained = train(_with_time(best, keeper.before), folder.model_file, keeper, begun and begun["tree"])
         except Stopped as stop:
             folder.log("stopped", signal=stop.number)
@@ -134,17 +135,30 @@ class _Run:
             raise
         return self._finished(best, trained, keeper)
 
-    def _searched(self, job: Job) -> Job:
-        """Return the job with the best parameters of its grid, which are looked for once."""
+    def _searched(self, job: Job, bound: dict[str, Any], keeper: JobKeeper) -> Job:
+        """Return the job with the best parameters of its grid; what was compared before is not compared again."""
         if not job.grid:
             return job
-        file = self.folder.search_file
-        if not file.exists():
-            self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
-            self.folder.write(file, search(job))
-        best = json.loads(file.read_text(encoding="utf-8"))["best_parameters"]
-        self.folder.log("searched", best=best)
-        return job._replace(parameters={**job.parameters, **best})
+        known = self.folder.search or {"bound_to": bound, "cells": []}
+        check_bound(known["bound_to"], bound, self.folder.search_file)
+
+        def keep(cells: list[dict[str, Any]]) -> None:
+            self._keep_search({"bound_to": bound, "cells": cells})
+            keeper.raise_if_asked()
+
+        self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
+        best = best_of(job, search(job, known["cells"], keep))
+        self.folder.log("searched", **best)
+        return job._replace(parameters={**job.parameters, **best["parameters"]})
+
+    def _keep_search(self, known: dict[str, Any]) -> None:
+        """Write down what was compared; without room for it, the run goes on with what it has in memory."""
+        try:
+            self.folder.write(self.folder.search_file, known)
+        except OSError as error:
+            print(f"fastsvm: {self.folder.search_file} could not be written: {error}", file=sys.stderr)
+        best = max(known["cells"], key=lambda cell: cell["mean_score"])
+        self.folder.log("compared", n_cells=len(known["cells"]), **best)
 
     def _converted(self) -> Job:
         """Return the job with HDF5 files: others are converted into the folder, once."""
@@ -164,6 +178,9 @@ class _Run:
         folder = self.folder
         seconds = keeper.before + time.perf_counter() - self.begin
         result = {**trained.report._asdict(), "run_seconds": seconds, "checkpoint_seconds": keeper.spent}
+        result["seconds"] += keeper.before
+        if folder.search is not None:
+            result["search"] = best_of(job, folder.search["cells"])
         folder.write(folder.result_file, result)
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
         for file in keeper.checkpoints.files():

@@ -1,9 +1,12 @@
-"""Compare parameters by cross-validation, as a job asks, and say which are best."""
+"""Compare parameters by cross-validation, as a job asks, one group of them after another, and say which are best."""
 
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, ParameterGrid
+from tqdm.auto import tqdm
 
 from fastsvm._threads import at_most
 from fastsvm.budget import parse_memory
@@ -12,45 +15,71 @@ from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.training import estimator_of, split
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["search"]
+__all__ = ["best_of", "search"]
 
 _SHARE = 2  # of the memory, that rows may take
 
+Cell = dict[str, Any]
 
-def search(job: Job) -> dict[str, Any]:
-    """Return the best parameters of a job's grid, their score, and the means of all cells.
+
+def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None]) -> list[Cell]:
+    """Return the scores of all cells of a job's grid.
 
     Folds are of the rows that are trained on, never of those held out. Kernel models share their kernel rows between
-    all C and folds (`SVCSearch`).
+    all C and folds (`SVCSearch`), so that cells which differ in C alone are compared together.
 
     Parameters
     ----------
     job : Job
         Its `grid` is not empty; its files are HDF5 files.
+    cells : sequence of dict
+        Those that are known: `parameters`, `mean_score` and `std_score`.
+    keep : callable
+        Called with all that are known after each group.
 
     Raises
     ------
     ValueError
         If the rows do not fit in half of the memory: folds are cut from rows in memory.
     """
+    found, known = list(cells), {_name(cell["parameters"]) for cell in cells}
+    shares = job.kind == "svc"
+    grids = [grid for grid in _groups(job, shares) if any(_name(one) not in known for one in ParameterGrid(grid))]
+    if not grids:
+        return found
     with open_hdf5(job.train) as data, at_most(job.threads):
         rows, _ = split(len(data), job.holdout, job.seed)
         X, y = _rows(job, data, rows), data.y[rows]
         estimator = estimator_of(job, data.y).set_params(verbose=False)
         kind = SVCSearch if isinstance(estimator, SVC) else GridSearchCV
-        found = kind(estimator, dict(job.grid), cv=job.folds, scoring=job.scoring, refit=False).fit(X, y)
-    cells = found.cv_results_
-    best = int(np.argmax(cells["mean_test_score"]))
-    return {
-        "best_parameters": cells["params"][best],
-        "best_score": float(cells["mean_test_score"][best]),
-        "cells": [
-            {**parameters, "mean_score": float(mean), "std_score": float(std)}
-            for parameters, mean, std in zip(
-                cells["params"], cells["mean_test_score"], cells["std_test_score"], strict=True
-            )
-        ],
-    }
+        for grid in tqdm(grids, desc="search", unit="group", disable=None):
+            compared = kind(estimator, grid, cv=job.folds, scoring=job.scoring, refit=False).fit(X, y).cv_results_
+            found += _cells(compared)
+            keep(found)
+    return found
+
+
+def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
+    """Return the cell of the best score; of several, the first in the order of the grid."""
+    by_name = {_name(cell["parameters"]): cell for cell in cells}
+    ordered = [by_name[_name(parameters)] for parameters in ParameterGrid(dict(job.grid))]
+    return ordered[int(np.nanargmax([cell["mean_score"] for cell in ordered]))]
+
+
+def _groups(job: Job, shares: bool) -> list[dict[str, list]]:
+    """Return the grid in parts that are compared one after another."""
+    together = {"C": job.grid["C"]} if shares and "C" in job.grid else {}
+    others = {name: values for name, values in job.grid.items() if name not in together}
+    return [{name: [value] for name, value in one.items()} | together for one in ParameterGrid(others)]
+
+
+def _cells(results: dict[str, Any]) -> list[Cell]:
+    scores = zip(results["params"], results["mean_test_score"], results["std_test_score"], strict=True)
+    return [{"parameters": one, "mean_score": float(mean), "std_score": float(std)} for one, mean, std in scores]
+
+
+def _name(parameters: dict[str, Any]) -> str:
+    return json.dumps(parameters, sort_keys=True)
 
 
 def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> Any:

@@ -1,0 +1,71 @@
+"""What a search compared: scores over one parameter, a curve for each choice of the others, and all cells."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fastsvm.jobs.job_file import Job
+from fastsvm.jobs.report_pictures import Axes, Line, chart
+from fastsvm.jobs.report_words import Html, joined, shown, table
+from fastsvm.jobs.searching import best_of
+
+__all__ = ["search_results"]
+
+_MOST_ROWS = 10  # of the table, that are shown unasked
+_MOST_NAMED = 3  # curves, as there are colours
+_LOOKS = ("line first", "line second", "line third")
+
+
+def search_results(known: dict[str, Any] | None, job: Job) -> Html:
+    """Return picture and table of the cells of a search, nothing if there was none."""
+    if known is None or not job.grid:
+        return Html("")
+    best = best_of(job, known["cells"])
+    return Html(f'<div class="pair">{joined([_curves(known["cells"], best, job), _cells(known["cells"], best)])}</div>')
+
+
+def _curves(cells: Sequence[dict[str, Any]], best: dict[str, Any], job: Job) -> Html:
+    """Return the scores over the parameter with most numbers; values that grow by factors are drawn as powers."""
+    numbers = {name: values for name, values in job.grid.items() if len(values) > 1 and all(map(_is_number, values))}
+    if not numbers:
+        return Html("")
+    along = max(numbers, key=lambda name: len(numbers[name]))
+    is_log = min(numbers[along]) > 0 and max(numbers[along]) >= 10 * min(numbers[along])
+    groups: dict[str, list] = {}
+    for cell in cells:
+        others = {name: value for name, value in cell["parameters"].items() if name != along}
+        value = cell["parameters"][along]
+        groups.setdefault(str(shown(others)), []).append((np.log10(value) if is_log else value, cell["mean_score"]))
+    name = str(shown({name: value for name, value in best["parameters"].items() if name != along}))
+    lines = [_line(words, points, k, len(groups), words == name) for k, (words, points) in enumerate(groups.items())]
+    note = "" if len(groups) <= _MOST_NAMED else f"Each curve is one of {len(groups):,} choices; named is the best."
+    axis = f"log₁₀ {along}" if is_log else along
+    return chart(lines, Axes("Score of the folds", axis, "mean score"), note)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _line(name: str, points: list[tuple], k: int, n: int, is_best: bool) -> Line:
+    x, y = np.array(sorted(points), np.float64).T
+    if n <= _MOST_NAMED:
+        return Line(name if n > 1 else "", x, y, _LOOKS[k])
+    return Line(name, x, y, "line second") if is_best else Line("", x, y, "pale first")
+
+
+def _cells(cells: Sequence[dict[str, Any]], best: dict[str, Any]) -> Html:
+    """Return all cells, the best first."""
+    order = sorted(cells, key=lambda cell: (cell is not best, -cell["mean_score"]))
+    names = list(best["parameters"])
+    head = ("", *names, "mean score", "deviation")
+    rows = [
+        ("chosen" if cell is best else "", *(shown(cell["parameters"][name]) for name in names), cell["mean_score"],
+         cell["std_score"])
+        for cell in order
+    ]  # fmt: skip
+    parts = [table(head, rows[:_MOST_ROWS])]
+    if rest := rows[_MOST_ROWS:]:
+        parts.append(Html(f"<details><summary>{len(rest):,} more</summary>{table(head, rest)}</details>"))
+    return Html(f"<div>{joined(parts)}</div>")
