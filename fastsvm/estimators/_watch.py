@@ -4,20 +4,22 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from tqdm.auto import tqdm
 
 from fastsvm.estimators._keeping import keeper_of
 from fastsvm.estimators._loss_curve import LossCurve
+from fastsvm.estimators._time_left import time_left
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.sgd import SGD, State
 from fastsvm.sources import Source
 
-__all__ = ["AscentWatch", "DescentWatch", "Watch"]
+__all__ = ["AscentWatch", "DescentWatch", "Watch", "Watched"]
 
 _REFRESH_SECONDS = 0.2
+_LATEST = 1000  # records, by which it is told how much time is left
 
 
 def _told(context: Any, estimator: Any, name: str, attributes: Callable[[], dict]) -> bool:
@@ -25,6 +27,12 @@ def _told(context: Any, estimator: Any, name: str, attributes: Callable[[], dict
     task = context.subcontext(task_name=name)
     task.call_on_fit_task_begin(estimator=estimator)
     return bool(task.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=attributes))
+
+
+def _left(times: Sequence[float], gaps: Sequence[float], tol: float) -> dict[str, str]:
+    """Return how much time may be left, as it is shown beside a bar."""
+    left = time_left(times, gaps, tol)
+    return {} if left is None else {"left": tqdm.format_interval(left)}
 
 
 class Watch:
@@ -112,7 +120,14 @@ class Watch:
         self._records.append((problem, elapsed, n_steps, report.objective, report.gap, *use))
         if elapsed >= self._next_refresh:
             self._next_refresh = elapsed + _REFRESH_SECONDS
-            self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=n_steps)
+            self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=n_steps, **self._left_of_problem())
+
+    def _left_of_problem(self) -> dict[str, str]:
+        """Return how much time may be left, of the only problem; of several, the bar tells by how many are solved."""
+        if self._bar.disable or len(self._n_steps) > 1:
+            return {}
+        known = self._records[-_LATEST:]
+        return _left([one[1] for one in known], [one[4] for one in known], self._estimator.tol)
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an outer iteration, problem after problem."""
@@ -121,10 +136,10 @@ class Watch:
         return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
 
 
-class EpochWatch(ABC):
-    """Records every epoch of a fit and tells those who asked.
+class Watched(NamedTuple):
+    """A fit by epochs, which is watched.
 
-    Parameters
+    Attributes
     ----------
     estimator : estimator
         Its callbacks are called, one subtask an epoch.
@@ -140,6 +155,24 @@ class EpochWatch(ABC):
         Where records are added, to those of a fit that is gone on with.
     kept_of : callable
         `kept_of(state)` gives what is needed to go on from there.
+    """
+
+    estimator: Any
+    context: Any
+    n_epochs: int
+    attributes: Callable[[Any], dict]
+    state: Any
+    records: list[tuple]
+    kept_of: Callable[[Any], Any]
+
+
+class EpochWatch(ABC):
+    """Records every epoch of a fit and tells those who asked.
+
+    Parameters
+    ----------
+    watched : Watched
+        The fit.
 
     Attributes
     ----------
@@ -149,23 +182,13 @@ class EpochWatch(ABC):
 
     COLUMNS: ClassVar[tuple[str, ...]]
 
-    def __init__(
-        self,
-        estimator: Any,
-        context: Any,
-        n_epochs: int,
-        attributes: Callable[[Any], dict],
-        state: Any,
-        records: list[tuple],
-        kept_of: Callable[[Any], Any],
-    ) -> None:
-        self._estimator, self._context, self._attributes, self._records = estimator, context, attributes, records
-        self._kept_of, self._keeper = kept_of, keeper_of(estimator)
-        self._begin = time.perf_counter() - (records[-1][1] if records else 0.0)
-        self.state = state
-        self._bar = tqdm(
-            total=n_epochs, unit="epoch", desc=type(estimator).__name__, disable=None if estimator.verbose else True
-        )
+    def __init__(self, watched: Watched) -> None:
+        self._watched, self._keeper = watched, keeper_of(watched.estimator)
+        self._records = watched.records
+        self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
+        self.state = watched.state
+        name, shown = type(watched.estimator).__name__, watched.estimator.verbose
+        self._bar = tqdm(total=watched.n_epochs, unit="epoch", desc=name, disable=None if shown else True)
 
     @abstractmethod
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
@@ -181,7 +204,7 @@ class EpochWatch(ABC):
         stop = self._record(state, report) if report.n_steps else False
         if self._keeper is not None and not report.converged:
             facts = dict(zip(self.COLUMNS, self._records[-1], strict=True)) if self._records else {}
-            self._keeper.observe(lambda: self._kept_of(state), facts | {"epoch": state.epoch})
+            self._keeper.observe(lambda: self._watched.kept_of(state), facts | {"epoch": state.epoch})
         return stop
 
     def _record(self, state: Any, report: Report) -> bool:
@@ -190,9 +213,8 @@ class EpochWatch(ABC):
         self._records.append((state.epoch, time.perf_counter() - self._begin, *values))
         self._bar.set_postfix(shown, refresh=False)
         self._bar.update(1)
-        if self._context is None:
-            return False
-        return _told(self._context, self._estimator, "epoch", lambda: self._attributes(state))
+        estimator, context = self._watched.estimator, self._watched.context
+        return context is not None and _told(context, estimator, "epoch", lambda: self._watched.attributes(state))
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an epoch."""
@@ -205,29 +227,18 @@ class DescentWatch(EpochWatch):
 
     Parameters
     ----------
-    estimator, context, n_epochs, attributes, state, records, kept_of
-        As for `EpochWatch`.
+    watched : Watched
+        The fit.
     solver : SGD
-        What is watched.
+        What it is done by.
     curve : LossCurve
         Where the losses of batches are added.
     """
 
     COLUMNS = ("epoch", "time", "steps", "objective", "rate", "validation_score", "bytes_read")
 
-    def __init__(
-        self,
-        estimator: Any,
-        context: Any,
-        solver: SGD,
-        curve: LossCurve,
-        n_epochs: int,
-        attributes: Callable[[State], dict],
-        state: State,
-        records: list[tuple],
-        kept_of: Callable[[State], Any],
-    ) -> None:
-        super().__init__(estimator, context, n_epochs, attributes, state, records, kept_of)
+    def __init__(self, watched: Watched, solver: SGD, curve: LossCurve) -> None:
+        super().__init__(watched)
         self._solver, self._curve = solver, curve
 
     def observe(self, state: State, report: Report) -> bool:
@@ -252,29 +263,23 @@ class AscentWatch(EpochWatch):
 
     Parameters
     ----------
-    estimator, context, n_epochs, attributes, state, records, kept_of
-        As for `EpochWatch`.
+    watched : Watched
+        The fit.
     source : Source
         What is read.
     """
 
     COLUMNS = ("epoch", "time", "objective", "dual_objective", "gap", "bytes_read")
 
-    def __init__(
-        self,
-        estimator: Any,
-        context: Any,
-        source: Source,
-        n_epochs: int,
-        attributes: Callable[[Any], dict],
-        state: Any,
-        records: list[tuple],
-        kept_of: Callable[[Any], Any],
-    ) -> None:
-        super().__init__(estimator, context, n_epochs, attributes, state, records, kept_of)
+    def __init__(self, watched: Watched, source: Source) -> None:
+        super().__init__(watched)
         self._source = source
 
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return primal and dual objective, relative gap and bytes read."""
         values = float(state.primal.sum()), report.objective, report.gap, self._source.reads.nbytes
-        return values, {"gap": f"{report.gap:.2g}"}
+        shown = {"gap": f"{report.gap:.2g}"}
+        if self._watched.estimator.criterion == "gap" and not self._bar.disable:
+            known = self._records[-_LATEST:]
+            shown |= _left([one[1] for one in known], [one[4] for one in known], self._watched.estimator.tol)
+        return values, shown

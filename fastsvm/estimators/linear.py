@@ -15,7 +15,7 @@ from fastsvm.estimators._keeping import begun_before
 from fastsvm.estimators._linear import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators._parameters import boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators._task import Task, deadline_of, seed_of, task_of_classes
-from fastsvm.estimators._watch import AscentWatch
+from fastsvm.estimators._watch import AscentWatch, Watched
 from fastsvm.losses import LOSSES, Loss
 from fastsvm.solvers.block_dual import State
 from fastsvm.solvers.drive import StopReason
@@ -68,9 +68,8 @@ class _Ascended(CallbackSupportMixin, LinearModel):
             def kept_of(state: State, over: bool = False, whole: bool = True) -> Kept:
                 return Kept(ascent.mark, ascent.settings.seed, state, ascent.windows, over, whole, records)
 
-            watch = AscentWatch(
-                self, context, solver.problem.source, self.max_iter, attributes, state, records, kept_of
-            )  # fmt: skip
+            watched = Watched(self, context, self.max_iter, attributes, state, records, kept_of)
+            watch = AscentWatch(watched, solver.problem.source)
             over = whole = False
             try:
                 state, reason = ascent.run(state, self.max_iter, deadline, watch)

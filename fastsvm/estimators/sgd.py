@@ -25,7 +25,7 @@ from fastsvm.estimators._parameters import (
     optional,
 )  # fmt: skip
 from fastsvm.estimators._task import Task, deadline_of, fingerprint, seed_of, task_of_classes
-from fastsvm.estimators._watch import DescentWatch
+from fastsvm.estimators._watch import DescentWatch, Watched
 from fastsvm.losses import LOSSES, REGRESSION
 from fastsvm.scores import product_type
 from fastsvm.solvers.drive import StopReason
@@ -95,10 +95,11 @@ class _Descended(CallbackSupportMixin, LinearModel):
             def kept_of(state: State) -> Unfinished:
                 return kept._replace(state=state, curve=self._curve.parts())
 
-            watch = DescentWatch(
-                self, context, solver, self._curve, self.max_iter,
-                lambda state: names | self._weights(solver, state, task), state, kept.records, kept_of,
-            )  # fmt: skip
+            def attributes(state: State) -> dict[str, Any]:
+                return names | self._weights(solver, state, task)
+
+            watched = Watched(self, context, self.max_iter, attributes, state, kept.records, kept_of)
+            watch = DescentWatch(watched, solver, self._curve)
             over = False
             try:
                 state, reason = descent.run(state, self.max_iter, deadline, watch)
@@ -108,7 +109,7 @@ class _Descended(CallbackSupportMixin, LinearModel):
                 raise
             finally:  # after an interrupt too
                 self._unfinished = kept_of(watch.state) if self.warm_start and not over else None
-            vars(self).update(names | self._weights(solver, state, task))
+            vars(self).update(attributes(state))
             self.objective_ = solver.objective(solver.finish(state))
         self._state, self._rate = state, (solver.settings.schedule, solver.settings.penalty.offset)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
@@ -133,7 +134,8 @@ class _Descended(CallbackSupportMixin, LinearModel):
                 state = solver.init(self._loaded(task))
             else:
                 state = solver.continued(kept)
-            watch = DescentWatch(self, None, solver, self._curve, 1, lambda state: {}, state, [], lambda state: None)
+            watched = Watched(self, None, 1, lambda state: {}, state, [], lambda state: None)
+            watch = DescentWatch(watched, solver, self._curve)
             state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state

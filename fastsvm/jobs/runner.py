@@ -116,7 +116,8 @@ class _Run:
         found = keeper.checkpoints.latest()
         begun = None if found is None else found.tree
         keeper.before = 0.0 if begun is None else begun["seconds"]
-        folder.log("resume" if begun or folder.search else "begin", checkpoint=found and found.number, versions=_versions())
+        event = "resume" if begun or folder.search else "begin"
+        folder.log(event, checkpoint=found and found.number, versions=_versions())
         for words in found.refused if found else []:
             folder.log("checkpoint refused", error=words)
             print(f"fastsvm: {words} The one before it is gone on with.", file=sys.stderr)
