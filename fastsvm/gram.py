@@ -237,11 +237,6 @@ class Gram:
             sums.append(expand(evaluator, support, coef[:, None], block, self.pool)[:, 0])
         return np.concatenate(sums)
 
-    def diagonal(self) -> np.ndarray:
-        """Return the matrix's diagonal in float64."""
-        pieces = [self.evaluator.diagonal(block, start) for start, block in self.source.blocks()]
-        return np.concatenate(pieces).astype(np.float64)
-
 
 def expand(
     evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block, pool: Pool

@@ -349,10 +349,3 @@ def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
         target = out[slots[s], start : start + b]
         for i in range(b):
             target[i] = kernel_value(kernel, source[i], sq_x[s], sq_z[i])
-
-
-@jit
-def map_diagonal(kernel, pairing, sq_norms, out):
-    """Write k(x, x) for rows with the given pairings with themselves."""
-    for i in range(out.size):
-        out[i] = kernel_value(kernel, pairing[i], sq_norms[i], sq_norms[i])

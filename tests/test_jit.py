@@ -88,10 +88,10 @@ def test_a_generic_function_without_a_body_for_a_class():
 PROGRAM = """
 import numpy as np
 from fastsvm import _jit, kernels
-out = np.empty(1)
-kernels.map_diagonal(kernels.RBF(1.0), np.array([0.0]), np.array([3.0]), out)  # a distance of 6
-stats = getattr(kernels.map_diagonal, "stats", None)
-print(out[0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), _jit.CACHE_FOLDER)
+out, norms = np.empty((1, 1)), np.array([3.0])
+kernels.map_tile(kernels.RBF(1.0), np.zeros((1, 1)), norms, norms, out, np.array([0]), 0)  # a distance of 6
+stats = getattr(kernels.map_tile, "stats", None)
+print(out[0, 0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), _jit.CACHE_FOLDER)
 """
 
 
@@ -206,10 +206,10 @@ def test_the_same_fit_without_compilation(python):
 
 SIGMOID = """
 import numpy as np
-from fastsvm.kernels import Sigmoid, map_diagonal
-out = np.empty(2)
-map_diagonal(Sigmoid(1.0, 0.0), np.array([2000.0, -2000.0]), np.ones(2), out)
-print(*out)
+from fastsvm.kernels import Sigmoid, map_tile
+out = np.empty((1, 2))
+map_tile(Sigmoid(1.0, 0.0), np.array([[2000.0, -2000.0]]), np.ones(1), np.ones(2), out, np.array([0]), 0)
+print(*out[0])
 """
 
 

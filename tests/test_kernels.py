@@ -99,18 +99,6 @@ def test_the_sigmoid_is_indefinite(rows):
     assert np.linalg.eigvalsh(matrix(make("sigmoid", coef0=-2.0), rows, np.float64)).min() < -0.1
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", KERNELS)
-def test_diagonal_is_that_of_the_matrix(name, layout, rows):
-    X = LAYOUTS[layout](rows)
-    source, kernel = as_source(X), make(name)
-    with Pool.open() as pool:
-        found = Gram(VectorEvaluator(kernel, np.float64, survey(source).centre, source.sparse), source, pool)
-        diagonal = found.diagonal()
-    wanted = [naive.kernel_value(name, x, x, **PARAMETERS) for x in rows]
-    np.testing.assert_allclose(diagonal, wanted, rtol=1e-12, atol=1e-13)
-
-
 def test_rows_are_written_where_they_belong(rows):
     indices, slots = np.array([7, 3, 30]), np.array([4, 0, 2])
     out = np.full((6, len(rows)), np.nan)
@@ -336,15 +324,6 @@ def test_some_rows_of_bytes():
     indices = np.array([299, 4, 17, 0, 150])
     found = byte_matrix(make("linear"), X, np.float64, indices)
     np.testing.assert_array_equal(found, exact("linear", X)[indices])
-
-
-@needs_bytes
-@pytest.mark.parametrize("name", BYTE_KERNELS)
-def test_the_diagonal_of_bytes(name):
-    X, given = random_bytes(9, 80), BYTE_KERNELS[name]
-    with Pool.open() as pool:
-        found = Gram(ByteEvaluator(make(name, **given), np.float64), as_source(X), pool).diagonal()
-    np.testing.assert_allclose(found, np.diagonal(exact(name, X, **given)), rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", BYTE_KERNELS)

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm import LinearSVC, LinearSVR, open_hdf5
+from fastsvm._threads import at_most
 from fastsvm.estimators import _ascent
 from fastsvm.losses import LOSSES as LOSSES_OF
 from fastsvm.solvers.dual_blocks import BlockVisits
@@ -1002,35 +1003,23 @@ def test_a_file_that_is_closed_in_the_middle(layout, three, stored, monkeypatch)
         made("hinge", memory=6000).fit(data)
 
 
-# --- in other processes ----------------------------------------------------------------------------------
-
-
-THREADS = """
-import h5py
-import numpy as np
-from scipy import sparse
-from fastsvm import LinearSVC, open_hdf5
-rng = np.random.default_rng(0)
-y = rng.integers(0, 3, 1500)
-X = np.clip(np.round(rng.normal(4, 2, (1500, 70)) + 2 * np.eye(70)[y]), 0, 9)
-wide = sparse.csr_array(X * (rng.random(X.shape) < 0.2))
-with h5py.File("rows.h5", "w") as file:
-    file["X"], file["y"] = X.astype(np.float32), y
-with open_hdf5("rows.h5") as data:
+def test_the_number_of_threads_does_not_change_a_bit(stored):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 1500)
+    X = np.clip(np.round(rng.normal(4, 2, (1500, 70)) + 2 * np.eye(70)[y]), 0, 9)
+    wide = sparse.csr_array(X * (rng.random(X.shape) < 0.2))
+    data = stored(X.astype(np.float32), y)
     for rows, name in ((X, "ovr"), (X, "weston_watkins"), (X.astype(np.uint8), "ovr"), (wide, "ovr"), (data, "ovr")):
-        memory = 100_000 if rows is data else "1GB"
-        model = LinearSVC(C=1e-3, multi_class=name, random_state=0, memory=memory, window_visits=1).fit(rows, y)
-        print(*(value.tobytes().hex() for value in (model.coef_, model.intercept_)), model.objective_)
-"""
+        memory, found = 100_000 if rows is data else "1GB", []
+        for n_threads in (1, 2):
+            with at_most(n_threads):
+                model = LinearSVC(C=1e-3, multi_class=name, random_state=0, memory=memory, window_visits=1)
+                found.append(model.fit(rows, y))
+        assert_same(*found)
+        assert found[0].objective_ == found[1].objective_
 
 
-def test_the_number_of_threads_does_not_change_a_bit(python, tmp_path):
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        folder.mkdir()
-    found = [python.start(THREADS, folder, NUMBA_NUM_THREADS=n + 1) for n, folder in enumerate(folders)]
-    one, two = (python.output(process).splitlines() for process in found)
-    assert [a == b for a, b in zip(one, two, strict=True)] == [True] * 5
+# --- in another process -----------------------------------------------------------------------------------
 
 
 PLAIN = """
@@ -1049,7 +1038,7 @@ for rows in (X, sparse.csr_array(X)):
         (LinearSVR, {"epsilon": 0.1}),
         (LinearSVR, {"loss": "squared_epsilon_insensitive"}),
     ):
-        model = kind(C=0.1, tol=1e-6, random_state=0, **parameters).fit(rows, y)
+        model = kind(C=0.1, tol=1e-3, random_state=0, **parameters).fit(rows, y)
         print(repr(float(model.objective_)), repr(float(model.dual_objective_)))
 print(int(_jit.JIT_DISABLED))
 """

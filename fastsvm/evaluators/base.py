@@ -50,9 +50,6 @@ class Evaluator(Protocol):
     def tile(self, operand: Any, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block)."""
 
-    def diagonal(self, block: Block, first: int) -> np.ndarray:
-        """Return k(x, x) for the rows of a block that begins with row `first` of its source."""
-
     def cost(self, n_features: int) -> float:
         """Return the nanoseconds of a value, roughly."""
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._jit import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile, jit
 from fastsvm.evaluators.base import Rows
-from fastsvm.kernels import Kernel, in_precision, kernel_value, map_diagonal
+from fastsvm.kernels import Kernel, in_precision, kernel_value
 from fastsvm.sources import Block
 
 __all__ = ["ByteEvaluator", "multiplies_bytes"]
@@ -97,14 +97,6 @@ class ByteEvaluator:
             rows = np.concatenate([rows, np.zeros((_WIDTH - n, d), np.uint8)])
         unit = self.dtype.type(self.scale**2 / 2)
         _byte_values(self.kernel, operand.rows, rows, (operand.terms, terms, unit), out.store, out.slots, out.start)
-
-    def diagonal(self, block: Block, first: int) -> np.ndarray:
-        """Return k(x, x)."""
-        out = np.empty(block.shape[0], self.dtype)
-        sq_norms = np.einsum("ij,ij->i", block.values, block.values, dtype=np.float64, casting="unsafe")
-        sq_norms = (self.scale**2 * sq_norms).astype(self.dtype)
-        map_diagonal(self.kernel, sq_norms, sq_norms, out)
-        return out
 
     def cost(self, n_features: int) -> float:
         """Return the nanoseconds of a value, roughly."""

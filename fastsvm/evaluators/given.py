@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastsvm._threads import spans
 from fastsvm.evaluators.base import Rows
 from fastsvm.sources import Block
 
@@ -52,11 +51,6 @@ class CallableEvaluator:
             raise ValueError("The kernel function returned values that are NaN or infinite.")
         return values
 
-    def diagonal(self, block: Block, first: int) -> np.ndarray:
-        """Return k(x, x), computed in small squares."""
-        squares = (block.slice(a, b) for a, b in spans(block.shape[0], 64))
-        return np.concatenate([np.diagonal(self._values(square, square)) for square in squares])
-
     def cost(self, n_features: int) -> float:
         """Return what makes no difference: the function is not known."""
         return _COST_OF_UNKNOWN
@@ -81,11 +75,6 @@ class PrecomputedEvaluator:
 
     def __init__(self, columns: np.ndarray) -> None:
         self.columns = columns
-
-    def diagonal(self, block: Block, first: int) -> np.ndarray:
-        """Return the entries on the diagonal of the matrix."""
-        rows = np.arange(block.shape[0])
-        return block.dense(self.dtype)[rows, self.columns[first + rows]]
 
     def cost(self, n_features: int) -> float:
         """Return zero: values are there."""

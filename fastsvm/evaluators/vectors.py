@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm._jit import jit
 from fastsvm._threads import spans
 from fastsvm.evaluators.base import Rows
-from fastsvm.kernels import Kernel, in_precision, map_diagonal, map_tile
+from fastsvm.kernels import Kernel, in_precision, map_tile
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = ["VectorEvaluator"]
@@ -105,13 +105,6 @@ class VectorEvaluator:
         else:
             np.matmul(operand.rows, self._dense(block).T, out=pairings)
         return pairings
-
-    def diagonal(self, block: Block, first: int) -> np.ndarray:
-        """Return k(x, x)."""
-        sq_norms = self.terms(block)
-        out = np.empty(len(sq_norms), self.dtype)
-        map_diagonal(self.kernel, np.zeros_like(out) if self.manhattan else sq_norms, sq_norms, out)
-        return out
 
     def cost(self, n_features: int) -> float:
         """Return the nanoseconds of a value, roughly."""

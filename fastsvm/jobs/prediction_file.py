@@ -17,11 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from fastsvm.jobs.layouts import Layout, Stretch, write_all
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
+from fastsvm.jobs.locks import has_locks, take
 
 __all__ = ["PredictionFile", "Reached", "parts_of"]
 
@@ -229,7 +225,7 @@ class PredictionFile:
     def _finish(self) -> None:
         """Give the complete part its name."""
         self.save()
-        if fcntl is None:  # where no open file can be renamed
+        if not has_locks():  # where no open file can be renamed
             self._file.close()
         with self._told():
             os.replace(self.part, self.output)
@@ -246,7 +242,7 @@ class PredictionFile:
 
     def _discard(self) -> None:
         """Remove all there is."""
-        if fcntl is None:
+        if not has_locks():
             self._file.close()
         for path in (self.part, self.journal, self._new_journal):
             path.unlink(missing_ok=True)
@@ -258,21 +254,11 @@ def _locked(path: Path) -> Iterator[IO[bytes]]:
     while True:
         number = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(number, "r+b", buffering=0) as file:
-            _lock(file, path)
+            if not take(file):
+                raise ValueError(f"{path} is being written by another process; wait for it to end.")
             if _is_at(file, path):
                 yield file
                 return
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise ValueError(f"{path} is being written by another process; wait for it to end.") from error
-    except OSError:  # a file system without locks
-        return
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:

@@ -3,24 +3,18 @@
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from fastsvm.jobs.job_file import Job
+from fastsvm.jobs.locks import is_taken, take
 from fastsvm.model_file import written_beside
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["RunFolder"]
 
-_TRIALS, _PAUSE = 10, 0.05  # seconds
 _TAIL_BYTES = 1 << 16  # of a log, in which its last events are
 
 
@@ -131,7 +125,7 @@ class RunFolder:
             If another process has it.
         """
         with self.lock_file.open("a+", encoding="utf-8") as file:
-            if not _taken(file):
+            if not take(file):
                 raise ValueError(f"{self.path} is in use by process {self.runner() or '?'}; wait for it to end.")
             file.truncate(0)
             file.write(str(os.getpid()))
@@ -140,14 +134,10 @@ class RunFolder:
 
     def runner(self) -> int | None:
         """Return the process that holds the folder, None if none does."""
-        if fcntl is None or not self.lock_file.exists():
+        if not self.lock_file.exists():
             return None
         with self.lock_file.open("r+", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return int(file.read() or 0) or None
-        return None
+            return (int(file.read() or 0) or None) if is_taken(file) else None
 
     def log(self, event: str, **facts: Any) -> None:
         """Add an event to the log; if the disk is full, it is told of when there is room again."""
@@ -176,19 +166,6 @@ class RunFolder:
             except json.JSONDecodeError:
                 continue
         return found
-
-
-def _taken(file: TextIO) -> bool:
-    """Return whether a lock could be had; who only asks whether there is one holds it for a moment."""
-    for _ in range(_TRIALS):
-        if fcntl is None:
-            return True
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except OSError:
-            time.sleep(_PAUSE)
-    return False
 
 
 def _plain(value: Any) -> Any:

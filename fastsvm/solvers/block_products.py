@@ -17,10 +17,18 @@ from fastsvm._vectors import (
     product_tile_2,
     product_tile_5,
 )
+from fastsvm.scores import product_type
 
-__all__ = ["add_products", "mirror", "scale_rows", "write_byte_squares", "write_products"]
+__all__ = ["add_products", "mirror", "readable_rows", "scale_rows", "write_byte_squares", "write_products"]
 
 _ROWS, _COLUMNS = 8, 512  # widened at a time, and added to weights that are then read once for all the rows
+
+
+def readable_rows(values: np.ndarray) -> np.ndarray:
+    """Return dense rows in one piece, in a type for which there is machine code."""
+    if values.dtype not in (np.uint8, np.float32, np.float64):
+        values = values.astype(product_type(values.dtype))
+    return np.ascontiguousarray(values)
 
 
 @jit

@@ -14,7 +14,14 @@ from fastsvm._threads import Pool, spans
 from fastsvm.evaluators import multiplies_bytes
 from fastsvm.losses import Loss
 from fastsvm.scores import product_type
-from fastsvm.solvers.block_products import add_products, mirror, scale_rows, write_byte_squares, write_products
+from fastsvm.solvers.block_products import (
+    add_products,
+    mirror,
+    readable_rows,
+    scale_rows,
+    write_byte_squares,
+    write_products,
+)
 from fastsvm.solvers.dual_steps import Demands
 from fastsvm.solvers.dual_sweeps import Books, Slab, sweep
 from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
@@ -134,11 +141,9 @@ class BlockVisits(Visits):
 
     def _readable(self, values: np.ndarray) -> np.ndarray:
         """Return rows in a type for which there is machine code."""
+        values = readable_rows(values)
         if self._as_stored:
-            return np.ascontiguousarray(values)
-        if values.dtype not in (np.uint8, self.real):
-            values = values.astype(self.real)
-        values = np.ascontiguousarray(values)
+            return values
         out = np.empty(values.shape, self.real)
         self.pool.run(lambda a, b: scale_rows(values[a:b], *self._map, out[a:b]), spans(len(values), _TILE))
         return out

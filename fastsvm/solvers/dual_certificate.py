@@ -7,7 +7,7 @@ import numpy as np
 
 from fastsvm._threads import Pool, spans
 from fastsvm.scores import product_type
-from fastsvm.solvers.block_products import add_products, write_products
+from fastsvm.solvers.block_products import add_products, readable_rows, write_products
 from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_steps import Demands, dual_losses, feasible, primal_losses, violation_of
 from fastsvm.solvers.dual_visits import class_bounds
@@ -151,7 +151,7 @@ def _dense_sum(problem: Problem, block: DenseBlock, beta: np.ndarray) -> np.ndar
     """Return Σ β_i x_i of dense rows."""
     k, d = beta.shape[1], block.shape[1]
     total = np.zeros((k, d + 1))
-    add_products(_readable(block.values), np.arange(len(beta)), np.ascontiguousarray(beta.T), (0, k), total)
+    add_products(readable_rows(block.values), np.arange(len(beta)), np.ascontiguousarray(beta.T), (0, k), total)
     if problem.scale.size:
         total[:, :-1] = (total[:, :-1] - beta.sum(axis=0)[:, None] * problem.shift) * problem.scale
     total[:, -1] = problem.constant * beta.sum(axis=0)
@@ -170,7 +170,7 @@ def _scores(problem: Problem, block: Block, places: np.ndarray, weights: np.ndar
     consecutive = places[-1] - places[0] == len(places) - 1
     values = block.values[places[0] : places[-1] + 1] if consecutive else block.values[places]
     real = product_type(values.dtype)
-    return _products(_readable(values), weights[:, : values.shape[1]], problem.constant * weights[:, -1], real)
+    return _products(readable_rows(values), weights[:, : values.shape[1]], problem.constant * weights[:, -1], real)
 
 
 def _exact_scores(problem: Problem, block: Block, weights: np.ndarray) -> np.ndarray:
@@ -182,7 +182,7 @@ def _exact_scores(problem: Problem, block: Block, weights: np.ndarray) -> np.nda
     if problem.scale.size:
         coef = coef * problem.scale
         offset = offset - coef @ problem.shift
-    return _products(_readable(block.values), coef, offset, np.dtype(np.float64))
+    return _products(readable_rows(block.values), coef, offset, np.dtype(np.float64))
 
 
 def _sparse_scores(problem: Problem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -198,10 +198,3 @@ def _products(values: np.ndarray, coef: np.ndarray, offset: np.ndarray, real: np
     out = np.empty((k, n), real)
     write_products(values, np.arange(n), np.ascontiguousarray(coef, real), (0, n, 0, k), out)
     return out + offset[:, None].astype(real)
-
-
-def _readable(values: np.ndarray) -> np.ndarray:
-    """Return dense rows in a type for which there is machine code."""
-    if values.dtype not in (np.uint8, np.float32, np.float64):
-        values = values.astype(product_type(values.dtype))
-    return np.ascontiguousarray(values)

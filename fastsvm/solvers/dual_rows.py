@@ -17,13 +17,12 @@ from fastsvm.losses import (
 )
 from fastsvm.solvers.dual_steps import Demands, ascend, best_dual, conjugate, cost_of, least_curvature
 from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
-from fastsvm.solvers.sparse_products import readable
+from fastsvm.solvers.sparse_products import TOGETHER, readable
 from fastsvm.sources import CSRBlock
 
 __all__ = ["RowVisits"]
 
 _PIECE = 1 << 14  # values and scores that are worth a thread
-_VALUES = 1 << 15  # of rows that are met in all scores while they are in the processor's cache
 
 
 class _Turn(NamedTuple):
@@ -77,7 +76,7 @@ class RowVisits(Visits):
         active = np.flatnonzero(path.rests.awake(rows, path.turn))
         left = weight_left((path.seen + path.pace * active) / len(self.dual))
         block, places = readable(block, places[active])
-        together = max(1, int(_VALUES / (1 + self.values_of_row)))
+        together = max(1, int(TOGETHER / (1 + self.values_of_row)))
         metric = path.metric
         turn = _Turn(places, rows[active], left, metric.damping, metric.relief, self.constant, together)
         moved = np.zeros(len(active), np.uint8)

@@ -42,6 +42,7 @@ from fastsvm.scores import block_scores, each_piece, product_type
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
+from fastsvm.solvers.sparse_products import readable
 from fastsvm.solvers.sparse_steps import SparseModel, settle, sparse_steps
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Source, Window, check_finite, windows
 
@@ -411,13 +412,7 @@ def _readable(window: Window) -> tuple[Block, np.ndarray]:
     """
     block, places = window.block, window.places
     if isinstance(block, CSRBlock):
-        kinds = product_type(block.data.dtype), np.int32 if block.n_features < 2**31 else np.int64, np.int64
-        arrays = block.data, block.indices, block.indptr
-        if any(array.dtype != kind for array, kind in zip(arrays[:2], kinds[:2], strict=True)):
-            block, places = block.take(places), np.arange(len(places))
-        arrays = block.data, block.indices, block.indptr
-        found = [array.astype(kind, copy=False) for array, kind in zip(arrays, kinds, strict=True)]
-        return CSRBlock(*found, block.n_features), places
+        return readable(block, places)
     kind = product_type(block.values.dtype)
     if block.values.dtype in (np.uint8, kind):
         return block, places

@@ -10,9 +10,10 @@ from fastsvm._jit import jit
 from fastsvm.scores import product_type
 from fastsvm.sources import CSRBlock
 
-__all__ = ["add_sparse", "readable", "write_sparse"]
+__all__ = ["TOGETHER", "add_sparse", "readable", "write_sparse"]
 
-_TOGETHER = 1 << 15  # values of rows that are met in all scores while they are in the processor's cache
+TOGETHER = 1 << 15
+"""Values of rows that are met in all scores while they are in the processor's cache."""
 
 
 def readable(block: CSRBlock, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]:
@@ -45,7 +46,7 @@ def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: 
     """
     data, indices, indptr = block.data, block.indices, block.indptr
     held = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
-    step = max(1, _TOGETHER // held)
+    step = max(1, TOGETHER // held)
     for start in range(0, places.size, step):
         for c in range(weights.shape[0]):
             for t in range(start, min(start + step, places.size)):
@@ -60,7 +61,7 @@ def add_sparse(block: CSRBlock, factors: np.ndarray, bounds: tuple[int, int], ou
     """Add all rows of a block times their factors, shape (n_rows, n_scores), to out[c], for c within `bounds`."""
     data, indices, indptr = block.data, block.indices, block.indptr
     held = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
-    step = max(1, _TOGETHER // held)
+    step = max(1, TOGETHER // held)
     for start in range(0, factors.shape[0], step):
         for c in range(bounds[0], bounds[1]):
             for i in range(start, min(start + step, factors.shape[0])):
