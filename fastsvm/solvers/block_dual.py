@@ -44,7 +44,6 @@ After
 
 import time
 from collections.abc import Generator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -57,15 +56,16 @@ from fastsvm.solvers.dual_certificate import Certificate, certify, combination, 
 from fastsvm.solvers.dual_metric import metric_of
 from fastsvm.solvers.dual_problem import OVERFLOW, Problem, explain
 from fastsvm.solvers.dual_rows import RowVisits
+from fastsvm.solvers.dual_state import MOST_INEXACT, Settings, State
 from fastsvm.solvers.dual_steps import dual_losses, feasible
 from fastsvm.solvers.dual_visits import Path, Rests, Visits
 from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import Window, windows
 
-__all__ = ["BlockDual", "Settings", "State"]
+__all__ = ["BlockDual"]
 
 _CLIMB = 2.0  # times the proximal term, by which an epoch lifts the dual objective of one that is solved, at most
-_INEXACT, _LEAST_INEXACT = 30.0, 1.0  # times the proximal term, up to which a gap is small
+_LEAST_INEXACT = 1.0  # times the proximal term, up to which a gap is small where there is no progress
 _SOON = 8  # epochs until the next objective, if the last two found no progress
 _WEAKER, _COARSE = 0.25, 3e-4  # factor of a weaker metric, if there is none even so and the gap is larger than this
 _CREEPING = 100  # epochs in which the gap should be halved
@@ -80,109 +80,6 @@ _FITTING = 0.5  # of variables to begin with, the multiple that is best, at leas
 _CLOSE = 0.1  # gap from which on the violation is looked at
 _PROGRESS = 0.98  # of the gap, that a look should find
 _PATIENCE = 1000  # epochs without progress, beside as many as before, after which floating point allows none
-
-class Settings(NamedTuple):
-    """How it is learnt.
-
-    Attributes
-    ----------
-    tol : float
-        Relative gap.
-    seed : int
-        Of the order of rows.
-    block_rows, n_sweeps, kept_blocks : int
-        As `dual_blocks.Layout`.
-    window_rows : int
-        Rows of a window.
-    n_visits : int
-        How often a window on disk is visited while it is in memory; 0 to find out by the time that reading takes.
-    most_values : int
-        Of rows in memory, for which Newton steps may end what ascent does not.
-    criterion : str
-        "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
-    """
-
-    tol: float
-    seed: int
-    block_rows: int
-    n_sweeps: int
-    kept_blocks: int
-    window_rows: int
-    n_visits: int = 1
-    most_values: int = 0
-    criterion: str = "gap"
-
-
-class State(NamedTuple):
-    """All that is remembered from window to window; `dual`, `path` and `losses` are changed in place.
-
-    Attributes
-    ----------
-    dual : ndarray of shape (n, n_scores)
-        Dual variables.
-    anchor, last : ndarray of float64, shape (n_scores, n_weights)
-        Where the proximal term is centred, and the point before.
-    pace : ndarray of float64, shape (n_problems,)
-        Of the anchors.
-    path : Path
-        Where the epoch is.
-    candidate : ndarray of shape (n_scores, n_weights) or None
-        Weights that are scored on the way.
-    losses : ndarray of float64, shape (n_scores,)
-        Sum of losses of the candidate so far.
-    best : ndarray of float64, shape (n_scores, n_weights)
-        Weights of the least objectives so far.
-    primal, dual_value : ndarray of float64, shape (n_problems,)
-        Their objectives, and the dual ones.
-    begun : ndarray of float64, shape (n_problems,)
-        Dual objectives near the anchors when the epoch began.
-    epoch, window, seen : int
-        Epochs completed; windows of this one, and rows in them.
-    next_look, last_look : int
-        Epochs after which the objective is computed next, and was last.
-    gap : float
-        Relative gap at the last look.
-    progress : int
-        Epoch of the last look that found some.
-    halved, half : int, float
-        Epoch at which the gap was last found to be at most half of what it was, and what it was then.
-    level, change, rate : int, int, float
-        How often the metric was made weaker, whether it was last made weaker (1) or stronger (-1), and how fast the gap
-        fell before that.
-    next_finish : int
-        Epochs after which Newton steps are tried.
-    inexact : float
-        How large a gap may be, in multiples of the proximal term, for the anchor to move.
-    visits : int
-        How often each window of this epoch is visited.
-    """
-
-    dual: np.ndarray
-    anchor: np.ndarray
-    last: np.ndarray
-    pace: np.ndarray
-    path: Path
-    candidate: np.ndarray | None
-    losses: np.ndarray
-    best: np.ndarray
-    primal: np.ndarray
-    dual_value: np.ndarray
-    begun: np.ndarray
-    epoch: int = 0
-    window: int = 0
-    seen: int = 0
-    next_look: int = 1
-    last_look: int = 0
-    gap: float = np.inf
-    progress: int = 0
-    halved: int = 0
-    half: float = np.inf
-    level: int = 0
-    change: int = 1
-    rate: float = 0.0
-    next_finish: int = 0
-    inexact: float = _INEXACT
-    visits: int = 1
 
 
 class BlockDual:
@@ -434,7 +331,7 @@ class BlockDual:
         path = state.path
         away = path.mean - state.anchor
         proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
-        climb = _CLIMB * np.sqrt(state.inexact / _INEXACT)
+        climb = _CLIMB * np.sqrt(state.inexact / MOST_INEXACT)
         climbed = self._near_value(conjugates, path.position, state.anchor) - state.begun
         ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= climb * proximal)
         forth = path.mean - state.last
@@ -479,7 +376,7 @@ class BlockDual:
         change = 1 / _STRICTER if progress < state.epoch else _LAXER
         state = state._replace(
             best=best, primal=primal, gap=min(gap, state.gap), progress=progress,
-            inexact=float(np.clip(state.inexact * change, _LEAST_INEXACT, _INEXACT)),
+            inexact=float(np.clip(state.inexact * change, _LEAST_INEXACT, MOST_INEXACT)),
             next_look=state.epoch + self._pause(state, gap), last_look=state.epoch,
         )  # fmt: skip
         if gap <= state.half / 2:

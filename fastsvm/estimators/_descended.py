@@ -1,0 +1,208 @@
+"""What linear models by gradient descent have in common."""
+
+from typing import Any
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.budget import parse_memory
+from fastsvm.estimators._callbacks import CallbackSupportMixin
+from fastsvm.estimators._certificate import warn_of_unfinished_descent
+from fastsvm.estimators._descent import Descent, Unfinished
+from fastsvm.estimators._keeping import begun_before, may_go_on
+from fastsvm.estimators._linear import LinearModel
+from fastsvm.estimators._loss_curve import LossCurve
+from fastsvm.estimators._parameters import (
+    boolean,
+    check_parameters,
+    either,
+    number,
+    one_of,
+    optional,
+)  # fmt: skip
+from fastsvm.estimators._task import Task, deadline_of, fingerprint, seed_of
+from fastsvm.estimators._watch import DescentWatch, Watched
+from fastsvm.scores import product_type
+from fastsvm.solvers.drive import StopReason
+from fastsvm.solvers.schedules import SCHEDULES
+from fastsvm.solvers.sgd import SGD, Linear, State
+from fastsvm.sources import ScaledSource, Source
+
+__all__ = ["Descended"]
+
+_RULES = {
+    "penalty": optional(one_of("l2", "l1", "elasticnet")),
+    "alpha": number(least=0),
+    "l1_ratio": number(least=0, most=1),
+    "fit_intercept": boolean,
+    "max_iter": number(integral=True, least=1),
+    "tol": optional(number(least=0)),
+    "shuffle": boolean,
+    "epsilon": number(least=0),
+    "learning_rate": one_of(*SCHEDULES),
+    "eta0": number(above=0),
+    "power_t": number(),
+    "early_stopping": boolean,
+    "validation_fraction": number(above=0, below=1),
+    "n_iter_no_change": number(integral=True, least=1),
+    "verbose": either(boolean, number(integral=True, least=0)),
+    "warm_start": boolean,
+    "average": either(boolean, number(integral=True, least=0)),
+    "batch_size": either(one_of("auto"), optional(number(integral=True, least=1))),
+    "momentum": number(least=0, below=1),
+    "clip_norm": optional(number(above=0)),
+    "max_time": optional(number(above=0)),
+    "standardize": boolean,
+}
+
+
+class Descended(CallbackSupportMixin, LinearModel):
+    """What the classifier and the regressor have in common."""
+
+    def _check_parameters(self, loss_rules: dict) -> None:
+        check_parameters(self, _RULES | loss_rules)
+        parse_memory(self.memory)
+        if self.learning_rate in ("optimal", "pegasos") and self.alpha == 0:
+            raise ValueError(f"alpha must be > 0 since learning_rate={self.learning_rate!r} divides by it; found 0.")
+        if self.loss == "huber" and self.epsilon == 0:
+            raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
+
+    def _fit(self, task: Task, begin: Linear | None, names: dict[str, Any], given: bool) -> None:
+        """Descend to the end; `names` are fitted attributes beside those of the descent.
+
+        It begins at `begin` if that was `given` by the user, else where a fit of the same task was interrupted.
+        """
+        deadline, mark = deadline_of(self), fingerprint(task) if may_go_on(self) else ""
+        kept = None if given else begun_before(self, "_unfinished")
+        if kept is not None and kept.mark != mark:
+            kept = None
+        context = self._init_callback_context(max_subtasks=self.max_iter) if hasattr(self, "_skl_callbacks") else None
+        if context is not None:
+            context.call_on_fit_task_begin(estimator=self)
+        with Pool.open() as pool:
+            seed = seed_of(self) if kept is None else kept.seed
+            descent = Descent(self, task, pool, seed)
+            solver = descent.solver
+            if kept is None or not solver.accepts(kept.state):
+                kept = Unfinished(mark, seed, LossCurve().parts(), solver.init(begin), [])
+            self._curve, state = LossCurve.of(kept.curve), kept.state
+
+            def kept_of(state: State) -> Unfinished:
+                return kept._replace(state=state, curve=self._curve.parts())
+
+            def attributes(state: State) -> dict[str, Any]:
+                return names | self._weights(solver, state, task)
+
+            watched = Watched(self, context, self.max_iter, attributes, state, kept.records, kept_of)
+            watch = DescentWatch(watched, solver, self._curve)
+            over = False
+            try:
+                state, reason = descent.run(state, self.max_iter, deadline, watch)
+                over = reason in (StopReason.CONVERGED, StopReason.MAX_ITER)
+            except ValueError:  # weights that grew too much are not gone on with
+                over = True
+                raise
+            finally:  # after an interrupt too
+                self._unfinished = kept_of(watch.state) if self.warm_start and not over else None
+            vars(self).update(attributes(state))
+            self.objective_ = solver.objective(solver.finish(state))
+        self._state, self._rate = state, (solver.settings.schedule, solver.settings.penalty.offset)
+        self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
+        self.stop_reason_ = str(reason)
+        self.history_, self.loss_curve_ = watch.history(), self._curve.points()
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
+        warn_of_unfinished_descent(self)
+
+    def _partial_fit(self, task: Task, names: dict[str, Any]) -> None:
+        """Descend for one epoch, from where the last ended."""
+        kept = getattr(self, "_state", None) if hasattr(self, "coef_") else None
+        self._curve = LossCurve() if kept is None else self._curve
+        with Pool.open() as pool:
+            descent = Descent(self, task, pool, seed_of(self), watched=False)
+            solver = descent.solver
+            if kept is None:
+                self._rate = solver.settings.schedule, solver.settings.penalty.offset
+            elif self.learning_rate == "auto":  # that of the first rows, which falls from call to call
+                self._go_on_with_rate(solver)
+            if kept is None or len(kept.model.intercept) != len(task.balance):
+                state = solver.init(self._loaded(task))
+            else:
+                state = solver.continued(kept)
+            watched = Watched(self, None, 1, lambda state: {}, state, [], lambda state: None)
+            watch = DescentWatch(watched, solver, self._curve)
+            state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
+            vars(self).update(names | self._weights(solver, state, task))
+        self._state = state
+        self.loss_curve_ = self._curve.points()
+
+    def _go_on_with_rate(self, solver: SGD) -> None:
+        schedule, offset = getattr(self, "_rate", (solver.settings.schedule, solver.settings.penalty.offset))
+        schedule = schedule._replace(alpha=solver.settings.schedule.alpha)
+        penalty = solver.settings.penalty._replace(offset=offset * self.fit_intercept)
+        solver.settings = solver.settings._replace(schedule=schedule, penalty=penalty)
+
+    def _loaded(self, task: Task) -> Linear | None:
+        """Return the weights of a model that was read from a file, from which partial fits go on."""
+        if not hasattr(self, "coef_"):
+            return None
+        return self._hidden(Linear(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)), task)
+
+    def _weights(self, solver: SGD, state: State, task: Task) -> dict[str, Any]:
+        """Return the fitted attributes of a state."""
+        coef, intercept = self._shown(solver.finish(state), task)
+        coef = coef if task.of_classes else coef[0]
+        return {"coef_": coef, "intercept_": intercept, "n_iter_": state.epoch, "t_": float(state.n_steps + 1)}
+
+    def _earlier(self) -> dict[str, Any]:
+        """Return the weights and classes of the last fit, if the next is to begin with them."""
+        names = ("coef_", "intercept_", "classes_") if self.warm_start else ()
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def _begin(self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict) -> Linear | None:
+        """Return where to begin: at what the user gives, or at the weights of the last fit."""
+        shown = 1 if self._is_pair(task) else len(task.balance)
+        n_features = task.source.shape[1]
+        if coef is None and intercept is None:
+            same = all(np.array_equal(earlier.get(name), value) for name, value in names.items())
+            if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
+                return None
+            return self._hidden(Linear(np.atleast_2d(earlier["coef_"]), np.atleast_1d(earlier["intercept_"])), task)
+        coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
+        intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise ValueError("coef_init or intercept_init contains NaN or infinity.")
+        if coef.shape != (shown, n_features) or intercept.shape != (shown,):
+            raise ValueError(
+                f"coef_init must have shape ({shown}, {n_features}) and intercept_init ({shown},), found "
+                f"{coef.shape} and {intercept.shape}."
+            )
+        return self._hidden(Linear(coef, intercept), task)
+
+    def _is_pair(self, task: Task) -> bool:
+        """Return whether two classes have a score each, of which one is shown, the difference."""
+        return task.of_classes and len(task.balance) == 2
+
+    def _shown(self, linear: Linear, task: Task) -> Linear:
+        """Return weights as they are shown: of two scores the difference, of rows as the user passes them."""
+        if self._is_pair(task):
+            linear = Linear(np.diff(linear.coef, axis=0), np.diff(linear.intercept))
+        return Linear(*self._for_rows_as_passed(*linear))
+
+    def _hidden(self, shown: Linear, task: Task) -> Linear:
+        """Return the weights that are shown so."""
+        if self._scale is not None:
+            shown = Linear(shown.coef / self._scale, shown.intercept + shown.coef @ self._shift)
+        if not self._is_pair(task):
+            return shown
+        half = Linear(shown.coef / 2, shown.intercept / 2)
+        return Linear(np.vstack([-half.coef, half.coef]), np.concatenate([-half.intercept, half.intercept]))
+
+    def _scaled(self, source: Source, weight: np.ndarray, again: bool = False) -> Source:
+        """Return the rows to be learnt from: standardised if asked to, by a pass over them or as before."""
+        if again and self.standardize != (getattr(self, "_scale", None) is not None):
+            self._state = None  # whose weights are for rows scaled otherwise; those that are shown are gone on with
+        if self.standardize and again and self._scale is not None:
+            shift = None if source.sparse else self._shift
+            return ScaledSource(source, shift, self._scale, product_type(source.dtype))
+        return self._standardized(source, weight)

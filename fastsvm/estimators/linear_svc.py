@@ -1,0 +1,218 @@
+"""Linear support vector classification."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fastsvm.estimators._ascended import Ascended
+from fastsvm.estimators._callbacks import with_callbacks
+from fastsvm.estimators._classes import class_weights, encode
+from fastsvm.estimators._input import check_training_set, forget
+from fastsvm.estimators._linear import LinearClassifier
+from fastsvm.estimators._parameters import one_of
+from fastsvm.estimators._task import task_of_classes
+from fastsvm.losses import LOSSES
+
+__all__ = ["LinearSVC"]
+
+
+class LinearSVC(LinearClassifier, Ascended):
+    """Linear support vector classification, exact, from memory or from an HDF5 file larger than it.
+
+    Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once. Names and meanings are those of
+    `sklearn.svm.LinearSVC` where it has them; different are that `tol` bounds the duality gap, that all classes are
+    learnt in the same passes over the rows, and that nothing is copied.
+
+    Parameters
+    ----------
+    penalty : {"l2"}, default="l2"
+        Of the weights; there is no other.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        Of a class against the rest. "crammer_singer" and "weston_watkins" have hinges of their own.
+    dual : bool or "auto", default="auto"
+        Accepted for code written for scikit-learn: the solver works on both problems at once, which have the same
+        solution.
+    tol : float, default=1e-4
+        The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be;
+        of several classes one against the rest, for each of them.
+    C : float, default=1.0
+        Factor of the losses.
+    multi_class : {"ovr", "crammer_singer", "weston_watkins"}, default="ovr"
+        Of several classes each against the rest, or one problem for all with the loss
+        max(0, 1 + max s_j - s_y) or Σ max(0, 1 + s_j - s_y), j ≠ y (Crammer and Singer 2001; Weston and Watkins 1999).
+    fit_intercept : bool, default=True
+        Whether there is an offset.
+    intercept_scaling : float, default=1.0
+        Value of a constant feature whose weight, times this, is the offset. It is penalised as all weights are; the
+        larger the value, the less.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C for the rows of each class; one against the rest, for the rows of the class itself.
+    verbose : bool or int, default=False
+        Show progress, on a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which rows are visited.
+    max_iter : int, default=1000
+        Most epochs: passes over the rows that change the weights. Where they do not suffice and features or rows are
+        few, Newton steps follow within that limit.
+    memory : "auto", int or str, default="auto"
+        What the fit may add to the process beside the weights and the dual variables: bytes, or a size such as "2GB".
+        Rows on disk are read once if a third of it holds them, else window after window in each epoch; less than some
+        blocks of 4 MB it cannot be. "auto" is half of what is available.
+    max_time : float or None, default=None
+        Most seconds of a fit.
+    warm_start : bool, default=False
+        Begin the next fit at the dual variables of the last, if there are as many rows and classes; after one that was
+        interrupted, or ran out of time or epochs, go on where it was if nothing has changed.
+    standardize : bool, default=False
+        Whether features are brought to mean 0 and variance 1 as they are visited, after one pass over the rows that
+        measures them; rows stay as they are stored. `coef_` and `intercept_` are for rows as they are passed. Sparse
+        rows are scaled only.
+    criterion : {"gap", "gradient"}, default="gap"
+        What `tol` bounds: the relative duality gap, or, as in LIBLINEAR, the violation of the optimality conditions of
+        the dual problem, the projected gradient, which takes much longer to become small.
+    window_visits : "auto" or int, default="auto"
+        How often the rows of a window are visited in an epoch while they are in memory, of a file that is not. "auto"
+        is as often as there is time for while the next ones are read, at most 4 times; as it is measured, results then
+        depend on the machine. With an int they are the same for the same `random_state`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
+        Offsets.
+    objective_ : float
+        ½‖w‖² + C Σ loss of these weights, that of the constant feature among them, summed over the classes one against
+        the rest.
+    dual_objective_ : float
+        A lower bound of the least objective there is, of feasible dual variables.
+    duality_gap_ : float
+        Their difference: by how much the objective could be lower at most. Computed in float64.
+    kkt_violation_ : float
+        By how much the optimality conditions of the dual problem are violated at most, in the unit of scores: the
+        projected gradient.
+    n_iter_ : int
+        Epochs.
+    converged_ : bool
+        Whether what `criterion` names is within `tol`.
+    stop_reason_ : str
+        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    history_ : dict of str to ndarray
+        One entry an epoch: epoch, time (s), objective (the least so far that was computed), dual_objective, gap (the
+        least relative one, the largest of the classes one against the rest), bytes_read.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+
+    References
+    ----------
+    Hsieh, Chang, Lin, Keerthi and Sundararajan (2008), A dual coordinate descent method for large-scale linear SVM,
+    ICML, algorithm 1. Yu, Hsieh, Chang and Lin (2012), Large linear classification when data cannot fit in memory,
+    ACM TKDD 5. Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS,
+    algorithm 1. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine, Optimization
+    Methods and Software 35. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method for large
+    scale multi-class linear SVMs, KDD, section 3. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
+    subproblem, ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastsvm import LinearSVC
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> y = np.array(["left", "left", "right", "right"])
+    >>> model = LinearSVC(random_state=0).fit(X, y)
+    >>> model.predict([[-0.8, -1.0]])
+    array(['left'], dtype='<U5')
+    >>> bool(model.duality_gap_ <= 1e-4 * model.objective_)
+    True
+    """
+
+    _OWN_RULES: ClassVar[dict] = {
+        "penalty": one_of("l2"),
+        "loss": one_of("squared_hinge", "hinge"),
+        "multi_class": one_of("ovr", "crammer_singer", "weston_watkins"),
+    }
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
+        *,
+        dual: bool | str = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict | str | None = None,
+        verbose: bool | int = False,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        memory: str | int = "auto",
+        max_time: float | None = None,
+        warm_start: bool = False,
+        standardize: bool = False,
+        criterion: str = "gap",
+        window_visits: int | str = "auto",
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.memory = memory
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.standardize = standardize
+        self.criterion = criterion
+        self.window_visits = window_visits
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Rows; they are kept as they are.
+        y : array-like of shape (n_samples,) or None
+            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of C. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        LinearSVC
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable; the message says what was found.
+        """
+        self._check_parameters()
+        forget(self)
+        data = check_training_set(self, X, y, sample_weight)
+        classes, labels = encode(data.y, data.weight)
+        factors = class_weights(self.class_weight, classes, labels, data.weight)
+        coupled = self.multi_class != "ovr"
+        task = task_of_classes(self._standardized(data.source, data.weight), labels, data.weight, factors, coupled)
+        if coupled:  # one of two scores would not do: what is penalised is the length of both
+            task = task._replace(balance=np.ones(len(classes)))
+        loss = LOSSES[self.multi_class if coupled else self.loss]()
+        self._fit(task, loss, {"classes_": classes})
+        return self
+
+    def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
+        return {"coef_": coef, "intercept_": intercept}

@@ -1,0 +1,361 @@
+"""Linear classification by mini-batch stochastic gradient descent."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.utils.metaestimators import available_if
+
+from fastsvm.estimators._callbacks import with_callbacks
+from fastsvm.estimators._classes import class_weights, encode
+from fastsvm.estimators._descended import Descended
+from fastsvm.estimators._input import check_training_set, forget
+from fastsvm.estimators._linear import LinearClassifier
+from fastsvm.estimators._parameters import (
+    number,
+    one_of,
+)  # fmt: skip
+from fastsvm.estimators._task import Task, task_of_classes
+from fastsvm.losses import LOSSES
+from fastsvm.sources import Source
+
+__all__ = ["SGDClassifier"]
+
+
+class SGDClassifier(LinearClassifier, Descended):
+    """Linear classification by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
+
+    Names and meanings are those of `sklearn.linear_model.SGDClassifier` where it has them. Different are the defaults
+    of `learning_rate` and `average`, steps on batches of rows, losses of all classes at once, and that weights of rows
+    count relatively: a row of weight 2 is the same as two rows.
+
+    Parameters
+    ----------
+    loss : str, default="hinge"
+        Of a class against the rest: "hinge", "squared_hinge", "log_loss", "modified_huber", "perceptron", or a loss of
+        `SGDRegressor` with labels ±1. Of all classes at once: "weston_watkins" and "crammer_singer" (multiclass
+        hinges), "softmax".
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        Penalty of the weights; the offset is never penalised.
+    alpha : float, default=1e-4
+        Factor of the penalty in the objective, mean loss + alpha R(w), with R = ½‖w‖², ‖w‖₁ or a mixture.
+    l1_ratio : float, default=0.15
+        Share of the L1 penalty in "elasticnet", 0 to 1.
+    fit_intercept : bool, default=True
+        Whether there is an offset.
+    max_iter : int, default=1000
+        Most epochs: passes over the rows that change the weights.
+    tol : float or None, default=1e-3
+        The fit ends when the objective has not fallen by `tol` for `n_iter_no_change` epochs, and the objective of the
+        weights returned, computed over all rows, has not either. None runs `max_iter` epochs.
+    shuffle : bool, default=True
+        Whether rows come in random order, a new one each epoch.
+    verbose : bool or int, default=False
+        Show progress, on a terminal.
+    epsilon : float, default=0.1
+        Distance from the target at which "huber" becomes linear, or below which the epsilon-insensitive losses are
+        zero.
+    margin : float, default=1.0
+        Margin Δ of the hinges, but for the squared one.
+    n_jobs : int or None
+        Accepted for code written for scikit-learn; threads are as many as Numba is set to use.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of rows and of which are held out.
+    learning_rate : {"auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="auto"
+        Length η of step t = 0, 1, ...: "auto" begins with what suits the rows' lengths and falls as
+        η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without the root if steps follow the exact gradient of a
+        smooth loss; "optimal" is scikit-learn's 1 / (alpha (t₀ + t));
+        "pegasos" 1 / (alpha (t + 1)); "invscaling" eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0,
+        divided by 5 whenever the fit would otherwise end, until it is below 1e-6.
+    eta0 : float, default=0.01
+        First rate of the last three.
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    early_stopping : bool, default=False
+        Whether some rows are held out, and what is watched is the score on them; the weights of the best score are
+        returned. Of rows on disk these are whole blocks.
+    validation_fraction : float, default=0.1
+        Share of the rows held out, of a file at most what an eighth of `memory` holds.
+    n_iter_no_change : int, default=5
+        Epochs without progress at which the fit ends.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the rows' weights for each class; one against the rest, for the rows of the class itself.
+    warm_start : bool, default=False
+        Begin the next fit at the weights of the last; after one that was interrupted, or ran out of time, go on where
+        it was, in the same epoch, if rows and classes are the same.
+    average : bool or int, default=True
+        Return the average of the weights after each step, in which step t weighs t; an int is the number of rows to be
+        visited before it begins. False returns the weights after the last step.
+    batch_size : "auto", int or None, default="auto"
+        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, for sparse rows
+        of many features 8, and all if there are at most 128.
+    momentum : float, default=0.0
+        Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
+        batch at a time.
+    clip_norm : float or None, default=None
+        Largest norm of a batch's gradient; longer ones are shortened. Sparse rows as with `momentum`.
+    memory : "auto", int or str, default="auto"
+        What rows on disk may take in memory: bytes, or a size such as "2GB". If a third of it holds them, they are read
+        once, else window after window; less than some blocks of 4 MB, and 2,048 rows a thread, it cannot be. "auto" is
+        half of what is available.
+    max_time : float or None, default=None
+        Most seconds of a fit.
+    standardize : bool, default=False
+        Whether features are brought to mean 0 and variance 1 as they are visited, after one pass over the rows that
+        measures them; rows stay as they are stored. `coef_` and `intercept_` are for rows as they are passed. Sparse
+        rows are scaled only. Partial fits scale as the first one found.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
+        Offsets.
+    objective_ : float
+        Mean loss + alpha R(w) over the rows that were learnt from, of these weights.
+    n_iter_ : int
+        Epochs.
+    t_ : float
+        Steps, plus one.
+    converged_ : bool
+        Whether the fit ended by itself, or did all epochs with `tol=None`.
+    stop_reason_ : str
+        "converged", "max_iter", "max_time" or "callback".
+    loss_curve_ : ndarray of float64
+        Mean loss of each batch before its step; when there are more than 10,000, each entry is of several batches.
+    history_ : dict of str to ndarray
+        One entry an epoch: epoch, time (s), steps, objective (as it passed by), rate, validation_score, bytes_read.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos: primal estimated sub-gradient solver for SVM,
+    Mathematical Programming 127. Lacoste-Julien, Schmidt and Bach (2012), A simpler approach to obtaining an O(1/t)
+    convergence rate for the projected stochastic subgradient method, equation 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastsvm import SGDClassifier
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> y = np.array(["left", "left", "right", "right"])
+    >>> SGDClassifier(random_state=0).fit(X, y).predict([[-0.8, -1.0]])
+    array(['left'], dtype='<U5')
+    """
+
+    _LOSS_RULES: ClassVar[dict] = {"loss": one_of(*LOSSES), "margin": number(above=0)}
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        penalty: str | None = "l2",
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: bool | int = False,
+        epsilon: float = 0.1,
+        margin: float = 1.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        learning_rate: str = "auto",
+        eta0: float = 0.01,
+        power_t: float = 0.5,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: dict | str | None = None,
+        warm_start: bool = False,
+        average: bool | int = True,
+        batch_size: int | str | None = "auto",
+        momentum: float = 0.0,
+        clip_norm: float | None = None,
+        memory: str | int = "auto",
+        max_time: float | None = None,
+        standardize: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.margin = margin
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.average = average
+        self.batch_size = batch_size
+        self.momentum = momentum
+        self.clip_norm = clip_norm
+        self.memory = memory
+        self.max_time = max_time
+        self.standardize = standardize
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
+    ) -> "SGDClassifier":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Rows; they are kept as they are.
+        y : array-like of shape (n_samples,) or None
+            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
+        coef_init, intercept_init : array-like or None
+            Weights and offsets to begin with, in the shape of `coef_` and `intercept_`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows in the mean. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        SGDClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable, or the weights overflow; the message says what was found.
+        """
+        self._check_parameters(self._LOSS_RULES)
+        earlier = self._earlier()
+        forget(self)
+        data = check_training_set(self, X, y, sample_weight)
+        classes, labels = encode(data.y, data.weight)
+        task = self._task(self._scaled(data.source, data.weight), labels, data.weight, classes)
+        names = {"classes_": classes}
+        given = coef_init is not None or intercept_init is not None
+        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
+        """Go on for one epoch, on these rows.
+
+        The average and the learning rate go on too, "auto" as it suited the first rows and as if an epoch had at least
+        1,000 steps; progress is not judged, nothing is held out, and callbacks are not called.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Rows; they are kept as they are.
+        y : array-like of shape (n_samples,) or None
+            As for `fit`.
+        classes : array-like of shape (n_classes,) or None
+            All labels there will be; needed in the first call.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows.
+
+        Returns
+        -------
+        SGDClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`.
+        """
+        self._check_parameters(self._LOSS_RULES)
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        known = np.unique(classes) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), known):
+            raise ValueError(f"classes={classes!r} is not the same as on the first call of partial_fit, {known!r}.")
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight 'balanced' is not supported by partial_fit, which does not know all rows. Compute the "
+                "weights with sklearn.utils.compute_class_weight and pass them as a dict."
+            )
+        data = check_training_set(self, X, y, sample_weight, reset=first)
+        unknown = np.setdiff1d(data.y, known)
+        if len(unknown):
+            raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {known.tolist()} are.")
+        labels = np.where(data.weight > 0, np.searchsorted(known, data.y), -1)
+        source = self._scaled(data.source, data.weight, again=not first)
+        self._partial_fit(self._task(source, labels, data.weight, known), {"classes_": known})
+        return self
+
+    def _task(self, source: Source, labels: np.ndarray, weight: np.ndarray, classes: np.ndarray) -> Task:
+        factors = class_weights(self.class_weight, classes, labels, weight)
+        return task_of_classes(source, labels, weight, factors, LOSSES[self.loss].of_classes)
+
+    @available_if(lambda self: _has_probabilities(self))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities of the classes; for the losses "log_loss", "modified_huber" and "softmax" only.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            One against the rest, each class's probability is divided by their sum.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        found = self._scores(X)
+        if self.loss == "softmax" and found.shape[1] > 1:
+            return softmax(found, axis=1)
+        shares = (np.clip(found, -1, 1) + 1) / 2 if self.loss == "modified_huber" else expit(found)
+        if shares.shape[1] == 1:
+            return np.hstack([1 - shares, shares])
+        total = shares.sum(axis=1, keepdims=True)
+        return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
+
+    @available_if(lambda self: _has_probabilities(self))
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Minus infinity for a probability of 0.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+def _has_probabilities(estimator: SGDClassifier) -> bool:
+    """Return whether the loss defines probabilities."""
+    if estimator.loss in ("log_loss", "modified_huber", "softmax"):
+        return True
+    raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")
