@@ -238,9 +238,7 @@ class Gram:
         return np.concatenate(sums)
 
 
-def expand(
-    evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block, pool: Pool
-) -> np.ndarray:
+def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
     """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64.
 
     Parameters

@@ -128,9 +128,7 @@ def test_bad_data_leave_the_estimator_unfitted(name):
     unfitted(model)
 
 
-@pytest.mark.parametrize(
-    "name", ["C", "memory", "class_weight negative", "undefined kernel", "too little memory"]
-)
+@pytest.mark.parametrize("name", ["C", "memory", "class_weight negative", "undefined kernel", "too little memory"])
 def test_bad_parameters_leave_the_estimator_unfitted(name):
     model = SVC(**BAD_PARAMETERS[name][0])
     with pytest.raises((ValueError, TypeError)):

@@ -128,7 +128,5 @@ def test_a_small_budget_makes_the_working_set_smaller():
 
 
 def test_the_message_names_what_was_given_and_what_is_needed():
-    with pytest.raises(
-        ValueError, match=r"memory=1 MB is too little .* 10000 values: .*\d+ MB are (needed|enough)"
-    ):
+    with pytest.raises(ValueError, match=r"memory=1 MB is too little .* 10000 values: .*\d+ MB are (needed|enough)"):
         plan(10**6, need(), None)

@@ -148,9 +148,7 @@ def test_a_bit_flipped_anywhere_is_refused_or_harmless(place, path):
     assert_same(found, tree())  # the bit was in bytes that hold nothing
 
 
-@pytest.mark.parametrize(
-    "changed", [{"job": "abd"}, {"training data": {"bytes": 11, "shape": [3, 4]}}, {"more": 1}]
-)
+@pytest.mark.parametrize("changed", [{"job": "abd"}, {"training data": {"bytes": 11, "shape": [3, 4]}}, {"more": 1}])
 def test_a_checkpoint_of_something_else_is_refused(changed, path):
     with pytest.raises(ValueError, match=r"because the (job|training data|more) changed") as error:
         read(path, BOUND | changed)

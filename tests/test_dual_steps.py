@@ -73,6 +73,7 @@ class Row:
 
     def violation(self):
         """Return how fast the dual objective can grow at most, by a small change in each direction there is."""
+
         def objective(beta):
             value = naive.conjugate(self.name, beta, self.target, self.cost, EPSILON)
             return -value - beta @ self.scores

@@ -120,9 +120,7 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
 
     helper = package / "_jit.py"  # not the file in which the cached function stands
     text = helper.read_text(encoding="utf-8")
-    edited = text.replace(
-        "p = p * r + 1.0\n    return p * np.int64", "p = p * r + 3.0\n    return p * np.int64"
-    )
+    edited = text.replace("p = p * r + 1.0\n    return p * np.int64", "p = p * r + 3.0\n    return p * np.int64")
     assert edited != text
     helper.write_text(edited, encoding="utf-8")
     value, hits, misses, folder = use(python, package, cache)
@@ -196,9 +194,7 @@ print(int(_jit.JIT_DISABLED))
 def test_the_same_fit_without_compilation(python):
     plain = python.start(FIT, NUMBA_DISABLE_JIT=1)
     compiled = python.start(FIT)
-    slow, fast = (
-        [list(map(float, line.split())) for line in python.output(p).splitlines()] for p in (plain, compiled)
-    )
+    slow, fast = ([list(map(float, line.split())) for line in python.output(p).splitlines()] for p in (plain, compiled))
     assert (slow.pop(), fast.pop()) == ([1.0], [0.0])
     for a, b in zip(slow, fast, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)

@@ -371,5 +371,3 @@ def test_code_for_a_class_of_the_user_is_never_stale(main, python, tmp_path):
     assert value("20") == ["21.0", "0"]
     (folder / "mine.py").unlink()
     assert python.run(OURS, folder, NUMBA_CACHE_DIR=cache, PYTHONPATH=PACKAGE) == "1.0 2"  # index and code
-
-

@@ -61,9 +61,7 @@ def test_values_are_those_of_loops(name, dtype, layout, rows):
     wanted = naive.kernel_matrix(name, rows, rows, **PARAMETERS)
     found = matrix(kernel, LAYOUTS[layout](rows), dtype)
     assert found.dtype == dtype
-    np.testing.assert_allclose(
-        found, wanted, rtol=4 * np.finfo(dtype).eps, atol=2 * tolerance(kernel, rows, dtype)
-    )
+    np.testing.assert_allclose(found, wanted, rtol=4 * np.finfo(dtype).eps, atol=2 * tolerance(kernel, rows, dtype))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -247,9 +245,7 @@ def test_gamma_of_constant_data_is_one():
 
 BYTE_KERNELS = {"linear": {}, "poly": {"gamma": 1e-5}, "rbf": {"gamma": 3e-6}, "exponential": {"gamma": 1e-3}}
 BYTE_KERNELS["sigmoid"] = {"gamma": 1e-7}
-needs_bytes = pytest.mark.skipif(
-    not byte_rows.HAS_BYTE_PRODUCTS, reason="the processor has no byte products"
-)
+needs_bytes = pytest.mark.skipif(not byte_rows.HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
 
 
 def random_bytes(n, d, seed=0):

@@ -516,9 +516,7 @@ def test_standardised_features(name, layout, request):
     wanted = made(name).fit(layout(scaled), y)
     model = made(name, standardize=True).fit(layout(wide), y)
     assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-7)
-    np.testing.assert_allclose(
-        model._scores(layout(wide)), wanted._scores(layout(scaled)), atol=2e-3
-    )
+    np.testing.assert_allclose(model._scores(layout(wide)), wanted._scores(layout(scaled)), atol=2e-3)
 
 
 # --- small and odd problems ------------------------------------------------------------------------------

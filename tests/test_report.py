@@ -172,7 +172,7 @@ def test_noise_with_as_many_columns_as_an_image_is_no_image(tmp_path):
     rng = np.random.default_rng(0)
     file = written(tmp_path / "noise.h5", rng.normal(size=(200, 64)), rng.integers(0, 2, 200))
     page, text, _ = reported(Job(file, kind="linear", holdout=0.5), tmp_path / "run")
-    assert "img" not in page.begun and "<th scope=\"col\">predicted</th>" in text
+    assert "img" not in page.begun and '<th scope="col">predicted</th>' in text
 
 
 def test_no_report_if_none_is_wanted(files, tmp_path):

@@ -177,6 +177,7 @@ def objective(loss, coef, intercept, X, y, alpha, l1=0.0):
 
 def least(loss, X, y, alpha):
     """Return the least objective of a smooth loss, by a general solver."""
+
     def value_and_gradient(w):
         value, slopes = naive.mean_loss(loss, X @ w[:-1, None] + w[-1], y, np.ones(len(X)), np.ones(1))
         gradient = np.append(slopes.T @ X + alpha * len(X) * w[:-1], slopes.sum())

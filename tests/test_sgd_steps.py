@@ -135,9 +135,7 @@ PENALTIES = {
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_penalties_momentum_and_clipping(penalty, n_scores, batch_size):
     X, targets = rows_and_targets(n_scores)
-    solver = solver_of(
-        "log_loss", problem_of(X, targets, n_scores), batch_size=batch_size, penalty=PENALTIES[penalty]
-    )
+    solver = solver_of("log_loss", problem_of(X, targets, n_scores), batch_size=batch_size, penalty=PENALTIES[penalty])
     check(epochs(solver, 3)[0], oracle(solver, "log_loss", X), 1e-11)
 
 

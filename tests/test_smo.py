@@ -215,9 +215,7 @@ def test_a_watcher_may_stop():
 def test_an_early_stop_is_certified():
     K, y, upper = problem(9, 100)
     solution, _, _ = solve(K, y, upper, limits=Limits(20, np.inf))
-    assert solution.kkt_violation == pytest.approx(
-        naive.kkt_violation(K, y, upper, solution.alpha), abs=1e-10
-    )
+    assert solution.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, solution.alpha), abs=1e-10)
     gap = naive.duality_gap(K, y, upper, solution.alpha, solution.intercept)
     assert solution.duality_gap == pytest.approx(gap, abs=1e-9)
     assert gap > 0

@@ -52,10 +52,7 @@ def padded():
 
 
 ARRAYS = {
-    **{
-        kind: lambda kind=kind: VALUES.astype(kind)
-        for kind in ("uint8", "int32", "int64", "float16", "float32")
-    },
+    **{kind: lambda kind=kind: VALUES.astype(kind) for kind in ("uint8", "int32", "int64", "float16", "float32")},
     "float64": lambda: VALUES.copy(),
     "Fortran": lambda: np.asfortranarray(VALUES),
     "Fortran uint8": lambda: np.asfortranarray(VALUES.astype(np.uint8)),
@@ -101,9 +98,7 @@ def file(tmp_path_factory):
         for name, options in FILE_CSR.items():
             options = dict(options)
             dtype = options.pop("dtype")
-            write_csr(
-                file.create_group(name), csr(np.float32, options.pop("index", np.int32)), dtype, **options
-            )
+            write_csr(file.create_group(name), csr(np.float32, options.pop("index", np.int32)), dtype, **options)
         X = unsorted_csr()
         write_csr(file.create_group("CSR file unsorted"), X)
     with h5py.File(path, "r") as file:
@@ -354,9 +349,7 @@ def test_the_centre_of_whole_numbers_is_whole():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(
-    "kind", ["float16", "float32", "float64", "CSR", "file", "CSR file", "scaled", "subset"]
-)
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "CSR", "file", "CSR file", "scaled", "subset"])
 def test_what_is_not_finite_is_named(kind, value, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "_BLOCK_ROWS", 8)
     X = VALUES.astype(kind if kind.startswith("float") else np.float32)

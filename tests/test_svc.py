@@ -118,9 +118,7 @@ def test_more_rows_than_a_working_set(order, many, many_fitted):
 def test_little_memory(memory, many, many_fitted):
     found = SVC(gamma=0.1, tol=1e-6, memory=memory).fit(*many)
     assert found.converged_
-    np.testing.assert_allclose(
-        found.decision_function(many[0]), many_fitted.decision_function(many[0]), atol=1e-5
-    )
+    np.testing.assert_allclose(found.decision_function(many[0]), many_fitted.decision_function(many[0]), atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -154,9 +152,7 @@ def test_the_offset_when_no_multiplier_is_free():
     X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1]
     found = SVC(kernel="linear", C=1e-3, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(np.abs(found.dual_coef_), 1e-3)
-    assert found.intercept_[0] == pytest.approx(
-        svm.SVC(kernel="linear", C=1e-3).fit(X, y).intercept_[0], abs=1e-9
-    )
+    assert found.intercept_[0] == pytest.approx(svm.SVC(kernel="linear", C=1e-3).fit(X, y).intercept_[0], abs=1e-9)
 
 
 # --- attributes ------------------------------------------------------------------------------------------
@@ -220,9 +216,7 @@ def test_coef_is_of_the_linear_kernel_only(overlapping):
 def test_coef_of_sparse_rows(three_classes):
     X, y = three_classes
     wanted = SVC(kernel="linear", tol=1e-9).fit(X, y).coef_
-    np.testing.assert_allclose(
-        SVC(kernel="linear", tol=1e-9).fit(sparse.csr_array(X), y).coef_, wanted, atol=1e-7
-    )
+    np.testing.assert_allclose(SVC(kernel="linear", tol=1e-9).fit(sparse.csr_array(X), y).coef_, wanted, atol=1e-7)
 
 
 def test_parameters_have_scikit_learns_names_and_defaults():
@@ -249,9 +243,7 @@ def test_a_second_fit_forgets_the_first(overlapping, three_classes):
     model.fit(*overlapping)
     again = SVC().fit(*overlapping)
     assert not hasattr(model, "feature_names_in_")
-    np.testing.assert_array_equal(
-        model.decision_function(overlapping[0]), again.decision_function(overlapping[0])
-    )
+    np.testing.assert_array_equal(model.decision_function(overlapping[0]), again.decision_function(overlapping[0]))
 
 
 def test_the_history_has_one_entry_an_outer_iteration(many):
@@ -275,9 +267,7 @@ def same(a, b, X, tolerance=1e-6):
     np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=tolerance)
 
 
-@pytest.mark.parametrize(
-    "parameters", [{}, {"class_weight": "balanced"}, {"class_weight": {1: 3.0}}], ids=str
-)
+@pytest.mark.parametrize("parameters", [{}, {"class_weight": "balanced"}, {"class_weight": {1: 3.0}}], ids=str)
 @pytest.mark.parametrize("data", ["overlapping", "three_classes"])
 def test_weights_are_repeated_rows(data, parameters, request):
     X, y = request.getfixturevalue(data)

@@ -237,9 +237,7 @@ def _stored_names(X: Any, labels: np.ndarray) -> list[str] | None:
     return [names[label] for label in labels]
 
 
-def _count(
-    y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray
-) -> tuple[np.ndarray, dict[tuple[int, int], int]]:
+def _count(y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, dict[tuple[int, int], int]]:
     """Return the number of rows of each cell, and the first row of those that have one."""
     n, order = len(labels), np.argsort(labels)
     known = np.flatnonzero(np.isin(y_true, labels) & np.isin(y_pred, labels))

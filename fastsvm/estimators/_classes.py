@@ -27,9 +27,7 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, labels
 
 
-def class_weights(
-    given: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
+def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the factor of C of each class.
 
     Parameters

@@ -151,6 +151,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         """
         return super().score(X, required_labels(X, y), sample_weight)
 
+
 class LinearRegressor(RegressorMixin, LinearModel):
     """Predictions are the scores."""
 

@@ -162,9 +162,7 @@ def _primal(estimator: Any, problem: Problem, rows: RowCache, given: Resources, 
     squared, fit_intercept = estimator.loss == "squared_hinge", bool(estimator.fit_intercept)
     common = problem, rows, estimator.tol, given.pool
     if estimator.learning_rate is not None:
-        return PrimalDescent(
-            *common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept
-        )
+        return PrimalDescent(*common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept)
     method = Method(squared, fit_intercept, given.spent.newton_rows, rng, given.deadline)
     if has_landmarks(estimator):
         return Landmarks(*common, method, n_landmarks=estimator.n_components)

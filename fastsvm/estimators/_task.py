@@ -39,9 +39,7 @@ class Task(NamedTuple):
     of_classes: bool
 
 
-def task_of_classes(
-    source: Source, labels: np.ndarray, weight: np.ndarray, factors: np.ndarray, coupled: bool
-) -> Task:
+def task_of_classes(source: Source, labels: np.ndarray, weight: np.ndarray, factors: np.ndarray, coupled: bool) -> Task:
     """Return the task of learning classes.
 
     Parameters

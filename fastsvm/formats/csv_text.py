@@ -216,7 +216,6 @@ def _bad_cell(layout: _Layout, dtype: np.dtype, lines: list[int], rows: list[lis
             if value is None or abs(value) > float(np.finfo(dtype).max) or math.isnan(value):
                 position = k + (layout.label is not None and k >= layout.label)
                 return ValueError(
-                    f"{layout.path}, line {line}, {layout.column(position)}: {cell!r} is not a finite "
-                    f"{dtype} number."
+                    f"{layout.path}, line {line}, {layout.column(position)}: {cell!r} is not a finite {dtype} number."
                 )
     return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: some cell is not a number.")

@@ -118,9 +118,7 @@ def _transfer(url: str, part: Path, remote: Remote, progress: bool) -> None:
                 if file.tell() > remote.size:  # the checksum will say that this is another file
                     return
     if part.stat().st_size < remote.size:
-        raise FetchError(
-            f"{url} ended after {part.stat().st_size} of {remote.size} bytes; run this again to continue."
-        )
+        raise FetchError(f"{url} ended after {part.stat().st_size} of {remote.size} bytes; run this again to continue.")
 
 
 def _start(response: http.client.HTTPResponse, have: int) -> int:

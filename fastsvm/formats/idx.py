@@ -113,9 +113,7 @@ def _check_labels(labels: _Idx, images: _Idx) -> None:
             f"dimensions {labels.shape}."
         )
     if labels.shape[0] != images.shape[0]:
-        raise ValueError(
-            f"{labels.path} has {labels.shape[0]} labels, {images.path} has {images.shape[0]} images."
-        )
+        raise ValueError(f"{labels.path} has {labels.shape[0]} labels, {images.path} has {images.shape[0]} images.")
 
 
 def _blocks(images: _Idx, labels: _Idx | None, options: Options) -> Iterator[Rows]:

@@ -98,9 +98,7 @@ def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
     except ValueError as error:
         raise ValueError(f"{path}, line {line} is no row of svmlight text: {error}.") from None
     if pairs and not 0 <= first <= last < 1 << 53:
-        raise ValueError(
-            f"{path}, line {line}: its indices, from {first} to {last}, do not rise from 0 or 1."
-        )
+        raise ValueError(f"{path}, line {line}: its indices, from {first} to {last}, do not rise from 0 or 1.")
     if not np.isfinite(value):
         raise ValueError(f"{path}, line {line}: the label {label.decode()} is not finite.")
     return value, first, last
@@ -113,9 +111,7 @@ def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
     if b":" in label:
         raise ValueError(f"{path}, line {line} has no label; put one, such as 0, before the pairs.")
     if pairs.lstrip().startswith(b"qid:"):
-        raise ValueError(
-            f"{path}, line {line} has a query number (qid), used for ranking; remove them first."
-        )
+        raise ValueError(f"{path}, line {line} has a query number (qid), used for ranking; remove them first.")
 
 
 def _n_features(survey: _Survey, wanted: int | None, path: Path) -> int:
@@ -150,9 +146,7 @@ def _load(
         at = int(np.flatnonzero(~np.isfinite(X.data))[0])
         row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at] + first_index
         line = [k for k, text in enumerate(lines, number) if _content(text)][row]
-        raise ValueError(
-            f"{path}, line {line}: the value of feature {column} is not a finite {header.dtype} number."
-        )
+        raise ValueError(f"{path}, line {line}: the value of feature {column} is not a finite {header.dtype} number.")
     return X, y
 
 

@@ -225,4 +225,3 @@ def _written(label: Any) -> str:
         return repr(float(label))
     except ValueError:
         return str(label)
-

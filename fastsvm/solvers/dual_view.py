@@ -44,9 +44,7 @@ class DualView:
         found = bounds if self._fit_intercept else bounds_without_offset
         return found(self._y, upper, alpha, gradient)
 
-    def primal(
-        self, alpha: np.ndarray, sums: np.ndarray, intercept: float, bent: MarginLoss | None = None
-    ) -> float:
+    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float, bent: MarginLoss | None = None) -> float:
         """Return the primal objective, for y β, Kβ and b, with the loss `bent` if one is given."""
         loss = (bent or self.loss).value(self._y * (sums + intercept))
         return float((self._y * alpha) @ sums) / 2 + float(self._factors @ loss)

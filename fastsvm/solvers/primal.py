@@ -122,9 +122,7 @@ class Primal:
     ends_at_bend: ClassVar[int] = 2
     """How often half the width of the bend is in the violation: by the greatest and by the least F."""
 
-    def __init__(
-        self, problem: Problem, rows: RowCache | ActiveSet, tol: float, pool: Pool, method: Method
-    ) -> None:
+    def __init__(self, problem: Problem, rows: RowCache | ActiveSet, tol: float, pool: Pool, method: Method) -> None:
         self.problem, self.rows, self.tol, self.pool, self.method = problem, rows, tol, pool, method
         self._dual = DualView(problem, method.squared, method.fit_intercept)
         self._products = KernelProducts(rows, pool)

@@ -54,9 +54,7 @@ class RidgeSystem:
         Moment (of time.perf_counter) at which conjugate gradients end wherever they are.
     """
 
-    def __init__(
-        self, rows: RowCache | ActiveSet, pool: Pool, most_factorised: int, deadline: float = np.inf
-    ) -> None:
+    def __init__(self, rows: RowCache | ActiveSet, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
         self._rows, self._pool, self._deadline = rows, pool, deadline
         self._most = min(most_factorised, rows.n_slots)
         self._block, self._products = WorkingBlock(rows, pool), KernelProducts(rows, pool)

@@ -261,7 +261,6 @@ def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
     encoding = node.attrs.get("encoding-type", "csr_matrix")
     if encoding != "csr_matrix":
         raise ValueError(
-            f"{node.name} in {node.file.filename} is stored as {encoding!r}; rows can be read from "
-            "'csr_matrix' only."
+            f"{node.name} in {node.file.filename} is stored as {encoding!r}; rows can be read from 'csr_matrix' only."
         )
     return HDF5CSRSource(node)

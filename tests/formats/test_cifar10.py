@@ -59,9 +59,7 @@ def python(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder.mkdir()
     for seed, name in enumerate(BATCHES):
         (folder / name).write_bytes(request.param(*batch(seed)))
-    (folder / "batches.meta").write_bytes(
-        pickle.dumps({b"label_names": [name.encode() for name in NAMES]}, protocol=2)
-    )
+    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": [name.encode() for name in NAMES]}, protocol=2))
     return folder
 
 
@@ -145,9 +143,7 @@ def test_malicious_pickle_runs_nothing(python, refused):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    "name", [b"os\nsystem", b"builtins\neval", b"numpy\nload", b"numpy.core.multiarray\nx"]
-)
+@pytest.mark.parametrize("name", [b"os\nsystem", b"builtins\neval", b"numpy\nload", b"numpy.core.multiarray\nx"])
 def test_other_globals_are_refused(python, refused, name):
     (python / "test_batch").write_bytes(b"\x80\x02c" + name + b"\n(U\x04truetR.")
     assert "asks for" in refused(python, split="test")

@@ -139,9 +139,7 @@ def test_errors_of_the_server(server, tmp_path):
 
 
 def idx(array: np.ndarray) -> bytes:
-    return gzip.compress(
-        bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
-    )
+    return gzip.compress(bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes())
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ LABELS = (np.arange(23) % 7).astype(np.uint8)
 
 def idx(array: np.ndarray) -> bytes:
     start = bytes([0, 0, CODES[array.dtype.name], array.ndim])
-    return (
-        start + np.array(array.shape, ">u4").tobytes() + array.astype(array.dtype.newbyteorder(">")).tobytes()
-    )
+    return start + np.array(array.shape, ">u4").tobytes() + array.astype(array.dtype.newbyteorder(">")).tobytes()
 
 
 def write(folder: Path, prefix: str = "train", suffix: str = "", images: np.ndarray = IMAGES) -> Path:
@@ -117,12 +115,7 @@ def test_not_finite(tmp_path, refused):
 
 
 def test_recognised(tmp_path):
-    assert (
-        recognise(write(tmp_path))
-        == recognise(write(tmp_path, "t10k", ".gz"))
-        == recognise(tmp_path)
-        == "idx"
-    )
+    assert recognise(write(tmp_path)) == recognise(write(tmp_path, "t10k", ".gz")) == recognise(tmp_path) == "idx"
 
 
 @pytest.mark.realdata
