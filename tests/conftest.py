@@ -63,7 +63,10 @@ class Python:
 
     @staticmethod
     def output(process):
-        out, err = process.communicate(timeout=120)
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()  # one that does not end would slow down all tests to come
         assert process.returncode == 0, err
         return out.strip()
 
