@@ -1123,3 +1123,16 @@ def test_windows_of_few_rows_do_not_take_more_epochs(stored):
         assert data.X.block_rows > 2000
     streamed = made("hinge", tol=1e-3, memory="4MB", window_visits=1).fit(data)
     assert streamed.n_iter_ <= 1.5 * in_memory.n_iter_ + 3
+
+
+@pytest.mark.parametrize("name", ["hinge", "weston_watkins"])
+def test_the_weights_of_the_last_epoch_from_a_file_are_looked_at(name, three, stored):
+    data, found = stored(*three), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for n in (2, 3):
+            found.append(made(name, memory=6000, window_visits=1, tol=1e-9, max_iter=n).fit(data))
+    few, more = found
+    assert few.objective_ == pytest.approx(more.history_["objective"][2], rel=1e-9)
+    assert few.objective_ <= more.history_["objective"][1] * (1 + 1e-12)
+    assert objectives(name, few, *three).sum() == pytest.approx(few.objective_, rel=1e-9)

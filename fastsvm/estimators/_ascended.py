@@ -75,7 +75,9 @@ class Ascended(CallbackSupportMixin, LinearModel):
                 over = reason not in (StopReason.MAX_TIME, StopReason.CALLBACK, StopReason.MAX_ITER)
             finally:  # after an interrupt too
                 self._kept = kept_of(watch.state, over, whole) if self.warm_start else None
-            found = solver.certificate if reason is StopReason.CONVERGED else solver.certify(state)
+            found = solver.certificate
+            if reason is not StopReason.CONVERGED:
+                state, found = solver.concluded(state)
             if solver.is_within(found):
                 reason = StopReason.CONVERGED
             vars(self).update(attributes(state))

@@ -322,7 +322,7 @@ class BlockDual:
                 primal_of(self.problem, mean, window, self.pool, losses)
             return self._look(state, mean, losses)
         candidate, losses = state.candidate, state.losses
-        ride = state.epoch >= state.next_look - 1
+        ride = last or state.epoch >= state.next_look - 1
         state = state._replace(candidate=mean.copy() if ride else None, losses=np.zeros(self.n_scores))
         return self._look(state, candidate, losses) if candidate is not None else (state, self._report(state, 1))
 
@@ -441,7 +441,23 @@ class BlockDual:
 
     def certify(self, state: State) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
-        return certify(self.problem, self._weights(state), state.dual, state.path.position, self.pool)
+        found = certify(self.problem, [self._weights(state)], state.dual, state.path.position, self.pool)
+        return found._replace(primal=found.primal[0])
+
+    def concluded(self, state: State) -> tuple[State, Certificate]:
+        """Return the state at the end of a fit and its certificate.
+
+        The last weights of rows on disk were not scored yet: they are now, and taken if they are the best.
+        """
+        if state.candidate is None:
+            return state, self.certify(state)
+        choices = [self._weights(state), state.candidate]
+        found = certify(self.problem, choices, state.dual, state.path.position, self.pool)
+        better = found.primal[1] < found.primal[0]
+        by_score = np.broadcast_to(better, self.n_scores)[:, None]
+        primal = found.primal.min(axis=0)
+        state = state._replace(best=np.where(by_score, choices[1], choices[0]), primal=primal)
+        return state, found._replace(primal=primal)
 
     def _weights(self, state: State) -> np.ndarray:
         """Return the best weights whose objective is known, or the last that there are."""

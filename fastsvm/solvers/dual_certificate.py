@@ -1,6 +1,6 @@
 """What weights and dual variables of a linear model are worth, by a pass over the rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +25,10 @@ class Certificate(NamedTuple):
 
     Attributes
     ----------
-    primal, dual : ndarray of float64, shape (n_problems,)
-        P of the weights and D of the dual variables.
+    primal : ndarray of float64, shape (n_problems,), or with a dimension before for several weights
+        P of the weights.
+    dual : ndarray of float64, shape (n_problems,)
+        D of the dual variables.
     violation : float
         In the unit of scores.
     """
@@ -65,49 +67,57 @@ def _of_rows(demands: Demands, rows: np.ndarray | slice) -> Demands:
     return Demands(demands.targets[rows], demands.costs[rows], demands.balance)
 
 
-def certify(problem: Problem, weights: np.ndarray, dual: np.ndarray, position: np.ndarray, pool: Pool) -> Certificate:
+def certify(
+    problem: Problem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
+) -> Certificate:
     """Return what weights and dual variables are worth.
 
     Parameters
     ----------
     problem : Problem
         What was learnt.
-    weights, position : ndarray of float64, shape (n_scores, n_weights)
-        The weights whose primal objective is asked for; and Σ β_i x_i as it was kept up to date, at which the
-        optimality conditions are looked at while that sum is formed anew for the dual objective.
+    weights : sequence of ndarray of float64, shape (n_scores, n_weights)
+        Weights whose primal objectives are asked for.
     dual : ndarray of shape (n, n_scores)
         β. A bound is another number in float32, and D one of variables that meet all bounds in float64.
+    position : ndarray of float64, shape (n_scores, n_weights)
+        Σ β_i x_i as it was kept up to date, at which the optimality conditions are looked at while that sum is formed
+        anew for the dual objective.
     pool : Pool
         Threads.
     """
-    k, both = len(weights), np.concatenate([weights, position])
-    losses, conjugates, worst = np.zeros(k), np.zeros(k), 0.0
+    every, k = np.concatenate([*weights, position]), len(position)
+    losses, conjugates, worst = np.zeros((len(weights), k)), np.zeros(k), 0.0
     again = np.zeros((k, problem.source.shape[1] + 1))
     for start, block in problem.source.blocks():
 
         def some(a: int, b: int, block: Block = block, start: int = start) -> tuple:
-            return _judged(problem, block.slice(a, b), slice(start + a, start + b), both, dual)
+            return _judged(problem, block.slice(a, b), slice(start + a, start + b), every, dual)
 
         for part, value, violation in _in_order(pool, some, block.shape[0], _ROWS):
             losses += part
             conjugates += value
             worst = max(worst, violation)
         _combine(problem, block, start, dual, pool, again)
-    primal = problem.by_problem(losses + 0.5 * np.einsum("cj,cj->c", weights, weights))
+    primal = np.array([
+        problem.by_problem(own + 0.5 * np.einsum("cj,cj->c", each, each))
+        for own, each in zip(losses, weights, strict=True)
+    ])  # fmt: skip
     value = -problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", again, again))
     return Certificate(primal, np.maximum(value, 0.0), worst)  # no loss is negative, so that 0 is a bound too
 
 
 def _judged(
-    problem: Problem, block: Block, rows: slice, both: np.ndarray, dual: np.ndarray
+    problem: Problem, block: Block, rows: slice, every: np.ndarray, dual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return losses, their conjugates and the largest violation of some rows."""
-    k, demands = len(both) // 2, _of_rows(problem.demands, rows)
-    scores = _exact_scores(problem, block, both)
-    losses, conjugates = np.zeros(k), np.zeros(k)
-    primal_losses(problem.loss, demands, 0, scores[:k], losses)
+    """Return losses, the conjugates of those of the last weights, and the largest violation of some rows."""
+    k, demands = dual.shape[1], _of_rows(problem.demands, rows)
+    scores = _exact_scores(problem, block, every)
+    losses, conjugates = np.zeros((len(every) // k - 1, k)), np.zeros(k)
+    for own, first in zip(losses, range(0, len(every), k), strict=False):
+        primal_losses(problem.loss, demands, 0, scores[first : first + k], own)
     dual_losses(problem.loss, demands, feasible(problem.loss, demands, dual[rows].astype(np.float64)), conjugates)
-    return losses, conjugates, violation_of(problem.loss, demands, 0, dual[rows], scores[k:])
+    return losses, conjugates, violation_of(problem.loss, demands, 0, dual[rows], scores[-k:])
 
 
 # --- sums ------------------------------------------------------------------------------------------------
