@@ -5,10 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import settings
+from scipy import sparse
 from sklearn import datasets
+
+from fastsvm import open_hdf5
+from fastsvm.sources import hdf5
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -47,6 +52,31 @@ def three_classes():
     y = rng.integers(0, 3, 120)
     X = rng.normal(size=(120, 3)) + np.eye(3)[y]
     return X, y
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Return a function that puts rows in a file, dense or sparse, of many blocks."""
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 400)
+    opened = []
+
+    def put(X, y=None):
+        path = tmp_path / f"{len(opened)}.h5"
+        with h5py.File(path, "w") as file:
+            if sparse.issparse(X):
+                group = file.create_group("X")
+                group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
+                group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
+            else:
+                file["X"] = X
+            if y is not None:
+                file["y"] = y
+        opened.append(open_hdf5(path))
+        return opened[-1]
+
+    yield put
+    for data in opened:
+        data.close()
 
 
 class Python:

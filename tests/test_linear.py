@@ -4,7 +4,6 @@ import pickle
 import threading
 import warnings
 
-import h5py
 import naive
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fastsvm import LinearSVC, LinearSVR, open_hdf5
+from fastsvm import LinearSVC, LinearSVR
 from fastsvm._threads import at_most
 from fastsvm.estimators import _ascent
 from fastsvm.losses import LOSSES as LOSSES_OF
@@ -54,31 +53,6 @@ def line():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(120, 5))
     return X, X @ [1.0, -2.0, 0.5, 0.0, 0.3] + 0.7 + 0.3 * rng.normal(size=120)
-
-
-@pytest.fixture
-def stored(tmp_path, monkeypatch):
-    """Return a function that puts rows in a file, dense or sparse, of many blocks."""
-    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 400)
-    opened = []
-
-    def put(X, y=None):
-        path = tmp_path / f"{len(opened)}.h5"
-        with h5py.File(path, "w") as file:
-            if sparse.issparse(X):
-                group = file.create_group("X")
-                group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-                group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
-            else:
-                file["X"] = X
-            if y is not None:
-                file["y"] = y
-        opened.append(open_hdf5(path))
-        return opened[-1]
-
-    yield put
-    for data in opened:
-        data.close()
 
 
 def made(name, **parameters):

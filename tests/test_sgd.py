@@ -2,7 +2,6 @@ import pickle
 import threading
 import warnings
 
-import h5py
 import naive
 import numpy as np
 import pytest
@@ -13,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
 import fastsvm
-from fastsvm import SGDClassifier, SGDRegressor, open_hdf5
+from fastsvm import SGDClassifier, SGDRegressor
 from fastsvm.estimators import _descent
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.losses import CLASSIFICATION, REGRESSION
 from fastsvm.solvers.sgd import SGD
-from fastsvm.sources import ScaledSource, as_source, hdf5
+from fastsvm.sources import ScaledSource, as_source
 
 BINARY = ["hinge", "log_loss", "squared_hinge", "modified_huber", "perceptron"]
 STEPWISE = {
@@ -53,31 +52,6 @@ def line():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(300, 5))
     return X, X @ [1.0, -2.0, 0.5, 0.0, 0.3] + 0.7 + 0.3 * rng.normal(size=300)
-
-
-@pytest.fixture
-def stored(tmp_path, monkeypatch):
-    """Return a function that puts rows in a file, dense or sparse, of many blocks."""
-    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 400)
-    opened = []
-
-    def put(X, y=None):
-        path = tmp_path / f"{len(opened)}.h5"
-        with h5py.File(path, "w") as file:
-            if sparse.issparse(X):
-                group = file.create_group("X")
-                group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-                group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
-            else:
-                file["X"] = X
-            if y is not None:
-                file["y"] = y
-        opened.append(open_hdf5(path))
-        return opened[-1]
-
-    yield put
-    for data in opened:
-        data.close()
 
 
 def made(loss, **parameters):
