@@ -45,8 +45,10 @@ __all__ = ["Finish", "finish", "is_narrow"]
 _ROUNDS, _STEPS = 40, 60
 _FIRST_RIDGE = 1e-1  # of the mean ‖x‖²
 _NARROWED = 0.1  # of the ridge that of the next round is
-_LEAST_RIDGE = 1e-9
+_LEAST_RIDGE = 1e-12
 _SOLVED = 1e-2  # of the gap that is asked for, the half square of the gradient that a round may leave
+_PROGRESS, _FINER = 0.5, 1e-2  # of the gap, that a round should leave, and by how much the next is finer if it does not
+_MOST_FAILURES = 3  # rounds in a row without any progress
 _ENOUGH = 0.25  # of the slope at the beginning, what may be left at the end of a step of length 1
 _DOUBLINGS, _HALVINGS = 8, 60
 _ROUNDING = 1e-15
@@ -114,18 +116,20 @@ def finish(problem: Problem, dual: np.ndarray, tol: float, pool: Pool) -> Finish
 
 def _finished(score: "_Score", dual: np.ndarray, tol: float) -> Finish:
     """Return the end of one score, from dual variables that are feasible."""
-    size = float(np.einsum("ij,ij->", score.rows, score.rows)) / len(score.rows)
-    best = score.begin(dual)
-    ridge = _FIRST_RIDGE * size
+    best, (ridge, least), accuracy, failures = score.begin(dual), score.ridges(), _SOLVED * tol, 0
     for _ in range(_ROUNDS):
-        if best.gap <= tol * best.primal:
+        if best.gap <= tol * best.primal or failures > _MOST_FAILURES:
             break
-        before, found = best, score.round(best, ridge, _SOLVED * tol)
-        if found.gap <= before.gap + _ROUNDING * before.primal:
+        before = best.gap
+        found, solved = score.round(best, ridge, accuracy)
+        if found.gap <= before + _ROUNDING * best.primal:
             best = found
-        if found.gap >= before.gap and ridge <= _LEAST_RIDGE * size:  # rounding allows no more
-            break
-        ridge = max(_NARROWED * ridge, _LEAST_RIDGE * size)
+        failures = 0 if found.gap < before else failures + 1
+        if not solved and found.gap >= before:
+            ridge /= _NARROWED  # that was too hard
+        elif solved:
+            accuracy *= 1.0 if found.gap <= _PROGRESS * before else _FINER
+            ridge = max(_NARROWED * ridge, least)
     return best
 
 
@@ -149,24 +153,40 @@ class _Score(NamedTuple):
         primal = 0.5 * float(weights @ weights) + losses
         return Finish(weights, dual, primal, -conjugates - 0.5 * float(total @ total))
 
-    def round(self, begin: Finish, ridge: float, tol: float) -> Finish:
-        """Return the weights that minimise the augmented Lagrangian of the variables of `begin`, and the next ones."""
+    def ridges(self) -> tuple[float, float]:
+        """Return the first ridge, and the least, which need not be larger than that of the loss."""
+        size = float(np.einsum("ij,ij->", self.rows, self.rows)) / len(self.rows)
+        _, own = reach(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
+        least = _LEAST_RIDGE * size
+        return _FIRST_RIDGE * size, min(least, own) if own > 0 else least
+
+    def round(self, begin: Finish, ridge: float, accuracy: float) -> tuple[Finish, bool]:
+        """Return the weights that minimise the augmented Lagrangian of the variables of `begin`, and the next ones.
+
+        And whether that was possible to the accuracy, the square of the gradient relative to the objective.
+        """
         weights, scores = begin.weights, self._scores(begin.weights)
         dual, stiffness = np.empty_like(scores), np.empty_like(scores)
-        here = self.loss, self.demands, self.c, begin.dual, ridge
+        here, solved = (self.loss, self.demands, self.c, begin.dual, ridge), False
         for _ in range(_STEPS):
             _respond(*here, scores, dual, stiffness)
             gradient = weights - self._sum(dual)
-            if gradient @ gradient <= max(tol * begin.dual_value, _ROUNDING**2 * float(weights @ weights)):
+            allowed = max(accuracy * abs(begin.dual_value), _ROUNDING**2 * float(weights @ weights))
+            solved = bool(gradient @ gradient <= allowed)
+            if solved:
                 break
-            direction = -self._newton(stiffness, gradient)
+            try:
+                direction = -self._newton(stiffness, gradient)
+            except linalg.LinAlgError:  # as good as singular, with so small a ridge
+                break
             change = self._scores(direction)
             penalty = float(weights @ direction), float(direction @ direction)
             length = _best_length(*here, scores, change, *penalty)
             if length == 0:  # rounding allows no more
+                solved = True
                 break
             weights, scores = weights + length * direction, scores + length * change
-        return self._worth(weights, dual)
+        return self._worth(weights, dual), solved
 
     def _newton(self, stiffness: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return (I + X_Fᵀ S X_F)⁻¹ gradient, by the shorter side of X_F."""

@@ -123,7 +123,8 @@ class BlockDual:
 
     def _with_other_metric(self, state: State) -> State:
         """Return the state with a weaker proximal term, or, if the last change made it slower, a stronger one."""
-        rate = np.log(state.half / state.gap) / max(1, state.epoch - state.halved)
+        gap = max(state.gap, np.finfo(np.float64).tiny)  # rounding may leave one below zero
+        rate = np.log(max(state.half, gap) / gap) / max(1, state.epoch - state.halved)
         change = state.change if rate >= state.rate else -state.change
         return self._at_level(state, change)._replace(change=change, rate=rate)
 
@@ -320,11 +321,13 @@ class BlockDual:
             losses = np.zeros(self.n_scores)
             for window in self._all_rows():
                 primal_of(self.problem, mean, window, self.pool, losses)
-            return self._look(state, mean, losses)
+            return self._look(state, mean, losses, last)
         candidate, losses = state.candidate, state.losses
         ride = last or state.epoch >= state.next_look - 1
         state = state._replace(candidate=mean.copy() if ride else None, losses=np.zeros(self.n_scores))
-        return self._look(state, candidate, losses) if candidate is not None else (state, self._report(state, 1))
+        if candidate is None:
+            return state, self._report(state, 1)
+        return self._look(state, candidate, losses, last)
 
     def _moved(self, state: State, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the anchor and the point before, of each problem that is solved well enough beyond it."""
@@ -362,7 +365,7 @@ class BlockDual:
         pull = position + self.metric.times(anchor)
         return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", pull, self.metric.solve(pull)))
 
-    def _look(self, state: State, weights: np.ndarray, losses: np.ndarray) -> tuple[State, Report]:
+    def _look(self, state: State, weights: np.ndarray, losses: np.ndarray, last: bool) -> tuple[State, Report]:
         """Compare the objective of weights with the best, and decide whether that is good enough."""
         primal = self.problem.by_problem(losses) + self._sizes(weights)
         if not np.isfinite(primal).all():
@@ -389,7 +392,7 @@ class BlockDual:
         by_gap = self.settings.criterion == "gap"
         if gap <= (self.settings.tol if by_gap else _CLOSE):
             state, report = self._judged(state, report)
-        if report.converged or not self._should_finish(state):
+        if report.converged or not self._should_finish(state, last, report.stalled):
             return state, report
         return self._judged(*self._finished(state, report))
 
@@ -407,10 +410,16 @@ class BlockDual:
             return _relative(found.primal, found.dual) <= self.settings.tol
         return found.violation <= self.settings.tol
 
-    def _should_finish(self, state: State) -> bool:
-        """Return whether Newton steps are worth a try: they take about as long as the epochs so far."""
-        epochs = _FINISH_EPOCHS + _FINISH_FACTOR * min(self.problem.source.shape[1], len(self.rows))
-        return self.is_narrow and state.epoch >= max(epochs, state.next_finish)
+    def _should_finish(self, state: State, last: bool, stalled: bool) -> bool:
+        """Return whether Newton steps are worth a try: they take about as long as the epochs so far.
+
+        They may take longer where nothing else leads on, and are tried again where no epoch follows.
+        """
+        shorter = min(self.problem.source.shape[1], len(self.rows))
+        if stalled:
+            return self.is_narrow and state.epoch >= shorter / _FINISH_FACTOR
+        epochs = _FINISH_EPOCHS + _FINISH_FACTOR * shorter
+        return self.is_narrow and state.epoch >= (epochs if last else max(epochs, state.next_finish))
 
     def _finished(self, state: State, report: Report) -> tuple[State, Report]:
         """Return the state after Newton steps, which go on where ascent is slow."""
