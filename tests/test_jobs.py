@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import h5py
 import numpy as np
@@ -342,6 +343,67 @@ def test_a_search_on_other_data_is_not_gone_on_with(iris, tmp_path, monkeypatch)
     folder.search_file.write_text("{")
     with pytest.raises(ValueError, match=r"search.json is damaged.*Remove it"):
         resume(folder.path)
+
+
+def test_a_search_that_could_not_be_written_is_kept_in_memory(iris, tmp_path, monkeypatch):
+    job, write = searching("linear", iris), RunFolder.write
+
+    def full(folder, path, words):
+        if path.name == "search.json" and len(words["cells"]) > 1:
+            raise OSError(28, "No space left on device")
+        write(folder, path, words)
+
+    monkeypatch.setattr(RunFolder, "write", full)
+    result = run(job, tmp_path / "run")
+    assert len(RunFolder(tmp_path / "run").search["cells"]) == 1
+    monkeypatch.undo()
+    assert result["search"] == run(job, tmp_path / "whole")["search"]
+
+
+def test_a_search_ends_when_half_of_the_time_is_over(iris, tmp_path, capsys):
+    job = searching("linear", iris)._replace(seconds=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = run(job, tmp_path / "run")
+    assert len(RunFolder(tmp_path / "run").search["cells"]) == 1
+    assert result["search"]["parameters"] and "for want of time" in capsys.readouterr().err
+
+
+def test_weights_of_classes_are_searched_by_label(iris, tmp_path):
+    grid = {"class_weight": [{"0": 5.0, "2": 0.1}, "balanced"]}
+    for kind in ("svc", "linear"):
+        run(searching(kind, iris)._replace(grid=grid), tmp_path / kind)
+        assert len(RunFolder(tmp_path / kind).search["cells"]) == 2
+
+
+BAD = [
+    ({"C": [1.0, -1.0]}, None), ({"C": ["1"]}, None), ({"loss": ["hinge", "none"]}, None), ({"C": [1.0]}, "nonsense"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("grid", "scoring"), BAD)
+def test_a_grid_that_cannot_be_tried_makes_no_folder(grid, scoring, iris, tmp_path):
+    with pytest.raises((ValueError, TypeError)):
+        run(searching("linear", iris)._replace(grid=grid, scoring=scoring), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_score_that_is_no_number(iris, tmp_path):
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="scoring='roc_auc' gives no number"):
+        warnings.simplefilter("ignore")
+        run(searching("linear", iris)._replace(scoring="roc_auc"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"bound_to": null, "cells": []}', '{"bound_to": {}, "cells": [1]}'])
+def test_damaged_words_are_named(text, iris, tmp_path):
+    run(searching("linear", iris), tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    folder.search_file.write_text(text)
+    with pytest.raises(ValueError, match=r"search.json is damaged"):
+        _ = folder.search
+    folder.result_file.write_text("{")
+    with pytest.raises(ValueError, match=r"result.json is damaged"):
+        status(folder.path)
 
 
 def test_rows_that_folds_cannot_be_cut_from(iris, tmp_path):

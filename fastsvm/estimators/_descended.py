@@ -59,8 +59,8 @@ _RULES = {
 class Descended(CallbackSupportMixin, LinearModel):
     """What the classifier and the regressor have in common."""
 
-    def _check_parameters(self, loss_rules: dict) -> None:
-        check_parameters(self, _RULES | loss_rules)
+    def _check_parameters(self) -> None:
+        check_parameters(self, _RULES | self._LOSS_RULES)
         parse_memory(self.memory)
         if self.learning_rate in ("optimal", "pegasos") and self.alpha == 0:
             raise ValueError(f"alpha must be > 0 since learning_rate={self.learning_rate!r} divides by it; found 0.")

@@ -239,7 +239,7 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable, or the weights overflow; the message says what was found.
         """
-        self._check_parameters(self._LOSS_RULES)
+        self._check_parameters()
         earlier = self._earlier()
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
@@ -278,7 +278,7 @@ shape (n_samples, n_features)
         ValueError
             As for `fit`.
         """
-        self._check_parameters(self._LOSS_RULES)
+        self._check_parameters()
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")

@@ -217,7 +217,7 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable, or the weights overflow; the message says what was found.
         """
-        self._check_parameters(self._LOSS_RULES)
+        self._check_parameters()
         earlier = self._earlier()
         forget(self)
         task = self._task(X, y, sample_weight, first=True)
@@ -251,7 +251,7 @@ shape (n_samples, n_features)
         ValueError
             As for `fit`.
         """
-        self._check_parameters(self._LOSS_RULES)
+        self._check_parameters()
         self._partial_fit(self._task(X, y, sample_weight, first=not hasattr(self, "coef_")), {})
         return self
 

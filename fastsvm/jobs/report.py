@@ -57,11 +57,14 @@ _OF_DATA = {
     "labels": "Type of the labels", "sample_weight": "Weights",
 }  # fmt: skip
 _OF_JOB = {
-    "holdout": "Held out", "seed": "Seed", "grid": "Values tried", "memory": "Memory", "threads": "Threads",
+    "holdout": "Held out", "seed": "Seed", "grid": "Values tried", "scoring": "Scoring",
+    "memory": "Memory", "threads": "Threads",
 }  # fmt: skip
 
 
-def write_report(folder: RunFolder, job: Job, trained: Trained, result: dict[str, Any]) -> None:
+def write_report(
+    folder: RunFolder, job: Job, trained: Trained, result: dict[str, Any], cells: Sequence[dict[str, Any]] = ()
+) -> None:
     """Write the page about a run into its folder.
 
     Parameters
@@ -74,6 +77,8 @@ def write_report(folder: RunFolder, job: Job, trained: Trained, result: dict[str
         The model and what it was measured on.
     result : dict
         What `result.json` holds.
+    cells : sequence of dict
+        What a search compared.
 
     Raises
     ------
@@ -85,7 +90,7 @@ def write_report(folder: RunFolder, job: Job, trained: Trained, result: dict[str
     parts = [
         _head(job, model, result, events),
         section("Certificate and cost", _side_by_side(_certificate(result), _cost(result))),
-        section("Search", search_results(folder.search, job)),
+        section("Search", search_results(cells, job)),
         section("Job and data", _side_by_side(_job(job, model), _data(job, found, model)), _classes(found, model)),
         section("The fit", fit_curves(model)),
         section("Memory and reading", process_curves(events, model)),
@@ -165,7 +170,7 @@ def _numbers(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _certificate(result: dict[str, Any]) -> Html:
-    known = [name for name in _CERTIFICATE if result.get(name) is not None]
+    known = [name for name in _CERTIFICATE if result.get(name) is not None and (name != "n_holdout" or result[name])]
     found = {_CERTIFICATE[name]: amount(name, result[name]) for name in known}
     gap, objective = result["duality_gap"], result["objective"]
     if gap is not None and objective:

@@ -17,12 +17,13 @@ _MOST_NAMED = 3  # curves, as there are colours
 _LOOKS = ("line first", "line second", "line third")
 
 
-def search_results(known: dict[str, Any] | None, job: Job) -> Html:
+def search_results(cells: Sequence[dict[str, Any]], job: Job) -> Html:
     """Return picture and table of the cells of a search, nothing if there was none."""
-    if known is None or not job.grid:
+    if not cells:
         return Html("")
-    best = best_of(job, known["cells"])
-    return Html(f'<div class="pair">{joined([_curves(known["cells"], best, job), _cells(known["cells"], best)])}</div>')
+    best = best_of(job, cells)
+    note = Html(f'<p class="note">Means over {job.folds:,} folds of the rows that are trained on.</p>')
+    return joined([note, Html(f'<div class="pair">{joined([_curves(cells, best, job), _cells(cells, best)])}</div>')])
 
 
 def _curves(cells: Sequence[dict[str, Any]], best: dict[str, Any], job: Job) -> Html:

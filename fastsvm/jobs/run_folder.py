@@ -85,8 +85,19 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What the run ended with, None if it has not."""
-        return json.loads(self.result_file.read_text(encoding="utf-8")) if self.result_file.exists() else None
+        """What the run ended with, None if it has not.
+
+        Raises
+        ------
+        ValueError
+            If its file is damaged.
+        """
+        if not self.result_file.exists():
+            return None
+        try:
+            return json.loads(self.result_file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{self.result_file} is damaged: {error}. Remove it to finish the run anew.") from error
 
     @property
     def search(self) -> dict[str, Any] | None:
@@ -101,7 +112,9 @@ class RunFolder:
             return None
         try:
             found = json.loads(self.search_file.read_text(encoding="utf-8"))
-            return {name: found[name] for name in ("bound_to", "cells")}
+            names = ("parameters", "mean_score", "std_score")
+            cells = [{name: cell[name] for name in names} for cell in found["cells"]]
+            return {"bound_to": dict(found["bound_to"]), "cells": cells}
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{self.search_file} is damaged: {error}. Remove it to search anew.") from error
 

@@ -21,12 +21,13 @@ from fastsvm.jobs.keeper import JobKeeper, Stopped
 from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.report import write_report
 from fastsvm.jobs.run_folder import RunFolder
-from fastsvm.jobs.searching import best_of, search
+from fastsvm.jobs.searching import best_of, check_grid, search
 from fastsvm.jobs.training import Trained, train
 
 __all__ = ["resume", "run", "status"]
 
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test"}
+_SEARCH_SHARE = 0.5
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
 
@@ -53,6 +54,7 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
         After SIGTERM or Ctrl-C, with what was reached in a checkpoint.
     """
     _check_files(job)
+    check_grid(job)
     folder = RunFolder.begun(path, _settled(job))
     with folder.locked():
         return _Run(folder, folder.job).go()
@@ -104,6 +106,7 @@ class _Run:
 
     def __init__(self, folder: RunFolder, job: Job) -> None:
         self.folder, self.job = folder, job
+        self.cells: list[dict[str, Any]] = []
         self.begin = time.perf_counter()
 
     def go(self) -> dict[str, Any]:
@@ -137,29 +140,35 @@ class _Run:
         return self._finished(best, trained, keeper)
 
     def _searched(self, job: Job, bound: dict[str, Any], keeper: JobKeeper) -> Job:
-        """Return the job with the best parameters of its grid; what was compared before is not compared again."""
+        """Return the job with the best parameters of its grid; what was compared before is not compared again.
+
+        A search may take half of the time that the run has.
+        """
         if not job.grid:
             return job
         known = self.folder.search or {"bound_to": bound, "cells": []}
         check_bound(known["bound_to"], bound, self.folder.search_file)
 
         def keep(cells: list[dict[str, Any]]) -> None:
-            self._keep_search({"bound_to": bound, "cells": cells})
+            self._keep_search(job, {"bound_to": bound, "cells": cells})
             keeper.raise_if_asked()
 
         self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
-        best = best_of(job, search(job, known["cells"], keep))
+        seconds = np.inf if job.seconds is None else job.seconds * _SEARCH_SHARE
+        begin = time.perf_counter()
+        self.cells = search(job, known["cells"], keep, seconds)
+        best = best_of(job, self.cells)
         self.folder.log("searched", **best)
-        return job._replace(parameters={**job.parameters, **best["parameters"]})
+        job = job._replace(parameters={**job.parameters, **best["parameters"]})
+        return _with_time(job, min(seconds, time.perf_counter() - begin))
 
-    def _keep_search(self, known: dict[str, Any]) -> None:
+    def _keep_search(self, job: Job, known: dict[str, Any]) -> None:
         """Write down what was compared; without room for it, the run goes on with what it has in memory."""
         try:
             self.folder.write(self.folder.search_file, known)
         except OSError as error:
             print(f"fastsvm: {self.folder.search_file} could not be written: {error}", file=sys.stderr)
-        best = max(known["cells"], key=lambda cell: cell["mean_score"])
-        self.folder.log("compared", n_cells=len(known["cells"]), **best)
+        self.folder.log("compared", n_cells=len(known["cells"]), **best_of(job, known["cells"]))
 
     def _converted(self) -> Job:
         """Return the job with HDF5 files: others are converted into the folder, once."""
@@ -180,8 +189,8 @@ class _Run:
         seconds = keeper.before + time.perf_counter() - self.begin
         result = {**trained.report._asdict(), "run_seconds": seconds, "checkpoint_seconds": keeper.spent}
         result["seconds"] += keeper.before
-        if folder.search is not None:
-            result["search"] = best_of(job, folder.search["cells"])
+        if self.cells:
+            result["search"] = best_of(job, self.cells)
         folder.write(folder.result_file, result)
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
         for file in keeper.checkpoints.files():
@@ -193,7 +202,7 @@ class _Run:
     def _report(self, job: Job, trained: Trained, result: dict[str, Any]) -> None:
         """Write the page about the run; whatever goes wrong there, the result stays."""
         try:
-            write_report(self.folder, job, trained, result)
+            write_report(self.folder, job, trained, result, self.cells)
         except Exception as error:
             self.folder.log("report failed", error=f"{type(error).__name__}: {error}")
             print(f"fastsvm: the report could not be written: {error}", file=sys.stderr)

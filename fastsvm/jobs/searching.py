@@ -1,10 +1,13 @@
 """Compare parameters by cross-validation, as a job asks, one group of them after another, and say which are best."""
 
 import json
+import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from tqdm.auto import tqdm
 
@@ -12,18 +15,19 @@ from fastsvm._threads import at_most
 from fastsvm.budget import parse_memory
 from fastsvm.estimators import SVC, SVCSearch
 from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.training import estimator_of, split
+from fastsvm.jobs.models import MODELS
+from fastsvm.jobs.training import estimator_of, split, with_labels
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["best_of", "search"]
+__all__ = ["best_of", "check_grid", "search"]
 
 _SHARE = 2  # of the memory, that rows may take
 
 Cell = dict[str, Any]
 
 
-def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None]) -> list[Cell]:
-    """Return the scores of all cells of a job's grid.
+def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], seconds: float = np.inf) -> list[Cell]:
+    """Return the scores of the cells of a job's grid, of all if there is time for it.
 
     Folds are of the rows that are trained on, never of those held out. Kernel models share their kernel rows between
     all C and folds (`SVCSearch`), so that cells which differ in C alone are compared together.
@@ -36,15 +40,17 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None]) 
         Those that are known: `parameters`, `mean_score` and `std_score`.
     keep : callable
         Called with all that are known after each group.
+    seconds : float
+        After which no further group is begun, if one is known.
 
     Raises
     ------
     ValueError
         If the rows do not fit in half of the memory: folds are cut from rows in memory.
     """
+    end = time.perf_counter() + seconds
     found, known = list(cells), {_name(cell["parameters"]) for cell in cells}
-    shares = job.kind == "svc"
-    grids = [grid for grid in _groups(job, shares) if any(_name(one) not in known for one in ParameterGrid(grid))]
+    grids = [grid for grid in _groups(job) if any(_name(one) not in known for one in ParameterGrid(grid))]
     if not grids:
         return found
     with open_hdf5(job.train) as data, at_most(job.threads):
@@ -53,28 +59,55 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None]) 
         estimator = estimator_of(job, data.y).set_params(verbose=False)
         kind = SVCSearch if isinstance(estimator, SVC) else GridSearchCV
         for grid in tqdm(grids, desc="search", unit="group", disable=None):
-            compared = kind(estimator, grid, cv=job.folds, scoring=job.scoring, refit=False).fit(X, y).cv_results_
-            found += _cells(compared)
+            if found and time.perf_counter() >= end:
+                print(f"fastsvm: the search ends for want of time, with {len(found)} cells.", file=sys.stderr)
+                break
+            labelled = {
+                name: [with_labels({name: value}, y)[name] for value in values] for name, values in grid.items()
+            }
+            results = kind(estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False).fit(X, y).cv_results_
+            found += _cells(grid, results)
             keep(found)
     return found
 
 
+def check_grid(job: Job) -> None:
+    """Raise the error that a cell of a job's grid, or its scoring, would end with, as far as no data are needed."""
+    for parameters in ParameterGrid(dict(job.grid)):
+        MODELS[job.kind](**{**job.parameters, **parameters})._check_parameters()
+    if job.scoring is not None:
+        get_scorer(job.scoring)
+
+
 def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
-    """Return the cell of the best score; of several, the first in the order of the grid."""
+    """Return the cell of the best score; of several, the first in the order of the grid.
+
+    Raises
+    ------
+    ValueError
+        If no score is a number.
+    """
     by_name = {_name(cell["parameters"]): cell for cell in cells}
-    ordered = [by_name[_name(parameters)] for parameters in ParameterGrid(dict(job.grid))]
-    return ordered[int(np.nanargmax([cell["mean_score"] for cell in ordered]))]
+    names = map(_name, ParameterGrid(dict(job.grid)))
+    ordered = [by_name[name] for name in names if name in by_name and not np.isnan(by_name[name]["mean_score"])]
+    if not ordered:
+        raise ValueError(
+            f"[search] scoring={job.scoring!r} gives no number for these labels in any cell: take another, such as "
+            "'accuracy'."
+        )
+    return max(ordered, key=lambda cell: cell["mean_score"])
 
 
-def _groups(job: Job, shares: bool) -> list[dict[str, list]]:
+def _groups(job: Job) -> list[dict[str, list]]:
     """Return the grid in parts that are compared one after another."""
-    together = {"C": job.grid["C"]} if shares and "C" in job.grid else {}
+    together = {"C": job.grid["C"]} if MODELS[job.kind] is SVC and "C" in job.grid else {}
     others = {name: values for name, values in job.grid.items() if name not in together}
     return [{name: [value] for name, value in one.items()} | together for one in ParameterGrid(others)]
 
 
-def _cells(results: dict[str, Any]) -> list[Cell]:
-    scores = zip(results["params"], results["mean_test_score"], results["std_test_score"], strict=True)
+def _cells(grid: dict[str, list], results: dict[str, Any]) -> list[Cell]:
+    """Return the cells of a grid, which are compared in its order."""
+    scores = zip(ParameterGrid(grid), results["mean_test_score"], results["std_test_score"], strict=True)
     return [{"parameters": one, "mean_score": float(mean), "std_score": float(std)} for one, mean, std in scores]
 
 

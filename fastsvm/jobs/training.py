@@ -18,7 +18,7 @@ from fastsvm.jobs.outputs import check_output
 from fastsvm.model_file import save
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["Tested", "Trained", "TrainingReport", "estimator_of", "split", "train"]
+__all__ = ["Tested", "Trained", "TrainingReport", "estimator_of", "split", "train", "with_labels"]
 
 
 class TrainingReport(NamedTuple):
@@ -150,7 +150,7 @@ def estimator_of(job: Job, y: np.ndarray) -> Any:
     known = signature(kind).parameters
     given: dict[str, Any] = {"random_state": job.seed, "memory": job.memory, "max_time": job.seconds, "verbose": True}
     given = {name: value for name, value in given.items() if name in known and value is not None}
-    return kind(**given | _with_labels(dict(job.parameters), y))
+    return kind(**given | with_labels(dict(job.parameters), y))
 
 
 def _predicted(model: Any, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
@@ -210,7 +210,7 @@ def _fit(model: Any, data: HDF5Data, rows: np.ndarray) -> None:
         model.fit(data.X.take(rows), data.y[rows], sample_weight=weight)
 
 
-def _with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
+def with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
     """Return parameters in which the keys of `class_weight`, text on a command line, are labels."""
     weights = parameters.get("class_weight")
     if not isinstance(weights, dict):
