@@ -131,13 +131,13 @@ class _Run:
                 best = self._searched(job, bound, keeper)
                 keeper.start()
                 trained = train(_with_time(best, keeper.before), folder.model_file, keeper, begun and begun["tree"])
+                return self._finished(best, trained, keeper)
         except Stopped as stop:
             folder.log("stopped", signal=stop.number)
             raise
         except Exception as error:
             folder.log("failed", error=f"{type(error).__name__}: {error}")
             raise
-        return self._finished(best, trained, keeper)
 
     def _searched(self, job: Job, bound: dict[str, Any], keeper: JobKeeper) -> Job:
         """Return the job with the best parameters of its grid; what was compared before is not compared again.
