@@ -57,7 +57,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
         rows, _ = split(len(data), job.holdout, job.seed)
         X, y = _rows(job, data, rows), data.y[rows]
         estimator = estimator_of(job, data.y).set_params(verbose=False)
-        kind = SVCSearch if isinstance(estimator, SVC) else GridSearchCV
+        kind = SVCSearch if _shares(job) else GridSearchCV
         for grid in tqdm(grids, desc="search", unit="group", disable=None):
             if found and time.perf_counter() >= end:
                 print(f"fastsvm: the search ends for want of time, with {len(found)} cells.", file=sys.stderr)
@@ -98,9 +98,14 @@ def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
     return max(ordered, key=lambda cell: cell["mean_score"])
 
 
+def _shares(job: Job) -> bool:
+    """Return whether fits share kernel rows."""
+    return MODELS[job.kind] is SVC
+
+
 def _groups(job: Job) -> list[dict[str, list]]:
     """Return the grid in parts that are compared one after another."""
-    together = {"C": job.grid["C"]} if MODELS[job.kind] is SVC and "C" in job.grid else {}
+    together = {"C": job.grid["C"]} if _shares(job) and "C" in job.grid else {}
     others = {name: values for name, values in job.grid.items() if name not in together}
     return [{name: [value] for name, value in one.items()} | together for one in ParameterGrid(others)]
 

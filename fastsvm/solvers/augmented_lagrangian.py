@@ -144,12 +144,12 @@ class _Score(NamedTuple):
 
     def begin(self, dual: np.ndarray) -> Finish:
         """Return the weights of dual variables, and what both are worth."""
-        return self._worth(self._sum(dual), dual)
-
-    def _worth(self, weights: np.ndarray, dual: np.ndarray) -> Finish:
-        """Return the objectives of weights and of dual variables."""
-        losses, conjugates = _objectives(self.loss, self.demands, self.c, dual, self._scores(weights))
         total = self._sum(dual)
+        return self._worth(total, dual, total)
+
+    def _worth(self, weights: np.ndarray, dual: np.ndarray, total: np.ndarray) -> Finish:
+        """Return the objectives of weights and of dual variables, whose rows have the sum `total`."""
+        losses, conjugates = _objectives(self.loss, self.demands, self.c, dual, self._scores(weights))
         primal = 0.5 * float(weights @ weights) + losses
         return Finish(weights, dual, primal, -conjugates - 0.5 * float(total @ total))
 
@@ -170,7 +170,8 @@ class _Score(NamedTuple):
         here, solved = (self.loss, self.demands, self.c, begin.dual, ridge), False
         for _ in range(_STEPS):
             _respond(*here, scores, dual, stiffness)
-            gradient = weights - self._sum(dual)
+            total = self._sum(dual)
+            gradient = weights - total
             allowed = max(accuracy * abs(begin.dual_value), _ROUNDING**2 * float(weights @ weights))
             solved = bool(gradient @ gradient <= allowed)
             if solved:
@@ -186,7 +187,7 @@ class _Score(NamedTuple):
                 solved = True
                 break
             weights, scores = weights + length * direction, scores + length * change
-        return self._worth(weights, dual), solved
+        return self._worth(weights, dual, total), solved
 
     def _newton(self, stiffness: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return (I + X_Fᵀ S X_F)⁻¹ gradient, by the shorter side of X_F."""
