@@ -380,6 +380,11 @@ def test_multipliers_within_rounding_of_a_bound_meet_it():
     np.testing.assert_array_equal(result, [1.0, 0.0, 0.75])
 
 
+def test_small_multipliers_are_no_rounding_errors():
+    result = moved(np.array([1e-15, 3e-15]), np.ones(2), np.array([1e-15, -1e-15]))
+    np.testing.assert_allclose(result, [2e-15, 2e-15], rtol=1e-12)
+
+
 def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow(monkeypatch):
     monkeypatch.setattr(decomposition, "_STEPS_BEFORE_NEWTON", 500)
     K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)

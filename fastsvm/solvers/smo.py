@@ -21,8 +21,6 @@ from fastsvm.solvers.working_set import bounds
 
 __all__ = ["SMO"]
 
-_AT_BOUND = 1e-12  # of the bound: what rounding leaves of a multiplier there, which would set the offset as a free one
-
 
 class SMO(Decomposition):
     """Solve one two-class problem, with an offset."""
@@ -43,10 +41,7 @@ class SMO(Decomposition):
         return SMO(part, self.active, target, decomposition.INNER_SIZE, self.pool)
 
     def finish(self, state: State) -> Solution:
-        """Return the solution and its certificate."""
-        upper = self.problem.upper
-        near = np.where(state.alpha > upper * (1 - _AT_BOUND), upper, state.alpha)
-        state = state._replace(alpha=np.where(near < upper * _AT_BOUND, 0.0, near))
+        """Return the solution and its certificate, by the multipliers as they are: F belongs to no others."""
         low, high = self._bounds(state)
         rho, objective = self._rho(state), self._objective(state)
         gap = max(0.0, self._primal(state, rho) - objective)
