@@ -279,7 +279,7 @@ def test_float32_kernel_values():
 
 @pytest.mark.parametrize("cheap", [True, False])
 def test_float32_values_that_are_few_meet_the_tolerance_for_large_bounds(cheap, monkeypatch):
-    """Rows of zeros and ones have few distances, whose rounding errors add up."""
+    """Rows of zeros and ones have few distances, whose rounding errors add up; float64 decides at the end."""
     rng, tol = np.random.default_rng(0), 2e-4
     X = (rng.random((600, 12)) < 0.4).astype(np.float64)
     y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=600) > 2.4, 1.0, -1.0)
@@ -291,7 +291,7 @@ def test_float32_values_that_are_few_meet_the_tolerance_for_large_bounds(cheap, 
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
     assert reason is StopReason.CONVERGED
-    assert (naive.kkt_violation(K, y, upper, state.alpha) <= 1.05 * tol) == cheap
+    assert naive.kkt_violation(K, y, upper, state.alpha) <= 1.001 * tol
 
 
 @pytest.mark.parametrize("tol", [1e-9, 1e-8])

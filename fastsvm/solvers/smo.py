@@ -20,6 +20,8 @@ from fastsvm.solvers.pair_steps import solve_block
 from fastsvm.solvers.working_set import bounds
 
 __all__ = ["SMO"]
+_ROUNDING = 1e-12  # of the bound
+_INVISIBLE = 1e-6  # of the tolerance
 
 
 class SMO(Decomposition):
@@ -41,8 +43,22 @@ class SMO(Decomposition):
         return SMO(part, self.active, target, decomposition.INNER_SIZE, self.pool)
 
     def finish(self, state: State) -> Solution:
-        """Return the solution and its certificate, by the multipliers as they are: F belongs to no others."""
+        """Return the solution and its certificate."""
+        state, moved = self._at_bounds(state)
         low, high = self._bounds(state)
         rho, objective = self._rho(state), self._objective(state)
         gap = max(0.0, self._primal(state, rho) - objective)
-        return Solution(state.alpha, state.alpha > 0, -rho, objective, gap, max(0.0, high - low))
+        return Solution(state.alpha, state.alpha > 0, -rho, objective, gap, max(0.0, high - low) + moved)
+
+    def _at_bounds(self, state: State) -> tuple[State, float]:
+        """Return the state with multipliers at a bound that rounding left beside it, and what that may do to F at most.
+
+        They would set the offset as free ones. Only those move that cannot be seen in F whatever the scale of the
+        kernel: where its values are large, all multipliers are far below their bounds.
+        """
+        upper, largest = self.problem.upper, max(1.0, self._largest)
+        near = np.where(state.alpha < _ROUNDING * upper, 0.0, state.alpha)
+        near = np.where(near > upper * (1 - _ROUNDING), upper, near)
+        effect = np.abs(near - state.alpha) * largest
+        near = np.where(effect <= _INVISIBLE * self.tol, near, state.alpha)
+        return state._replace(alpha=near), float(np.abs(near - state.alpha).sum()) * largest
