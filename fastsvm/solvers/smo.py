@@ -20,6 +20,7 @@ from fastsvm.solvers.pair_steps import solve_block
 from fastsvm.solvers.working_set import bounds
 
 __all__ = ["SMO"]
+
 _ROUNDING = 1e-12  # of the bound
 _INVISIBLE = 1e-6  # of the tolerance
 
@@ -44,11 +45,13 @@ class SMO(Decomposition):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        state, moved = self._at_bounds(state)
-        low, high = self._bounds(state)
-        rho, objective = self._rho(state), self._objective(state)
-        gap = max(0.0, self._primal(state, rho) - objective)
-        return Solution(state.alpha, state.alpha > 0, -rho, objective, gap, max(0.0, high - low) + moved)
+        near, moved = self._at_bounds(state)
+        violation = self._gap(near) + moved
+        if violation > self.tol >= self._gap(state):
+            near, violation = state, self._gap(state)
+        rho, objective = self._rho(near), self._objective(near)
+        gap = max(0.0, self._primal(near, rho) - objective)
+        return Solution(near.alpha, near.alpha > 0, -rho, objective, gap, violation)
 
     def _at_bounds(self, state: State) -> tuple[State, float]:
         """Return the state with multipliers at a bound that rounding left beside it, and what that may do to F at most.
