@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from fastsvm.model_file import written_beside
+from fastsvm.atomic_file import written_beside
 
 __all__ = ["Checkpoints", "DamagedCheckpoint", "Found", "check_bound"]
 
