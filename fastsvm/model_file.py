@@ -11,6 +11,7 @@ from scipy import sparse
 
 from fastsvm.atomic_file import written_beside
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm.hdf5_output import hdf5_written
 from fastsvm.kernels import KERNELS
 
 __all__ = ["load", "save"]
@@ -71,10 +72,15 @@ def save(model: Any, path: str | Path) -> None:
         "parameters": parameters,
         "attributes": scalars,
     }
-    with written_beside(path) as part, h5py.File(part, "w") as file:
-        file.attrs["header"] = json.dumps(header, default=_plain)
+    text = json.dumps(header, default=_plain)
+
+    def fill(file: h5py.File) -> None:
+        file.attrs["header"] = text
         for key, value in arrays.items():
             _write(file, key, value)
+
+    with written_beside(path) as part, hdf5_written(part) as output:
+        output.do(fill)
 
 
 def load(path: str | Path) -> Any:
