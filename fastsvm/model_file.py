@@ -1,9 +1,6 @@
 """Models in HDF5 files: arrays and a versioned JSON header, never pickle."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -12,37 +9,17 @@ import h5py
 import numpy as np
 from scipy import sparse
 
+from fastsvm.atomic_file import written_beside
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm.hdf5_output import hdf5_written
 from fastsvm.kernels import KERNELS
 
-__all__ = ["load", "save", "written_beside"]
+__all__ = ["load", "save"]
 
 FORMAT = "fastsvm-model"
 VERSION = 1
 _PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
 _ESTIMATORS = {kind.__name__: kind for kind in (SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor)}
-
-
-@contextmanager
-def written_beside(path: str | Path) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; at the end it is renamed, or removed after an error.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder of `path` does not exist.
-    """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        with part.open("r+b") as file:
-            os.fsync(file.fileno())  # or the name might be there before what it names
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -95,10 +72,15 @@ def save(model: Any, path: str | Path) -> None:
         "parameters": parameters,
         "attributes": scalars,
     }
-    with written_beside(path) as part, h5py.File(part, "w") as file:
-        file.attrs["header"] = json.dumps(header, default=_plain)
+    text = json.dumps(header, default=_plain)
+
+    def fill(file: h5py.File) -> None:
+        file.attrs["header"] = text
         for key, value in arrays.items():
             _write(file, key, value)
+
+    with written_beside(path) as part, hdf5_written(part) as output:
+        output.do(fill)
 
 
 def load(path: str | Path) -> Any:

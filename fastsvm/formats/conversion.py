@@ -1,15 +1,14 @@
 """From a published format to one HDF5 file."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
+from fastsvm.atomic_file import check_output, complete, room_beside
 from fastsvm.formats.registry import FORMATS, recognise
 from fastsvm.formats.rows import Rows
 from fastsvm.formats.shuffle import shuffled
@@ -145,11 +144,10 @@ def convert(
     _check_options(format, options)
     names = None if class_names is None else tuple(class_names)
     order = _Order(seed if shuffle else None, memory * 3 // 4)
-    folder = TemporaryDirectory(prefix=f"{destination.name}.", suffix=".part", dir=destination.parent)
-    with folder as room, FORMATS[format].read(source, options) as stream:
+    with room_beside(destination) as room, FORMATS[format].read(source, options) as stream:
         if names is not None:
             stream = stream._replace(header=stream.header._replace(class_names=names))
-        return _write(stream, destination, Path(room), order, progress)
+        return _write(stream, destination, room, order, progress)
 
 
 class _Order(NamedTuple):
@@ -167,7 +165,7 @@ def _write(stream: Stream, destination: Path, room: Path, order: _Order, progres
         n_samples, n_classes = write(part, header, rows)
     if n_samples == 0:
         raise ValueError("The source holds no rows.")
-    os.replace(part, destination)
+    complete(part, destination)
     return Summary(
         destination,
         n_samples,
@@ -192,12 +190,7 @@ def _check_paths(source: Path, destination: Path) -> None:
         raise FileNotFoundError(f"There is no file or folder {source}.")
     if source.is_file() and source.stat().st_size == 0:
         raise ValueError(f"{source} is empty.")
-    if not destination.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {destination.parent} to write {destination.name} to.")
-    if destination.is_dir():
-        raise IsADirectoryError(f"{destination} is a folder; name the HDF5 file to write.")
-    if destination.exists() and destination.samefile(source):
-        raise ValueError(f"{destination} is the source itself; choose another name.")
+    check_output(destination, source)
 
 
 def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
