@@ -10,7 +10,7 @@ import numpy as np
 
 from fastsvm.sources.base import Reads, Source, read_ahead
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.hdf5_checks import reading
+from fastsvm.sources.hdf5_checks import check_heaps, reading
 from fastsvm.sources.memory import MemorySource
 from fastsvm.sources.subset import SubsetSource
 
@@ -32,6 +32,7 @@ def open_file(path: str | Path) -> h5py.File:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+    check_heaps(path)
     try:
         return h5py.File(path, "r")
     except Exception as error:
