@@ -12,10 +12,12 @@ from fastsvm.atomic_file import check_output, complete, room_beside
 from fastsvm.formats.registry import FORMATS, recognise
 from fastsvm.formats.rows import Rows
 from fastsvm.formats.shuffle import shuffled
-from fastsvm.formats.stream import Options, Stream
+from fastsvm.formats.stream import Header, Options, Stream
 from fastsvm.formats.writer import write
 
 __all__ = ["Summary", "convert"]
+
+_LEAST_MEMORY, _LEAST_ROWS = 16 << 20, 8
 
 
 class Summary(NamedTuple):
@@ -140,11 +142,12 @@ def convert(
     format = recognise(source) if format is None else format
     block_bytes = min(max(memory // 32, 1 << 14), 4 << 20)
     value_type = None if dtype is None else _float_type(dtype)
-    options = Options(split, dense, label, array, n_features, value_type, block_bytes)
+    options = Options(split, dense, label, array, n_features, value_type, block_bytes, memory)
     _check_options(format, options)
     names = None if class_names is None else tuple(class_names)
     order = _Order(seed if shuffle else None, memory * 3 // 4)
     with room_beside(destination) as room, FORMATS[format].read(source, options) as stream:
+        _check_rows(stream.header, source, memory)
         if names is not None:
             stream = stream._replace(header=stream.header._replace(class_names=names))
         return _write(stream, destination, room, order, progress)
@@ -202,6 +205,16 @@ def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
         raise ValueError(f"n_features must be positive, it is {n_features!r}.")
 
 
+def _check_rows(header: Header, source: Path, memory: int) -> None:
+    """Raise ValueError if some dense rows, which cannot be cut, do not fit into memory."""
+    row_bytes = 0 if header.sparse else header.n_features * header.dtype.itemsize
+    if row_bytes > max(memory, _LEAST_MEMORY) // _LEAST_ROWS:
+        raise ValueError(
+            f"A row of {source} has {header.n_features} features of type {header.dtype}, {row_bytes} bytes; memory="
+            f"{memory} holds less than {_LEAST_ROWS} of them: raise memory."
+        )
+
+
 def _float_type(dtype: object) -> np.dtype:
     found = np.dtype(dtype)
     if found not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -214,7 +227,7 @@ def _check_options(format: str, options: Options) -> None:
         raise ValueError(f"There is no format {format!r}; there are {', '.join(FORMATS)}.")
     if options.split not in (None, "train", "test"):
         raise ValueError(f"split must be 'train' or 'test', it is {options.split!r}.")
-    for name in set(Options._fields) - {"block_bytes"} - FORMATS[format].options:
+    for name in set(Options._fields) - {"block_bytes", "memory"} - FORMATS[format].options:
         if getattr(options, name) is not None:
             fitting = ", ".join(other for other, known in FORMATS.items() if name in known.options)
             raise ValueError(f"{name} does not apply to {format}, only to {fitting}.")
