@@ -340,12 +340,31 @@ def in_precision(kernel: Any, dtype: np.dtype) -> Any:
     return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
 
 
+CHUNK = 32
+"""Pairings that are mapped at once: fewer would be mapped by other code, whose roots and quotients may be others."""
+
+
+@jit
+def map_chunk(kernel, pairings, sq_x, sq_z, out):
+    """Write k of `CHUNK` pairings."""
+    for i in range(CHUNK):
+        out[i] = kernel_value(kernel, pairings[i], sq_x, sq_z[i])
+
+
 @jit
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     """Write k of the pairings `tile` (q, b) to columns `start`... of the rows `slots` of `out`."""
     q, b = tile.shape
+    whole = b // CHUNK * CHUNK
+    rest, norms, values = np.zeros(CHUNK, tile.dtype), np.zeros(CHUNK, sq_z.dtype), np.empty(CHUNK, out.dtype)
+    norms[: b - whole] = sq_z[whole:]
     for s in range(q):
         source = tile[s]
         target = out[slots[s], start : start + b]
-        for i in range(b):
-            target[i] = kernel_value(kernel, source[i], sq_x[s], sq_z[i])
+        rest[: b - whole] = source[whole:]
+        for first in range(0, b, CHUNK):
+            last = first + CHUNK
+            some = first < whole
+            pairings, others = (source[first:last], sq_z[first:last]) if some else (rest, norms)
+            map_chunk(kernel, pairings, sq_x[s], others, target[first:last] if some else values)
+        target[whole:] = values[: b - whole]

@@ -11,7 +11,7 @@ PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
     {"_jit"},
     {"_threads", "_vectors", "kernels", "losses"},
-    {"sources"},
+    {"row_products", "sources"},
     {"evaluators", "scores"},
     {"gram"},
     {"class_rows"},
