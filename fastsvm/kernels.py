@@ -345,26 +345,24 @@ CHUNK = 32
 
 
 @jit
-def map_chunk(kernel, pairings, sq_x, sq_z, out):
-    """Write k of `CHUNK` pairings."""
-    for i in range(CHUNK):
-        out[i] = kernel_value(kernel, pairings[i], sq_x, sq_z[i])
+def map_chunks(kernel, pairings, sq_x, sq_z, out):
+    """Write k of pairings whose number is a multiple of `CHUNK`."""
+    for chunk in range(out.size // CHUNK):
+        for i in range(CHUNK * chunk, CHUNK * chunk + CHUNK):
+            out[i] = kernel_value(kernel, pairings[i], sq_x, sq_z[i])
 
 
 @jit
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
-    """Write k of the pairings `tile` (q, b) to columns `start`... of the rows `slots` of `out`."""
-    q, b = tile.shape
-    whole = b // CHUNK * CHUNK
-    rest, norms, values = np.zeros(CHUNK, tile.dtype), np.zeros(CHUNK, sq_z.dtype), np.empty(CHUNK, out.dtype)
-    norms[: b - whole] = sq_z[whole:]
-    for s in range(q):
+    """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`."""
+    n, padded = sq_z.size, -(-sq_z.size // CHUNK) * CHUNK
+    pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
+    norms[:n] = sq_z
+    for s in range(tile.shape[0]):
         source = tile[s]
-        target = out[slots[s], start : start + b]
-        rest[: b - whole] = source[whole:]
-        for first in range(0, b, CHUNK):
-            last = first + CHUNK
-            some = first < whole
-            pairings, others = (source[first:last], sq_z[first:last]) if some else (rest, norms)
-            map_chunk(kernel, pairings, sq_x[s], others, target[first:last] if some else values)
-        target[whole:] = values[: b - whole]
+        target = out[slots[s], start : start + n]
+        for i in range(n):
+            pairings[i] = source[i]
+        map_chunks(kernel, pairings, sq_x[s], norms, values)
+        for i in range(n):
+            target[i] = values[i]

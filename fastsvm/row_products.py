@@ -153,15 +153,14 @@ def _pack(rows, panels):
 def _pack_columns(values, panels):
     d, n = values.shape
     width = panels.shape[2]
-    for k in range(d):
-        source = values[k]
-        for p in range(panels.shape[0]):
-            target, first = panels[p, k], p * width
-            count = min(width, n - first)
+    for p in range(panels.shape[0]):
+        first = p * width
+        count = min(width, n - first)
+        for k in range(d):
             for i in range(count):
-                target[i] = source[first + i]
+                panels[p, k, i] = values[k, first + i]
             for i in range(count, width):
-                target[i] = 0
+                panels[p, k, i] = 0
 
 
 def _tiled_products(rows, panels, out, begun):

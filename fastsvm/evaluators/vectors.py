@@ -148,7 +148,7 @@ class VectorEvaluator:
                 map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
     def _pairings(self, operand: Operand, block: Block) -> tuple[Block, np.ndarray]:
-        """Return the rows of a block, as they are paired, and the pairings."""
+        """Return the rows of a block, as they are paired, and the pairings, perhaps with some columns more."""
         if operand.by_feature is not None and isinstance(block, CSRBlock):
             pairings = np.empty((len(operand.rows), block.shape[0]), self.dtype)
             data = block.data.astype(self.dtype)
@@ -161,7 +161,7 @@ class VectorEvaluator:
             panels = panels_of(rows)
             pairings = np.empty((len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
             add_panel_products(operand.rows, panels, pairings)
-            return DenseBlock(rows), pairings[:, : len(rows)]
+            return DenseBlock(rows), pairings
         pairings = np.empty((len(operand.rows), len(rows)), self.dtype)
         if self.manhattan:
             _manhattan(operand.rows, rows, pairings)
@@ -205,12 +205,14 @@ def _map_distances(kernel, tile, norms, rows, others, out, slots, start):
         last = min(first + _CACHED_ROWS, sq_x.size)
         map_tile(kernel, tile[first:last], sq_x[first:last], sq_z, out, slots[first:last], start)
         for s in range(first, last):
-            source, x, bound = tile[s], sq_x[s], near[s]
-            least = x + sq_z[0] - source[0] - source[0]
+            source = tile[s]
+            least = sq_z[0] - source[0] - source[0]
             for i in range(1, sq_z.size):
-                least = minimum(least, x + sq_z[i] - source[i] - source[i])
-            if not least > bound + bound:  # for the sums below may be rounded otherwise
-                _map_near(kernel, source, (x, sq_z, bound), rows[s], others, out[slots[s], start : start + sq_z.size])
+                least = minimum(least, sq_z[i] - source[i] - source[i])
+            bound = near[s] + near[s] - sq_x[s]  # more than for one pair, whose sums may be rounded otherwise
+            if not least > bound:
+                target = out[slots[s], start : start + sq_z.size]
+                _map_near(kernel, source, (sq_x[s], sq_z, near[s]), rows[s], others, target)
 
 
 @jit
