@@ -30,7 +30,7 @@ _RIDGE = {4: 1e-8, 8: 1e-12}  # of the trace, above the rounding of values of so
 _ROUNDS = 30
 _RELEASING_ROUNDS = 15  # then rows are only held, so that it ends
 _MOST_HELD = 0.25  # of the rows; more, and the free set was far from the right one
-_AT_BOUND = 1e-14
+_AT_BOUND = 4 * np.finfo(np.float64).eps
 
 
 def newton_step(
@@ -128,8 +128,10 @@ def _as_far_as_bounds(direction: np.ndarray, low: np.ndarray, high: np.ndarray) 
 
 
 def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Return `alpha` + `change`; what comes to a bound within rounding error meets it exactly."""
+    """Return `alpha` + `change`; what is within rounding error of a bound, as large as the numbers added, meets it.
+
+    A small part of the upper bound is no rounding error at the lower one: where C is large, multipliers are that small.
+    """
     result = alpha + change
-    slack = _AT_BOUND * upper
-    result = np.where(result < slack, 0.0, result)
-    return np.where(result > upper - slack, upper, result)
+    result = np.where(result <= _AT_BOUND * np.minimum(alpha, np.abs(change)), 0.0, result)
+    return np.where(result >= upper * (1 - _AT_BOUND), upper, result)
