@@ -140,7 +140,7 @@ def _active(rows: RowCache, given: Resources, n_rows: int) -> ActiveSet | None:
 def _smo(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
     active = _active(rows, given, len(problem.y))
     sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows
-    return SMO(problem, rows, estimator.tol, *sizes)
+    return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
 
 
 def _coordinate(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
@@ -155,6 +155,7 @@ def _coordinate(estimator: Any, problem: Problem, rows: RowCache, given: Resourc
         rng=rng if estimator.selection == "random" else None,
         fit_intercept=bool(estimator.fit_intercept),
         rate=estimator.learning_rate,
+        deadline=given.deadline,
     )
 
 

@@ -19,7 +19,9 @@ Where that is slow
     After many working sets, those to come are chosen within an active set (`active_set`), and F of the other rows is
     brought up to date now and then. Steps are slow too once the free set is nearly right, most of all for large
     C: when as many were taken as cost the same, a Newton step on the free rows (`newton`) is tried, and kept if it
-    raises the objective.
+    raises the objective. A problem of few rows on which steps creep, as they do where features are not scaled, is
+    solved by an interior-point method (`interior_point`) after as many as cost the same. If what that finds is within
+    the rounding error of F, but not within tolerance, nothing would be gained by more steps.
 
 Cost
     q n kernel values for new rows, q n multiplications for F, some 10 q steps of O(q) each.
@@ -28,6 +30,7 @@ Memory
     24 n bytes, q² values, and the cache of rows.
 """
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,6 +41,8 @@ from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveContents, ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.drive import Report
+from fastsvm.solvers.interior_point import interior_solution
+from fastsvm.solvers.interior_problem import badness, extended_sums
 from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.working_set import bounds, select, settled
@@ -56,6 +61,11 @@ _PATIENCE = 0.6  # of the gap that rows in the cache must have to be solved befo
 _MOST_POLISHED = 300
 _NEWTON_SPEED = 1_000_000  # multiplications of a factorisation in the time of a step
 _STEPS_BEFORE_NEWTON = 20_000
+_MOST_INTERIOR = 3072  # rows
+_STEPS_BEFORE_INTERIOR = 100_000
+_INTERIOR_SPEED = 5_000  # of the rows' cube, in the time of a step
+_ROUNDED = 16  # times the rounding error of F that is of its largest sum, what others together may come to
+_BLIND = 1000  # rounding error of F, in margins, beyond which a solution is none
 _POLISH_ROUNDS = 20
 _UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
 _DECIDING_ROWS = 32  # of either end, whose F is computed in float64 before a fit ends, and as many others
@@ -96,8 +106,14 @@ class Memory(NamedTuple):
         Rows of the active set.
     random : dict or None
         State of the generator of random numbers, if there is one.
+    n_steps : int
+        Steps since the beginning.
+    interior_tried : bool
+        Whether an interior-point method had its try.
+    rounding : float
+        Error of F for what it found, 0 if that was not kept.
     largest : float
-        Largest kernel value of a row with itself, so far.
+        The greatest kernel value of a row with itself, of those that were in a working set.
     """
 
     aim: float
@@ -108,6 +124,9 @@ class Memory(NamedTuple):
     all_considered: bool
     active: ActiveContents | None
     random: dict[str, Any] | None = None
+    n_steps: int = 0
+    interior_tried: bool = False
+    rounding: float = 0.0
     largest: float = 1.0
 
 
@@ -159,7 +178,9 @@ class Decomposition(ABC):
     active : ActiveSet or None
         Where most steps are taken, empty at first; None to take them on working sets of the whole problem.
     most_free : int, default=2000
-        Rows of a Newton step at most.
+        Rows of a Newton step at most, and of an interior-point method.
+    deadline : float
+        Moment (of time.perf_counter) at which steps that take long are given up.
     """
 
     balanced: ClassVar[bool]
@@ -174,16 +195,19 @@ class Decomposition(ABC):
         pool: Pool,
         active: ActiveSet | None = None,
         most_free: int = 2000,
+        deadline: float = np.inf,
     ) -> None:
         self.problem, self.rows, self.tol, self.pool, self.active = problem, rows, tol, pool, active
+        self._deadline = deadline
         self.size = max(2, min(size, len(problem.y), rows.n_slots))
         self.most_free = most_free
         self._products = KernelProducts(rows, pool)
         self._block = WorkingBlock(rows, pool)
         self._aim = tol  # the gap that is gone for
         self._since_newton = self._failures = 0
-        self._n_sets = 0
-        self._largest = 0.0  # kernel value of a row with itself, so far
+        self._n_sets = self._n_steps = 0
+        self._interior_tried, self._rounding = False, 0.0
+        self._largest = 1.0  # of a row with itself
         self._all_considered = isinstance(rows, ActiveSet)
 
     # --- what a method adds ----------------------------------------------------------------------------------
@@ -221,13 +245,15 @@ class Decomposition(ABC):
         """Return what is known beside the state."""
         return Memory(
             self._aim, self._products.drift, self._since_newton, self._failures, self._n_sets, self._all_considered,
-            None if self.active is None else self.active.contents(), largest=self._largest,
+            None if self.active is None else self.active.contents(), None, self._n_steps, self._interior_tried,
+            self._rounding, self._largest,
         )  # fmt: skip
 
     def recall(self, memory: Memory) -> None:
         """Go on as the solver would have that knew this."""
         self._aim, self._products.drift, self._since_newton, self._failures = memory[:4]
-        self._n_sets, self._all_considered, self._largest = memory.n_sets, memory.all_considered, memory.largest
+        self._n_sets, self._all_considered = memory[4:6]
+        self._n_steps, self._interior_tried, self._rounding, self._largest = memory[8:]
         if memory.active is not None:
             self.active.refill(memory.active)
 
@@ -236,7 +262,9 @@ class Decomposition(ABC):
     @property
     def verified(self) -> bool:
         """Whether the gradient is that of the multipliers, but for errors that are small beside the tolerance."""
-        return not shows(self._products.drift * self._largest, self.rows.store.dtype, self.tol)
+        dtype = self.rows.store.dtype
+        # Values of float32 were chosen because their rounding, times the values, is small.
+        return not shows(self._products.drift * (self._largest if dtype == np.float64 else 1.0), dtype, self.tol)
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, which is made feasible, or at zero."""
@@ -259,7 +287,9 @@ class Decomposition(ABC):
             Steps allowed.
         """
         low, high = self._bounds(state)
-        while high - low <= self._aim and not self._certified(state):
+        if self._at_rounding(high - low) and not (high - low <= self.tol and self._certified(state)):
+            return state, self._report(state, high - low)
+        while 0 < high - low <= self._aim and not self._certified(state):
             self._aim = (high - low) / 2
         if high - low <= self._aim:
             if state.alpha.any() and not self.verified:
@@ -277,9 +307,13 @@ class Decomposition(ABC):
         slow = self.active is not None and self._n_sets > _SETS_BEFORE_ACTIVE
         state, n_steps = (self._active_steps if slow else self._set_steps)(state, self._aim, most_steps)
         n_newton = self._newton_if_slow(state, n_steps)
-        low, high = self._bounds(state)
-        report = self._report(state, high - low, n_steps)._replace(n_newton=n_newton)
-        return state, report if self._exact else report._replace(converged=False)  # the next step confirms it
+        n_interior = self._interior_if_slow(state, n_steps) if n_steps < most_steps else 0
+        report = self._report(state, self._gap(state), n_steps)
+        return state, report._replace(
+            n_newton=n_newton + n_interior,
+            converged=report.converged and self._exact,  # else the next step confirms it
+            stalled=report.stalled and n_interior == 0,
+        )
 
     def _bounds(self, state: State) -> tuple[float, float]:
         return self._ends(*self.problem, state.alpha, state.gradient)
@@ -421,6 +455,57 @@ class Decomposition(ABC):
         self._since_newton = 0
         return int(kept)
 
+    def _interior_if_slow(self, state: State, n_steps: int) -> int:
+        """Solve the problem by an interior-point method after as many steps as cost the same, or if none improves.
+
+        Returns
+        -------
+        int
+            Newton steps taken, 0 if what they led to is not kept.
+        """
+        self._n_steps += n_steps
+        n = len(self.problem.y)
+        if self._interior_tried or n > min(_MOST_INTERIOR, self.most_free, self.rows.n_slots):
+            return 0
+        if n_steps > 0 and self._n_steps < _STEPS_BEFORE_INTERIOR + n**3 // _INTERIOR_SPEED:
+            return 0
+        if self._gap(state) <= self._aim or not 0 < self.problem.upper.min() <= self.problem.upper.max() < np.inf:
+            return 0
+        found = interior_solution(self._matrix(), *self.problem, self.balanced, self.pool, self._deadline)
+        if found is None:
+            self._interior_tried = time.perf_counter() < self._deadline  # one that was cut short is begun again
+            return 0
+        self._interior_tried = True
+        kept = State(state.alpha.copy(), state.gradient.copy(), state.working_set), self._products.drift
+        before = self._badness(state)
+        state.alpha[:] = self._feasible(found.alpha)
+        self._recompute(state)
+        if self.rows.store.dtype == np.float64:
+            state.gradient[:] = extended_sums(self._matrix(), state.alpha * self.problem.y, -self.problem.y)
+        if found.rounding <= _BLIND and self._badness(state) < before:
+            self._rounding = found.rounding
+            return max(1, found.n_steps)
+        state.alpha[:], state.gradient[:] = kept[0][:2]
+        self._products.drift = kept[1]
+        return 0
+
+    def _at_rounding(self, gap: float) -> bool:
+        """Return whether a gap may be the rounding error of a gradient, so that steps would follow that."""
+        return self._rounding > 0 and gap <= _ROUNDED * self._rounding
+
+    def _matrix(self) -> np.ndarray:
+        """Return the kernel matrix in float64, in new memory."""
+        places = np.arange(len(self.problem.y))
+        if self.rows.store.dtype == np.float64 or not self.rows.cheap_among:
+            return self.rows.store[self.rows.fetch(places)].astype(np.float64, copy=False)
+        out = np.empty((len(places), len(places)))
+        self.rows.among(places, 0, out)
+        return out
+
+    def _badness(self, state: State) -> float:
+        rho = self._rho(state) if self.balanced else 0.0
+        return badness(self._gap(state), self._primal(state, rho), self._objective(state))
+
     def _newton(self, state: State, most: int) -> bool:
         """Try a Newton step on the free rows; keep it and return true if it raises the objective."""
         y, upper = self.problem
@@ -446,9 +531,12 @@ class Decomposition(ABC):
     def _polish(self, state: State) -> float:
         """Go on from within tolerance to rounding error, where that is cheap, and return the gap."""
         gap = self._gap(state)
+        begin = state.alpha.copy(), state.gradient.copy(), self._products.drift, gap
         for _ in range(_POLISH_ROUNDS):
             kept = state.alpha.copy(), state.gradient.copy()
-            if gap <= _EXACT or self.rows.store.dtype != np.float64 or not self._newton(state, _MOST_POLISHED):
+            if gap <= _EXACT or self._at_rounding(gap):
+                break
+            if self.rows.store.dtype != np.float64 or not self._newton(state, _MOST_POLISHED):
                 break
             if self._gap(state) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._set_steps(state, 2 * _EXACT, self.size)
@@ -456,7 +544,12 @@ class Decomposition(ABC):
                 state.alpha[:], state.gradient[:] = kept
                 break
             gap = self._gap(state)
-        return gap
+        if self.verified:
+            return gap
+        self._recompute(state)
+        if self._gap(state) > max(begin[3], _EXACT):  # what was gained was rounding
+            state.alpha[:], state.gradient[:], self._products.drift = begin[:3]
+        return self._gap(state)
 
     def _gap(self, state: State) -> float:
         low, high = self._bounds(state)
@@ -465,7 +558,7 @@ class Decomposition(ABC):
     def _may_be_exact(self, state: State) -> bool:
         """Return whether kernel values in float64 are of use for the gradient, and cheap."""
         dtype = self.rows.store.dtype
-        return dtype == np.float32 and self.rows.cheap and shows(state.alpha.sum() * self._largest, dtype, self.tol)
+        return dtype == np.float32 and self.rows.cheap and shows(state.alpha.sum(), dtype, self.tol)
 
     @property
     def _exact(self) -> bool:

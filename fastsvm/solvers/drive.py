@@ -87,7 +87,7 @@ def drive(
             return state, StopReason.CONVERGED, n_steps
         if stop:
             return state, StopReason.CALLBACK, n_steps
-        if report.within:  # the next step verifies it
+        if report.within and report.n_steps > 0:  # the next step verifies it
             continue
         if n_steps >= limits.max_steps:
             return state, StopReason.MAX_ITER, n_steps

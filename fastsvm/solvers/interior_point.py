@@ -1,0 +1,201 @@
+"""A primal-dual interior-point method on the whole matrix, to end small problems on which pair steps creep.
+
+Problem
+    That of `decomposition`, scaled as in `interior_problem`:
+        minimise  ½ xᵀQx − cᵀx   subject to  0 ≤ x ≤ u,  aᵀx = 0
+
+Step
+    With the slack s = u − x and multipliers z, w of the bounds, Newton's method on
+        Qx − c + νa − z + w = 0,   aᵀx = 0,   x_i z_i = μ,   s_i w_i = μ
+    is a system in Q + diag(z/x + w/s). It is factorised once and solved twice (Mehrotra 1992): a predictor for μ = 0
+    tells how far μ may fall; the corrector goes there and takes the predictor's products of changes with it. All
+    variables have one step length, for Q ties them. Each solution is refined by conjugate gradients, which the factor
+    preconditions: kernels of fewer features than rows are singular, and near the end the diagonal is less than
+    rounding beside them. If Q = LLᵀ and L has few columns, the system has so few equations (Fine and Scheinberg 2001).
+
+Beginning
+    x_i = 1/√K_ii, so α_i = 1/K_ii, or the middle if that is less: right for rows that a large C does not bound. If
+    the residual of the first equation falls slowly, μ is too small beside it: the path begins again, with larger x.
+
+End
+    Each step is tried out as what it points to. Of x_i and z_i one is 0 in the limit, and both are of one scale, so the
+    smaller is: x_i goes to its bound exactly, or stays free, be it small beside C or not. The path ends where the
+    violation of that point is rounding. Where rounding hides the violation, the point of the least duality gap is best.
+
+Cost
+    n³/3 operations a step, or n r² if L has r columns, and some tens of products of the matrix and a vector; 15 to 100
+    steps, whatever the scaling, and few times as many where the path begins again.
+
+Memory
+    16 n² bytes, 8 n r more for L.
+
+Sources
+    Mehrotra (1992), On the implementation of a primal-dual interior point method, SIAM J. Optimization 2. Fine and
+    Scheinberg (2001), Efficient SVM training using low-rank kernel representations, JMLR 2. Scheinberg (2006), An
+    efficient implementation of an active set method for SVMs, JMLR 7, on what ends at a bound.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.solvers.interior_problem import Point, Scaled
+from fastsvm.solvers.interior_systems import LowRankSystem, System
+
+__all__ = ["Found", "interior_solution"]
+
+_STEPS = 100  # of a path
+_BACK = 0.995  # of the way to the boundary
+_SHORT, _SHORT_STEPS = 1e-4, 4  # steps so short, one after the other, lead nowhere
+_PATIENCE, _PACE = 8, 4  # steps until the residual shall fall; and how many more it may take for each decimal
+_FARTHER, _FARTHEST = 1e4, 1e8  # how much larger x is each time; beyond, it begins in the middle
+_ENDED = 1e-16  # of Σ_i α_i, what the products come to
+_GONE = 1e-40  # of the first μ
+_HOPELESS, _NEAR = 1.0, 16  # rounding as large as a margin; and times it, what is violated if that is rounding
+_EXACT = 1e-12  # a violation that nobody asks to be less
+_RIDGE, _MOST_RIDGE = 1e-14, 1e-9  # of the diagonal: above rounding; and what only an indefinite matrix needs
+_MOST_REFINED, _REFINED_ROUNDS = 500, 10  # free rows at the end
+_FEW = 100  # in each step
+
+
+class Found(NamedTuple):
+    """What the path led to.
+
+    Attributes
+    ----------
+    alpha : ndarray of float64, shape (n,)
+        Multipliers. What is at a bound is there exactly.
+    violation : float
+        Of the optimality conditions.
+    badness : float
+        What `badness` returns of them.
+    rounding : float
+        Error of a gradient that is computed from them: that of one product of the largest sum.
+    n_steps : int
+        Newton steps.
+    ended : bool
+        Whether the path led to its end, and all that is violated is rounding.
+    """
+
+    alpha: np.ndarray
+    violation: float
+    badness: float
+    rounding: float
+    n_steps: int
+    ended: bool = False
+
+
+def interior_solution(
+    kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, balanced: bool, pool: Pool, deadline: float = np.inf
+) -> Found | None:
+    """Return the best solution found, or None if the kernel is not positive semi-definite or time is up.
+
+    Parameters
+    ----------
+    kernel : ndarray of float64, shape (n, n)
+        Kernel values. They are overwritten.
+    y, upper : ndarray of float64, shape (n,)
+        Labels ±1 and upper bounds of the multipliers, greater than 0.
+    balanced : bool
+        Whether there is an offset, and Σ_i y_i α_i = 0.
+    pool : Pool
+        Threads.
+    deadline : float
+        Moment (of time.perf_counter) at which to give up.
+    """
+    problem = Scaled.of(kernel, y, upper, balanced)
+    if problem is None or (balanced and not (y.max() > 0 > y.min())):
+        return None
+    best = Found(y, np.inf, np.inf, 0.0, 0)
+    try:
+        if problem.factor is not None:
+            best = _best_of_paths(problem, best, pool, deadline)
+        hopeless = best.rounding > _HOPELESS and best.violation <= _NEAR * best.rounding
+        if not (best.ended or hopeless):
+            best = _best_of_paths(problem._replace(factor=None), best, pool, deadline)
+    except np.linalg.LinAlgError:
+        return None
+    if time.perf_counter() >= deadline or not best.badness < np.inf:
+        return None
+    best = best._replace(**problem.judged(best.alpha, exactly=True))
+    for _ in range(_REFINED_ROUNDS):
+        x = problem.refined(best.alpha, _MOST_REFINED)
+        refined = best._replace(alpha=x, **problem.judged(x, exactly=True))
+        if best.violation <= _EXACT or refined.badness >= best.badness:
+            break
+        best = refined
+    return best._replace(alpha=problem.multipliers(best.alpha, upper))
+
+
+def _best_of_paths(problem: Scaled, best: Found, pool: Pool, deadline: float) -> Found:
+    """Return the best of what was found and of what paths lead to that begin farther and farther."""
+    room = np.empty_like(problem.matrix) if problem.factor is None else problem.matrix[:0]  # for factors
+    reach, n_steps = 1.0, best.n_steps
+    while True:
+        with np.errstate(all="ignore"):  # a step that fails in floating point is not taken
+            found = _follow(problem, problem.begin(reach), room, pool, deadline)
+        n_steps += found.n_steps
+        best = found if found.badness < best.badness else best
+        if best.ended or problem.in_the_middle(reach):
+            return best._replace(n_steps=n_steps)
+        reach = reach * _FARTHER if reach < _FARTHEST else np.inf
+
+
+def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> Found:
+    """Follow the path from a point and return the best x it led to."""
+    best, idle, n_short, ridge = Found(point.x, np.inf, np.inf, 0.0, 0), 0, 0, _RIDGE
+    first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
+    for n_steps in range(_STEPS):
+        x = problem.vertex(point)
+        here = Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps)
+        if here.violation > _EXACT:
+            x = problem.refined(x, _FEW)
+            here = min(here, Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps), key=_badness_of)
+        better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
+        idle = 0 if better else idle + 1
+        if here.badness < best.badness:
+            best = here._replace(rounding=problem.rounding(here.alpha))
+        lacking, total = problem.residuals(point)
+        mu, left = point.mu, float(np.abs(lacking / problem.scale).max())
+        few = problem.factor is None or np.count_nonzero((x > 0) & (x < problem.upper)) <= problem.factor.shape[1] + 1
+        rounded = few and best.violation <= max(_EXACT, best.rounding)
+        small = left <= max(best.violation, best.rounding)
+        ended = rounded and small and 2 * len(x) * mu <= _ENDED * float(problem.scale @ point.x)
+        if best.violation <= _EXACT or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
+            return best._replace(n_steps=n_steps, ended=True)
+        slow = n_steps > _PATIENCE + _PACE and left > unmet * 10.0 ** ((_PATIENCE - n_steps) / _PACE)
+        if n_short >= _SHORT_STEPS or mu <= _GONE * first or (slow and mu > 0.01 * first):
+            break
+        if time.perf_counter() >= deadline:
+            break
+        system = None
+        while system is None:
+            try:
+                if problem.factor is None:
+                    system = System(problem, point, ridge, room, pool)
+                else:
+                    system = LowRankSystem(problem, point, ridge, pool)
+            except np.linalg.LinAlgError:
+                ridge *= 10
+                if ridge > _MOST_RIDGE and problem.factor is None:  # it is not positive semi-definite
+                    raise
+                if ridge > _MOST_RIDGE:
+                    return best._replace(n_steps=n_steps)
+        predictor = system.direction(lacking, total, 0.0, 0.0)
+        ahead = point.moved(predictor, min(1.0, point.reach(predictor)))
+        aim = max(0.0, ahead.mu / mu) ** 3 * mu
+        products = aim - predictor.x * predictor.lower, aim - predictor.slack * predictor.upper
+        corrector = system.direction(lacking, total, *products)
+        length = min(1.0, _BACK * point.reach(corrector))
+        n_short = n_short + 1 if length < _SHORT else 0
+        ahead = point.moved(corrector, length)
+        if not all(np.isfinite(value).all() for value in ahead):
+            break
+        point = ahead
+    return best._replace(n_steps=n_steps)
+
+
+def _badness_of(found: Found) -> float:
+    return found.badness

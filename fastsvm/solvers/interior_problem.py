@@ -1,0 +1,208 @@
+"""The dual in which an interior-point method moves: scaled, with slacks and the multipliers of its bounds.
+
+Problem
+    With x_i = α_i √K_ii the matrix has ones on its diagonal, however features are scaled:
+        minimise  ½ xᵀQx − cᵀx   subject to  0 ≤ x ≤ u,  aᵀx = 0
+    where c_i = 1/√K_ii, u_i = C_i √K_ii and a = y ∘ c; without an offset nothing is asked of the sum.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from fastsvm._threads import spans
+
+__all__ = ["Point", "Scaled", "badness", "extended_sums"]
+
+_LARGE = 0.5  # a violation that says less of a solution than its duality gap: it is 2 for α = 0
+_MOST_UNEQUAL = 10  # times what they are if all products are one, multipliers at the beginning
+_LEAST_DIAGONAL = 1e-32  # of the greatest
+_LOW_RANK = 1 / 3  # of the rows, up to which it is cheaper
+_NO_RANK, _FACTORISED = 1e-14, 1e-11  # of the diagonal, what may be left of it, and of any value
+_SINGULAR = 1e-14
+_BALANCED = 1e-13
+_BLOCK = 256
+_WORST = {"violation": np.inf, "badness": np.inf}
+
+
+def badness(violation: float, primal: float, dual: float) -> float:
+    """Return a measure by which to choose a solution: the violation, or if that is large 1 and the relative gap."""
+    if violation <= _LARGE:
+        return violation
+    share = (primal - dual) / primal if primal > 0 else np.inf
+    return 1 + share if share >= 0 else np.inf
+
+
+def extended_sums(matrix: np.ndarray, x: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Return `matrix` @ x + `more`, summed with more digits than float64 has, where the platform has such numbers."""
+    found, wide = np.empty(len(matrix)), x.astype(np.longdouble)
+    for a, b in spans(len(matrix), _BLOCK):
+        found[a:b] = matrix[a:b].astype(np.longdouble) @ wide + more[a:b]
+    return found
+
+
+class Point(NamedTuple):
+    """x, its slack below the upper bound, the multipliers of both bounds, Lᵀx, and the multiplier of the balance."""
+
+    x: np.ndarray
+    slack: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    weights: np.ndarray
+    offset: float
+
+    @property
+    def mu(self) -> float:
+        """The mean of the products that are to become equal, and then 0."""
+        return float(self.x @ self.lower + self.slack @ self.upper) / (2 * len(self.x))
+
+    def moved(self, direction: "Point", length: float) -> "Point":
+        """Return the point at a distance in some direction."""
+        return Point(*(value + length * change for value, change in zip(self, direction, strict=True)))
+
+    def reach(self, direction: "Point") -> float:
+        """Return how far it is to the boundary, in lengths of the direction."""
+        pairs = zip(self[:4], direction[:4], strict=True)
+        return 1 / max(1e-300, *(float(np.max(-change / value)) for value, change in pairs))
+
+
+class Scaled(NamedTuple):
+    """A problem whose matrix has ones on its diagonal.
+
+    Attributes
+    ----------
+    matrix : ndarray of float64, shape (n, n)
+        Q.
+    scale : ndarray of float64, shape (n,)
+        c, and what α is in units of x.
+    balance : ndarray of float64, shape (n,)
+        a: y ∘ c, whether the sum is bound or not.
+    upper : ndarray of float64, shape (n,)
+        u.
+    balanced : bool
+        Whether it is bound.
+    factor : ndarray of float64, shape (n, r), or None
+        L, if Q = LLᵀ but for rounding and r is small.
+    """
+
+    matrix: np.ndarray
+    scale: np.ndarray
+    balance: np.ndarray
+    upper: np.ndarray
+    balanced: bool
+    factor: np.ndarray | None
+
+    @classmethod
+    def of(cls, kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, balanced: bool) -> "Scaled | None":
+        """Return the problem of a kernel matrix, in its memory; None if a value on the diagonal is negative."""
+        diagonal = kernel.diagonal().copy()
+        most = diagonal.max()
+        if not (diagonal.min() >= 0 and 0 < most < np.inf):
+            return None
+        exponent = np.round(np.log2(np.maximum(diagonal, _LEAST_DIAGONAL * most)) / 2)
+        scale = np.exp2(-exponent)  # powers of two, by which nothing is rounded
+        balance = y * scale
+        for a, b in spans(len(kernel), _BLOCK):
+            kernel[a:b] *= balance
+            kernel[a:b] *= balance[a:b, None]
+        return cls(kernel, scale, balance, upper / scale, balanced, _factor(kernel))
+
+    def multipliers(self, x: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Return α; what is at a bound is there exactly."""
+        return np.where(x == self.upper, upper, np.minimum(x * self.scale, upper))
+
+    def in_the_middle(self, reach: float) -> bool:
+        """Return whether all variables begin there."""
+        return bool((reach * self.scale >= 0.5 * self.upper).all())
+
+    def begin(self, reach: float) -> Point:
+        """Return a first point, in which α_i is about `reach` / K_ii, or in the middle."""
+        x = np.minimum(0.5 * self.upper, reach * self.scale)
+        if self.balanced:
+            rising = self.balance > 0
+            rise, fall = self.balance[rising] @ x[rising], -self.balance[~rising] @ x[~rising]
+            x = np.where(rising, x * min(1.0, fall / rise), x * min(1.0, rise / fall))
+        slack = self.upper - x
+        slope = self.matrix @ x - self.scale
+        products = np.minimum(x, slack) * np.maximum(np.abs(slope), self.scale)
+        in_the_middle = self.in_the_middle(reach)
+        mu = float(products.max() if in_the_middle else products.mean())
+        lower, upper = mu / x, mu / slack
+        more = slope - lower + upper
+        # The multipliers take it: all of it if x is as large as it can be, otherwise as far as that leaves them of one
+        # size.
+        most = np.inf if in_the_middle else _MOST_UNEQUAL
+        lower, upper = lower + np.clip(more, 0, most * lower), upper + np.clip(-more, 0, most * upper)
+        return Point(x, slack, lower, upper, np.zeros(0) if self.factor is None else self.factor.T @ x, 0.0)
+
+    def residuals(self, point: Point) -> tuple[np.ndarray, float]:
+        """Return what the equations of the slope and of the balance lack."""
+        product = self.matrix @ point.x if self.factor is None else self.factor @ point.weights
+        slope = self.scale - product + point.lower - point.upper
+        return (slope - point.offset * self.balance, -float(self.balance @ point.x)) if self.balanced else (slope, 0.0)
+
+    def vertex(self, point: Point) -> np.ndarray:
+        """Return the x that a point leads to, with exactly at its bound what goes there."""
+        below = point.x < point.lower
+        above = (point.slack < point.upper) & ~below
+        x = np.where(below, 0.0, np.where(above, self.upper, np.minimum(point.x, self.upper)))
+        if self.balanced:
+            room = np.where(below | above, 0.0, np.minimum(point.x, point.slack))
+            weight = self.balance * (room / max(room.max(), 1e-300)) ** 2
+            share = self.balance @ weight
+            if share > 0:  # what is left of the sum goes to where it is least beside what is there
+                x = np.clip(x - (self.balance @ x) / share * weight, 0, self.upper)
+        return x
+
+    def refined(self, x: np.ndarray, most: int) -> np.ndarray:
+        """Return x after a Newton step on what is free, clipped, if that is at most so many."""
+        free = np.flatnonzero((x > 0) & (x < self.upper))
+        if not 0 < len(free) <= most:
+            return x
+        block = np.zeros((len(free) + 1,) * 2)
+        block[:-1, :-1] = self.matrix[np.ix_(free, free)]
+        right = np.append(-extended_sums(self.matrix[free], x, -self.scale[free]), 0.0)
+        unit = 1 / np.abs(self.balance[free]).max()
+        if self.balanced:
+            block[-1, :-1] = block[:-1, -1] = unit * self.balance[free]
+            right[-1] = -unit * float(self.balance @ x)
+        moved = x.copy()
+        change = linalg.lstsq(block, right, cond=_SINGULAR, check_finite=False)[0]
+        moved[free] = np.clip(x[free] + change[:-1], 0, self.upper[free])
+        return moved
+
+    def judged(self, x: np.ndarray, exactly: bool = False) -> dict[str, float]:
+        """Return violation and badness, infinite of what is not balanced; `exactly`, of sums that take longer."""
+        if self.balanced and abs(self.balance @ x) > _BALANCED * (np.abs(self.balance) @ x):
+            return _WORST
+        slope = extended_sums(self.matrix, x, -self.scale) if exactly else self.matrix @ x - self.scale
+        gradient = slope / self.balance  # F
+        rising = self.balance > 0
+        rises, falls = np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
+        zero = np.inf if self.balanced else 0.0
+        low, high = np.min(gradient[rises], initial=zero), np.max(gradient[falls], initial=-zero)
+        margin = np.sign(self.balance) * (gradient - ((low + high) / 2 if self.balanced else 0.0))  # y f(x) − 1
+        square = float(x @ (np.sign(self.balance) * gradient * self.scale + self.scale))
+        loss = float((self.upper * self.scale) @ np.maximum(0, -margin))
+        violation = float(np.maximum(0.0, high - low))  # NaN stays
+        bad = badness(violation, square / 2 + loss, float(x @ self.scale) - square / 2)
+        return {"violation": violation, "badness": bad} if violation >= 0 else _WORST
+
+    def rounding(self, x: np.ndarray) -> float:
+        """Return the rounding error of F: that of its largest sum, without signs."""
+        most = 0.0
+        for a, b in spans(len(x), _BLOCK):
+            most = max(most, float(np.max(np.abs(self.matrix[a:b]) @ x / self.scale[a:b])))
+        return most * float(np.finfo(np.float64).eps)
+
+
+def _factor(matrix: np.ndarray) -> np.ndarray | None:
+    """Return L if the matrix is LLᵀ but for rounding, by pivoted Cholesky; None if L has many columns."""
+    lower, pivots, rank, _ = linalg.lapack.dpstrf(matrix, tol=_NO_RANK, lower=1)
+    if rank > _LOW_RANK * len(matrix):
+        return None
+    factor = np.empty((len(matrix), rank))
+    factor[pivots - 1] = np.tril(lower[:, :rank])
+    left = max(float(np.abs(matrix[a:b] - factor[a:b] @ factor.T).max()) for a, b in spans(len(matrix), _BLOCK))
+    return factor if left <= _FACTORISED else None

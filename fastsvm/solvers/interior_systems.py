@@ -1,0 +1,124 @@
+"""Systems of the Newton steps of an interior-point method: of the whole matrix, or of a factor with few columns."""
+
+import numpy as np
+
+from fastsvm._threads import Pool
+from fastsvm.solvers.interior_problem import Point, Scaled
+from fastsvm.solvers.inverse import Inverse
+
+__all__ = ["LowRankSystem", "System"]
+
+_REFINEMENTS, _REFINED = 10, 1e-12
+
+
+class System:
+    """The system of the Newton steps at a point.
+
+    Parameters
+    ----------
+    problem : Scaled
+        Q.
+    point : Point
+        Where they begin.
+    ridge : float
+        Added to the diagonal before it is factorised.
+    room : ndarray of float64, shape (n, n)
+        For the factor.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool) -> None:
+        self._problem, self._point = problem, point
+        self._diagonal = point.lower / point.x + point.upper / point.slack
+        np.copyto(room, problem.matrix)
+        room[np.diag_indices_from(room)] += self._diagonal + ridge * (1 + self._diagonal)
+        self._inverse = Inverse(room, pool)
+        self._of_balance = self._solved(problem.balance) if problem.balanced else np.zeros(0)
+
+    def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
+        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, but for products of changes.
+
+        Parameters
+        ----------
+        right : ndarray of float64, shape (n,)
+            What the equation of the slope lacks.
+        total : float
+            What the balance lacks.
+        own, other : ndarray of float64, or float
+            The products.
+        """
+        point, balance = self._point, self._problem.balance
+        lower, upper = own / point.x - point.lower, other / point.slack - point.upper
+        x, shift = self._solved(right + lower - upper), 0.0
+        if self._problem.balanced:
+            shift = float((balance @ x - total) / (balance @ self._of_balance))
+            x = x - shift * self._of_balance
+        return Point(
+            x, -x, lower - point.lower / point.x * x, upper + point.upper / point.slack * x, np.zeros(0), shift
+        )
+
+    def _solved(self, right: np.ndarray) -> np.ndarray:
+        """Return the solution of the system without ridge, by conjugate gradients from that of the one with it."""
+        found = best = self._inverse.times(right)
+        left = right - self._times(found)
+        least, enough = float(np.abs(left).max()), _REFINED * float(np.abs(right).max())
+        direction, before = np.zeros_like(found), np.inf
+        for _ in range(_REFINEMENTS):
+            if not least > enough:
+                break
+            ready = self._inverse.times(left)
+            product = float(left @ ready)
+            direction = ready + product / before * direction
+            image, before = self._times(direction), product
+            curvature = float(direction @ image)
+            if not (product > 0 and curvature > 0):  # rounding, or an indefinite matrix
+                break
+            found, left = found + product / curvature * direction, left - product / curvature * image
+            size = float(np.abs(left).max())
+            if size < least:
+                best, least = found, size
+        return best
+
+    def _times(self, x: np.ndarray) -> np.ndarray:
+        return self._problem.matrix @ x + self._diagonal * x
+
+
+class LowRankSystem:
+    """The same of a matrix LLᵀ, with Lᵀx for a variable of its own: a system of as many equations as L has columns.
+
+    What is large in x, and cancels in Lᵀx, is then not rounded again in each product with the matrix.
+    """
+
+    def __init__(self, problem: Scaled, point: Point, ridge: float, pool: Pool) -> None:
+        self._problem, self._point = problem, point
+        columns = [problem.factor, problem.balance[:, None]] if problem.balanced else [problem.factor]
+        self._sides = np.concatenate(columns, axis=1)
+        self._diagonal = point.lower / point.x + point.upper / point.slack
+        normal = self._sides.T @ (self._sides / self._diagonal[:, None])
+        self._own = np.zeros(len(normal))
+        self._own[: problem.factor.shape[1]] = 1
+        normal[np.diag_indices_from(normal)] += self._own
+        normal[np.diag_indices_from(normal)] *= 1 + ridge
+        self._inverse = Inverse(normal, pool)
+
+    def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
+        """Return the same as that of the other system."""
+        point = self._point
+        lower, upper = own / point.x - point.lower, other / point.slack - point.upper
+        right, unlinked = right + lower - upper, point.weights - self._problem.factor.T @ point.x
+        sums = np.append(unlinked, total) if self._problem.balanced else unlinked
+        x = right / self._diagonal
+        found, least = np.zeros(len(sums)), np.inf
+        best = x, found
+        for _ in range(_REFINEMENTS):
+            lacking = self._sides.T @ x - self._own * found - sums
+            size = float(np.abs(lacking).max())
+            if not size < least:
+                break
+            best, least = (x, found), size
+            found = found + self._inverse.times(lacking)
+            x = (right - self._sides @ found) / self._diagonal
+        x, found = best
+        weights, shift = (found[:-1], float(found[-1])) if self._problem.balanced else (found, 0.0)
+        return Point(x, -x, lower - point.lower / point.x * x, upper + point.upper / point.slack * x, weights, shift)
