@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastsvm.budget import parse_memory
+from fastsvm.jobs.visible import visible
 
 __all__ = ["main"]
 
@@ -58,13 +59,13 @@ def _how_to_go_on(options: argparse.Namespace) -> str:
     return f"; go on with: fastsvm resume {folder}" if folder else ""
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+def _one_line(error: BaseException | str) -> str:
+    return visible(" ".join(str(error).split()))
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):
-        print(f"fastsvm: warning: {' '.join(str(message).split())}", file=sys.stderr)
+        print(f"fastsvm: warning: {_one_line(message)}", file=sys.stderr)
 
 
 # --- commands --------------------------------------------------------------------------------------------
@@ -282,9 +283,9 @@ def _show(report: dict[str, Any], as_json: bool) -> None:
         if value is None or value == "" or value == [] or value == {}:
             continue
         lines = _lines(value)
-        print(f"{name.replace('_', ' '):{width}}  {lines[0]}")
+        print(f"{name.replace('_', ' '):{width}}  {visible(lines[0])}")
         for line in lines[1:]:
-            print(f"{'':{width}}  {line}")
+            print(f"{'':{width}}  {visible(line)}")
 
 
 def _lines(value: Any) -> list[str]:

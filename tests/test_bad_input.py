@@ -4,10 +4,13 @@ import h5py
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm import SVC, open_hdf5
+from fastsvm import SVC, LinearSVC, SGDClassifier, open_hdf5
 from fastsvm.sources import as_source
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -259,3 +262,64 @@ def test_a_closed_file(data):
     data.close()
     with pytest.raises((ValueError, OSError), match=r"closed|data\.h5"):
         model.predict(source)
+
+
+WEIGHTS = [
+    {0: 2.0, 1: 1.0, 7: 3.0},
+    {0: 2.0},
+    {7: 3.0},
+    {0: 2.0, 7: 3.0},
+    {},
+    {"0": 2.0, 0: 1.0, 1: 1.0},
+]
+
+
+@pytest.mark.parametrize("given", WEIGHTS, ids=str)
+@pytest.mark.parametrize("kind", [SVC, LinearSVC, SGDClassifier])
+def test_weights_of_classes_that_are_not_there_are_taken_as_scikit_learn_does(kind, given):
+    try:
+        wanted = compute_class_weight(given, classes=np.array([0, 1]), y=Y)
+    except ValueError:
+        with pytest.raises(ValueError, match="class_weight names classes that are not in y"):
+            kind(class_weight=given).fit(X, Y)
+        return
+    found = kind(class_weight=given, random_state=0).fit(X, Y)
+    same = kind(class_weight=dict(enumerate(wanted)), random_state=0).fit(X, Y)
+    assert np.array_equal(found.decision_function(X), same.decision_function(X))
+
+
+def test_a_fold_may_lack_a_class_that_has_a_weight():
+    y = np.where(np.arange(60) == 7, 2, Y)
+    scores = cross_val_score(SVC(class_weight={0: 1.0, 1: 1.0, 2: 5.0}), X, y, cv=KFold(5), error_score="raise")
+    assert np.isfinite(scores).all()
+
+
+def test_weights_of_classes_that_are_not_there_must_be_weights():
+    refused(SVC(class_weight={0: 1.0, 1: 1.0, 7: -1.0}), (X, Y), "class_weight must be a positive")
+
+
+def test_nodes_of_hdf5_that_hold_no_rows(tmp_path):
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["type"], file["X"], file["long"] = np.dtype("f8"), X, X.astype(np.longdouble)
+        group, rows = file.create_group("csr"), sparse.csr_matrix(X.astype(np.longdouble))
+        group["data"], group["indices"], group["indptr"] = rows.data, rows.indices, rows.indptr
+        group.attrs["shape"], group.attrs["encoding-type"] = rows.shape, "csr_matrix"
+        refused(SVC(), (file["type"], Y), "named type")
+        refused(SVC(), (h5py.SoftLink("/nowhere"), Y), "X is an HDF5 link")
+        refused(SVC(), (X, file["type"]), "y is .*named type.*holds no labels")
+        refused(SVC(), (X, file["csr"]), "y is .*group.*holds no labels")
+        wanted = SVC().fit(X, Y).decision_function(X)
+        for node in (file["long"], file["csr"]):
+            assert np.allclose(SVC().fit(node, Y).decision_function(node), wanted, atol=1e-6)
+    with h5py.File(tmp_path / "typed.h5", "w") as file:
+        file["X"], file["y"] = np.dtype("f8"), Y
+    with pytest.raises(ValueError, match="named type"):
+        open_hdf5(tmp_path / "typed.h5")
+
+
+@pytest.mark.parametrize("length", [1e-150, 1e100, 1e150])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_very_long_and_short_rows_are_descended_on(length, make):
+    plain = SGDClassifier(random_state=0, fit_intercept=False, alpha=0.0, tol=None, max_iter=5).fit(make(X), Y)
+    scaled = clone(plain).fit(make(X * length), Y)
+    assert np.allclose(scaled.decision_function(make(X * length)), plain.decision_function(make(X)), rtol=1e-6)

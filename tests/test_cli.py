@@ -11,6 +11,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
@@ -308,3 +309,54 @@ def test_an_early_stop_of_a_linear_svm_is_told_and_the_model_kept(iris, tmp_path
     code, out, err = run(capsys, *words)
     assert code == 0 and "max_iter" in err and "What to try" in err
     assert (tmp_path / "model").exists() and "duality gap" in out
+
+
+_OBEYED = "\x1b[31mred\x07\r\nnext\u202etxt"
+
+
+def test_labels_do_not_steer_the_terminal_nor_the_page(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.array([_OBEYED, "plain"])[np.arange(60) % 2]
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, y.astype(object)
+    code, out, err = run(capsys, "train", tmp_path / "data.h5", "--out", tmp_path / "run", "--holdout", 0.3)
+    shown = [out, err]
+    for words in (("info", tmp_path / "data.h5"), ("evaluate", tmp_path / "run" / "model.h5", tmp_path / "data.h5")):
+        code, out, err = run(capsys, *words)
+        assert code == 0, err
+        shown += [out, err]
+    shown.append((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    for text in shown:
+        assert not any(character in text for character in "\x1b\x07\r\u202e")
+    assert any(r"\x1b[31mred\x07\r\nnext\u202etxt" in text for text in shown)
+    code, out, _ = run(capsys, "info", tmp_path / "data.h5", "--json")
+    assert _OBEYED in json.loads(out)["class_counts"]  # a program is told what it is
+
+
+def test_errors_do_not_steer_the_terminal(tmp_path, capsys):
+    code, _, err = run(capsys, "info", tmp_path / "\x1b[2Jno.h5")
+    assert code == 2 and "\x1b" not in err and r"\x1b[2Jno.h5" in err
+
+
+def test_labels_are_no_formulas_in_a_table(tmp_path, capsys):
+    labels = ["=1+1", "+a", "-b", "@c", "\tx", "'=q", "it's", "-1.5e3", "plain", "＝2"]
+    X = np.eye(10).repeat(4, axis=0)
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, np.array(labels, object).repeat(4)
+    report(capsys, "train", tmp_path / "data.h5", "-o", tmp_path / "model", "--C", 100, "--kernel", "linear")
+    report(capsys, "predict", tmp_path / "model", tmp_path / "data.h5", "-o", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        read = [row["prediction"] for row in csv.DictReader(file)]
+    for found in (read, pd.read_csv(tmp_path / "out.csv", dtype={"prediction": str})["prediction"].tolist()):
+        wanted = ["'=1+1", "'+a", "'-b", "'@c", "'\tx", "''=q", "it's", "-1.5e3", "plain", "'＝2"]
+        assert found == [word for word in wanted for _ in range(4)]
+
+
+def test_numbers_stay_numbers_in_a_table(tmp_path, capsys):
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = np.array([[-1.0], [1.0]] * 10), np.array([-1, 1] * 10)
+    report(capsys, "train", tmp_path / "data.h5", "-o", tmp_path / "model")
+    report(capsys, "predict", tmp_path / "model", tmp_path / "data.h5", "-o", tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert found["prediction"].tolist() == [-1, 1] * 10
+    assert (np.sign(found["decision"]) == found["prediction"]).all()

@@ -33,7 +33,8 @@ def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndar
     Parameters
     ----------
     given : dict, "balanced" or None
-        As the estimator's `class_weight`. "balanced" makes the classes' sums of weights equal.
+        As the estimator's `class_weight`. "balanced" makes the classes' sums of weights equal. A dict may name
+        classes that are not among these rows, as a part of them may lack a class.
     classes : ndarray of shape (n_classes,)
         Labels.
     labels : ndarray of int64, shape (n,)
@@ -44,7 +45,7 @@ def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndar
     Raises
     ------
     ValueError
-        If it is none of these, names an unknown class, or is not positive.
+        If it is none of these, is not positive, or names unknown classes while it lacks one of `classes`.
     """
     if given is None:
         return np.ones(len(classes))
@@ -56,10 +57,12 @@ def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndar
         return count.sum() / (len(classes) * count)
     if not isinstance(given, dict):
         raise ValueError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
-    unknown = [label for label in given if label not in classes]
-    if unknown:
-        raise ValueError(f"class_weight names classes that are not in y: {unknown}; y has {classes.tolist()}.")
-    factors = [given.get(label, 1.0) for label in classes.tolist()]
-    if not all(isinstance(factor, Real) and 0 < factor < np.inf for factor in factors):
+    known = classes.tolist()
+    weighted = [label for label in known if label in given]
+    if len(weighted) < len(known) and len(weighted) < len(given):  # a misspelt name is more likely than a rare class
+        unknown = [label for label in given if label not in known]
+        raise ValueError(f"class_weight names classes that are not in y, {unknown}, but not all that are: {known}.")
+    factors = [given.get(label, 1.0) for label in known]
+    if not all(isinstance(factor, Real) and 0 < factor < np.inf for factor in given.values()):
         raise ValueError(f"class_weight must be a positive, finite number for every class; found {given}.")
     return np.array(factors, dtype=np.float64)

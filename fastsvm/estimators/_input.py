@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from fastsvm.sources import HDF5Data, Source, as_source, check_finite, is_stored, read_column
+from fastsvm.sources import HDF5Data, Source, as_source, check_compressed, check_finite, is_stored, read_column
 
 __all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
 
@@ -39,6 +39,8 @@ def labels_of(X: Any, y: Any) -> Any:
     """Return y, read from its file if it is a dataset, or the labels that come with X if it is None."""
     if y is None and isinstance(X, HDF5Data):
         return X.y
+    if isinstance(y, (h5py.Group, h5py.Datatype)):
+        raise TypeError(f"y is {y!r}, which holds no labels; pass a dataset.")
     return read_column(y) if isinstance(y, h5py.Dataset) else y
 
 
@@ -62,7 +64,11 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     Arrays are kept in their type. Whether values are finite is found by whoever reads them, but for arrays to
     predict it is known on return.
     """
+    if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
+        raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it leads to, such as file[name].")
     if not is_stored(X):
+        if sparse.issparse(X):
+            _check_convertible(X)
         rows = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=estimator)
         source = as_source(_plain(rows))
         if not reset:
@@ -82,6 +88,20 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
             f"{estimator.n_features_in_} features as input."
         )
     return source
+
+
+def _check_convertible(X: Any) -> None:
+    """Raise ValueError for a sparse matrix that SciPy would make a CSR matrix of by writing outside of its arrays."""
+    if X.format == "csc":
+        check_compressed(X, *X.shape[::-1])
+    elif X.format == "coo":
+        for axis, (places, n) in enumerate(zip(X.coords, X.shape, strict=True)):
+            if len(places) != len(X.data) or (len(places) and not 0 <= places.min() <= places.max() < n):
+                found = f"from {places.min()} to {places.max()}" if len(places) else "nothing"
+                raise ValueError(
+                    f"The COO matrix is damaged: its places along axis {axis} are {len(places)} for {len(X.data)} "
+                    f"values, {found}; the last may be {n - 1}."
+                )
 
 
 def _plain(X: Any) -> Any:

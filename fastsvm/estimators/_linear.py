@@ -32,7 +32,10 @@ class LinearModel(BaseEstimator):
         if not self.standardize:
             self._shift = self._scale = None
             return source
-        source = ScaledSource.standardized(source, product_type(source.dtype), weight)
+        # Dense rows are multiplied as stored, and the weights scaled; sparse ones must not be rounded by being scaled,
+        # or what is measured would not be of the rows as passed.
+        dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)
+        source = ScaledSource.standardized(source, dtype, weight)
         self._shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
         self._scale = source.scale.astype(np.float64)
         return source

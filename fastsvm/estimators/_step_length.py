@@ -64,10 +64,14 @@ def _likeness(block: Block, norms: np.ndarray) -> float:
     m = len(norms)
     if m < 2:
         return 1.0
+    mean = float(norms.mean())
+    unit = float(np.exp2(-np.round(np.log2(mean) / 2))) if 0 < mean < np.inf else 1.0  # of rows that are long or short
     rows = block.user_array() if isinstance(block, CSRBlock) else block.dense(np.float64)
+    rows = rows * (rows.dtype.type(unit) if rows.dtype.kind == "f" else unit)
+    norms, mean = norms * unit**2, mean * unit**2
     products = rows @ rows.T
     squares = float(np.square(products.data if isinstance(block, CSRBlock) else products).sum())
-    return max(0.0, squares - float(np.square(norms).sum())) / (m * (m - 1)) / max(float(norms.mean()) ** 2, 1e-300)
+    return max(0.0, squares - float(np.square(norms).sum())) / (m * (m - 1)) / max(mean**2, 1e-300)
 
 
 def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,10 @@ from fastsvm.formats.stream import Header, Options, Stream
 __all__ = ["Matrix", "read", "recognises", "rows_of"]
 
 _LONGEST_LABEL = 1 << 16
+# What NumPy raises for headers that are cut short, name lengths that no array has, or are no Python literals.
+_NO_ARRAY = (
+    ValueError, TypeError, OverflowError, EOFError, OSError, SyntaxError, MemoryError, RecursionError, TokenError
+)  # fmt: skip
 
 
 class Matrix(NamedTuple):
@@ -56,8 +61,9 @@ def _mapped(path: Path) -> Matrix:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+        with np.errstate(all="ignore"):  # of a product of lengths that no file has
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _NO_ARRAY as error:
         raise ValueError(f"{path} cannot be read as one array of numbers or strings: {error}") from error
     if not isinstance(array, np.ndarray):
         array.close()

@@ -22,6 +22,7 @@ __all__ = ["read", "recognises"]
 
 _LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*\s*")
 _LINE_SHARE = 8  # of memory: what a line is parsed to takes more than the line
+_LARGEST = 2**31 - 1
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
@@ -108,6 +109,8 @@ def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
         raise ValueError(f"{path}, line {line} is no row of svmlight text: {error}.") from None
     if pairs and not 0 <= first <= last < 1 << 53:
         raise ValueError(f"{path}, line {line}: its indices, from {first} to {last}, do not rise from 0 or 1.")
+    if last > _LARGEST:
+        raise ValueError(f"{path}, line {line}: the index {last} is larger than {_LARGEST}, the last that can be read.")
     if not np.isfinite(value):
         raise ValueError(f"{path}, line {line}: the label {label.decode()} is not finite.")
     return value, first, last
@@ -149,7 +152,7 @@ def _load(
 ) -> tuple[sparse.csr_array, np.ndarray]:
     try:
         X, y = _parse(lines, header, first_index)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter of an index, which the parser has in 32 bits
         raise _bad_line(lines, header, first_index, path, number) from None
     if not np.isfinite(X.data).all():
         at = int(np.flatnonzero(~np.isfinite(X.data))[0])
@@ -175,6 +178,8 @@ def _bad_line(lines: list[bytes], header: Header, first_index: int, path: Path, 
     for line, text in enumerate(lines, number):
         try:
             _parse([text], header, first_index)
+        except OverflowError:
+            return ValueError(f"{path}, line {line} has an index larger than {_LARGEST}, the last that can be read.")
         except ValueError as error:
             return ValueError(f"{path}, line {line} is no row of svmlight text: {error}.")
     return ValueError(f"{path}, lines {number} to {number + len(lines) - 1} cannot be parsed.")

@@ -6,6 +6,7 @@ follows are bytes in those places, so that a process that ends at any moment lea
 
 import csv
 import io
+import re
 import zlib
 from collections.abc import Sequence
 from typing import IO, Any, NamedTuple, Protocol
@@ -18,6 +19,8 @@ from fastsvm.hdf5_output import hdf5_into
 
 __all__ = ["CSVLayout", "HDF5Layout", "Layout", "Stretch", "label_type"]
 
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and what was made text
+_NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _PIECE = 1 << 22  # bytes that are read at a time
 
 
@@ -82,8 +85,9 @@ class CSVLayout:
 
     def encoded(self, labels: np.ndarray, decisions: np.ndarray) -> Sequence[bytes]:
         """Return the lines."""
-        columns = decisions.reshape(len(labels), -1)
-        return (_lines([[label, *values] for label, values in zip(labels.tolist(), columns.tolist(), strict=True)]),)
+        columns = decisions.reshape(len(labels), -1).tolist()
+        words = [_plain_text(label) if isinstance(label, str) else label for label in labels.tolist()]
+        return (_lines([[label, *values] for label, values in zip(words, columns, strict=True)]),)
 
 
 class HDF5Layout:
@@ -143,10 +147,18 @@ def write_all(file: IO[bytes], offset: int, data: bytes) -> None:
         view = view[file.write(view) :]
 
 
+def _plain_text(label: str) -> str:
+    """Return a label that a spreadsheet shows instead of computing it: an apostrophe before it makes it text.
+
+    Numbers stay. One apostrophe less gives the label back wherever `_FORMULA` begins with one.
+    """
+    return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
+
+
 def _lines(rows: list[list[Any]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
+    return text.getvalue().encode(errors="backslashreplace")  # of halves of pairs, which UTF-8 has not
 
 
 def _outside(spans: Sequence[tuple[int, int]], size: int) -> list[Stretch]:

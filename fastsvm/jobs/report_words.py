@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm.jobs.visible import visible
+
 __all__ = ["Html", "amount", "duration", "facts", "joined", "page", "rounded", "section", "shown", "table"]
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -78,7 +80,7 @@ def shown(value: Any) -> Html:
         return Html(", ".join(f"{shown(key)}: {shown(item)}" for key, item in value.items()))
     if isinstance(value, (list, tuple)):
         return Html(", ".join(map(shown, value)))
-    return Html(html.escape(str(value)))
+    return Html(html.escape(visible(str(value))))
 
 
 def amount(name: str, value: Any, words: str | None = None, unit: str = "") -> Html:

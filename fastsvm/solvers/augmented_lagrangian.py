@@ -219,7 +219,8 @@ def _solved(rows: np.ndarray, vector: np.ndarray, pool: Pool) -> np.ndarray:
     parts = spans(len(rows), _COLUMNS)
     pool.run(lambda a, b: np.matmul(rows[a:b], rows.T, out=square[a:b]), parts)
     square[np.diag_indices_from(square)] += 1
-    return linalg.solve(square, vector, assume_a="pos", overwrite_a=True, check_finite=False)
+    # Not linalg.solve, which warns of a bad condition: how good a step is, the search along it and the gap say.
+    return linalg.cho_solve(linalg.cho_factor(square, overwrite_a=True, check_finite=False), vector, check_finite=False)
 
 
 @jit

@@ -19,6 +19,7 @@ __all__ = ["MOST_FEATURES", "RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
 MOST_FEATURES = 512
+_SOME_ROWS = 16
 _SOME_RIDGE = 1e-6  # of the mean of the diagonal
 _EXACT = 1e-13
 
@@ -84,7 +85,18 @@ class RidgeSystem:
         """
         solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients
         with refused_if_indefinite():
-            return solve(inside, ridge, wanted, total, accuracy)
+            try:
+                return solve(inside, ridge, wanted, total, accuracy)
+            except linalg.LinAlgError:  # by the rounding of kernel values, if the ridge is small beside them
+                return solve(inside, ridge + self._rounding(inside), wanted, total, accuracy)
+
+    def _rounding(self, inside: np.ndarray) -> float:
+        """Return how far below zero the rounding of kernel values may push an eigenvalue of those of some rows."""
+        some = inside[
+            np.linspace(0, len(inside) - 1, min(len(inside), self._rows.n_slots, _SOME_ROWS)).astype(np.int64)
+        ]
+        slots, store = self._rows.fetch(some), self._rows.store
+        return len(inside) * float(np.finfo(store.dtype).eps) * float(np.abs(store[slots]).max())
 
     def _by_factorisation(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float
@@ -103,7 +115,10 @@ class RidgeSystem:
     ) -> tuple[np.ndarray, float]:
         precondition = _Preconditioner(self._features(inside), ridge, self._pool)
         of_ones = precondition(np.ones(len(inside)))
-        share = 0.0 if total is None else 1.0 / float(of_ones.sum())
+        of_all = float(of_ones.sum())
+        if not of_all > 0:  # what is left of it is rounding
+            raise linalg.LinAlgError
+        share = 0.0 if total is None else 1.0 / of_all
         x = (total or 0.0) * share * of_ones
         residual = wanted - self._product(inside, ridge, x) if x.any() else wanted.copy()
         p, square, least, b = np.zeros(len(x)), np.inf, 0.0, 0.0

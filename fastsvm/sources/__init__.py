@@ -9,6 +9,7 @@ from scipy import sparse
 from fastsvm.sources.base import Reads, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.byte_image import ByteImage, find_byte_image
+from fastsvm.sources.compressed import check_compressed
 from fastsvm.sources.dataset import HDF5Data, open_hdf5, read_column
 from fastsvm.sources.epochs import Window, windows
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
@@ -32,6 +33,7 @@ __all__ = [
     "Survey",
     "Window",
     "as_source",
+    "check_compressed",
     "check_finite",
     "find_byte_image",
     "is_stored",
@@ -44,7 +46,7 @@ __all__ = [
 
 def is_stored(X: Any) -> bool:
     """Return whether X is a source, or names rows in an HDF5 file, rather than an array."""
-    return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group))
+    return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group, h5py.Datatype))
 
 
 def as_source(X: Any) -> Source:
@@ -68,7 +70,7 @@ def as_source(X: Any) -> Source:
         return X
     if isinstance(X, HDF5Data):
         return X.X
-    if isinstance(X, (h5py.Dataset, h5py.Group)):
+    if isinstance(X, (h5py.Dataset, h5py.Group, h5py.Datatype)):
         return hdf5_source(X)
     if isinstance(X, np.ndarray) or (sparse.issparse(X) and X.format == "csr"):
         return MemorySource.of(X)

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm._jit import jit
+from fastsvm.sources.compressed import check_compressed
 
 __all__ = ["Block", "CSRBlock", "DenseBlock", "check_csr"]
 
@@ -133,12 +134,23 @@ class CSRBlock(NamedTuple):
 
     @classmethod
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":
-        """Return the rows of a SciPy matrix, copied only if its indices are unsorted or repeated."""
-        if not matrix.has_canonical_format:
-            # Sums of small integers need not fit their type.
-            matrix = matrix.astype(np.int64) if matrix.dtype.kind in "iu" else matrix.copy()
+        """Return the rows of a SciPy matrix, copied only if its indices are unsorted or repeated.
+
+        Raises
+        ------
+        ValueError
+            If its arrays do not fit each other.
+        """
+        if len(matrix.shape) != 2:
+            raise ValueError(f"The CSR array has shape {matrix.shape}; rows of features have two dimensions.")
+        if not check_compressed(matrix, *matrix.shape):
+            # Sums of small integers need not fit their type, and SciPy has none of float16.
+            wide = {"i": np.int64, "u": np.int64}.get(matrix.dtype.kind, np.promote_types(matrix.dtype, np.float32))
+            parts = matrix.data.astype(wide), matrix.indices, matrix.indptr
+            matrix = sparse.csr_matrix(parts, shape=matrix.shape, copy=True)  # which knows nothing of their order yet
             matrix.sum_duplicates()
-        return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+        n_values = matrix.indptr[-1]
+        return cls(matrix.data[:n_values], matrix.indices[:n_values], matrix.indptr, matrix.shape[1])
 
 
 def check_csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> None:

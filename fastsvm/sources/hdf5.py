@@ -55,6 +55,12 @@ def _version(path: str) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
+def _stored_type(dataset: h5py.Dataset) -> np.dtype:
+    """Return the type in which numbers are read: that of the dataset, or float64 for longer ones."""
+    dtype = dataset.dtype.newbyteorder("=")
+    return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype
+
+
 class HDF5Source(Source):
     """What dense and sparse rows in a file have in common.
 
@@ -168,7 +174,7 @@ class HDF5DenseSource(HDF5Source):
             raise ValueError(f"{self.name} in {self.path} must have 2 dimensions, it has shape {dataset.shape}.")
         if dataset.dtype.kind not in "biuf":
             raise ValueError(f"{self.name} in {self.path} must hold numbers, it holds {dataset.dtype}.")
-        self.shape, self.dtype = dataset.shape, dataset.dtype.newbyteorder("=")
+        self.shape, self.dtype = dataset.shape, _stored_type(dataset)
         row_bytes = max(1, self.shape[1] * self.dtype.itemsize)
         self.nbytes = self.shape[0] * row_bytes
         self.chunk_rows = dataset.chunks[0] if dataset.chunks else 1
@@ -206,7 +212,7 @@ class HDF5CSRSource(HDF5Source):
         group = self.node
         self._check_parts(group)
         self.shape = tuple(int(n) for n in group.attrs["shape"])
-        self.dtype = group["data"].dtype.newbyteorder("=")
+        self.dtype = _stored_type(group["data"])
         self.indptr = group["indptr"][:].astype(np.int64)
         self._check_rows(len(group["data"]), len(group["indices"]))
         row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
@@ -262,6 +268,8 @@ def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
     """Return the source of the rows of a dataset or of a group in AnnData's layout."""
     if isinstance(node, h5py.File):
         raise ValueError("X is an HDF5 file: pass fastsvm.open_hdf5(path), or one of its datasets.")
+    if isinstance(node, h5py.Datatype):
+        raise ValueError("X is a named type of an HDF5 file, which holds no rows: pass one of its datasets or groups.")
     if isinstance(node, h5py.Dataset) or not node:
         return HDF5DenseSource(node)
     encoding = node.attrs.get("encoding-type", "csr_matrix")

@@ -33,15 +33,10 @@ class MemorySource(Source):
 
     @classmethod
     def of(cls, X: np.ndarray | sparse.csr_matrix | sparse.csr_array) -> "MemorySource":
-        """Return the source of the rows of an array or a CSR matrix, without a copy."""
-        if not sparse.issparse(X):
-            return cls(DenseBlock(X))
-        if X.indices.size and not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
-            raise ValueError(
-                f"The CSR matrix is damaged: it has column indices from {X.indices.min()} to {X.indices.max()} "
-                f"and {X.shape[1]} features."
-            )
-        return cls(CSRBlock.of(X))
+        """Return the source of the rows of an array or a CSR matrix, without a copy if there is need for none."""
+        if X.dtype.kind == "f" and X.dtype.itemsize > 8:  # unknown to compiled code and to BLAS
+            X = X.astype(np.float64)
+        return cls(CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X))
 
     def read(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop`, a view."""

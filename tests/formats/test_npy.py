@@ -147,3 +147,28 @@ def test_paths(tmp_path):
     convert(path, tmp_path / "out.h5")
     with pytest.raises(ValueError, match="HDF5 file already"):
         convert(tmp_path / "out.h5", tmp_path / "other.h5")
+
+
+_HUGE = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000000, 1000000000000000000), }"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        _HUGE,
+        _HUGE.replace("0" * 9, "0" * 18),
+        _HUGE.replace("1000000000000000000", "8589934592", 1).replace("1000000000000000000", "2147483648"),  # 2**64
+        _HUGE[:60],
+        "(" * 5000,
+        "{[]: 1}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 2)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, 2)}",
+        "{'descr': 'none', 'fortran_order': False, 'shape': (3, 2)}",
+        "\x00\x01",
+    ],
+)
+def test_headers_of_no_array(tmp_path, refused, header):
+    path = tmp_path / "rows.npy"
+    text = header.encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(48))
+    assert "rows.npy cannot be read as one array" in refused(path)

@@ -148,3 +148,9 @@ def test_real_a9a(real_data, tmp_path, load):
         stored = load(summary.path)
         np.testing.assert_array_equal(stored.X, X.toarray())
         np.testing.assert_array_equal(stored.y, y)
+
+
+@pytest.mark.parametrize("row", ["1 2147483648:1", "1 1:1 4294967296:1 7:2", "1 1:1 9007199254740990:1"])
+def test_indices_that_do_not_fit_are_named(tmp_path, refused, row):
+    message = refused(write(tmp_path, f"2 1:3\n{row}\n"))
+    assert "line 2" in message and "larger than 2147483647" in message
