@@ -5,13 +5,14 @@ import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from fastsvm._jit import jit
 
-__all__ = ["check_heaps", "check_storage", "member", "reading"]
+__all__ = ["attribute", "check_heaps", "check_storage", "member", "reading"]
 
 _MOST_LINKS = 16
 _SMALL = 1 << 28  # bytes that may be declared without being stored, as a fill value
@@ -98,6 +99,22 @@ def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dat
             )
         node = member(node, link.path, hops + 1) if isinstance(link, h5py.SoftLink) else node[part]
     return node
+
+
+def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -> Any:
+    """Return an attribute that is a string or an int, or several.
+
+    Raises
+    ------
+    ValueError
+        If it is of another type, for HDF5 may end the process where it reads one whose type was damaged.
+    """
+    if name not in node.attrs:
+        return default
+    kind = node.attrs.get_id(name).get_type()
+    if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER):
+        raise ValueError(f"The attribute {name} of {node.name} in {node.file.filename} holds no strings or ints.")
+    return node.attrs[name]
 
 
 def check_storage(dataset: h5py.Dataset) -> None:
