@@ -14,6 +14,7 @@ from fastsvm._jit import jit
 
 __all__ = ["attribute", "check_heaps", "check_storage", "member", "reading"]
 
+_KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # bools are an enumeration
 _MOST_LINKS = 16
 _SMALL = 1 << 28  # bytes that may be declared without being stored, as a fill value
 _MOST_SEARCHED = 64 << 20  # bytes of a file that take some hundredths of a second
@@ -124,6 +125,8 @@ def check_storage(dataset: h5py.Dataset) -> None:
     need not know. Nor is memory asked for that a few forged bytes declare.
     """
     where = f"{dataset.name} in {dataset.file.filename}"
+    if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process where it reads others, damaged
+        raise ValueError(f"{where} holds values of type {dataset.dtype}, not numbers or strings.")
     if dataset.is_virtual:
         names = sorted({source.file_name for source in dataset.virtual_sources()})
         raise ValueError(f"{where} is a virtual dataset of the files {_listed(names)}: pass the dataset itself as X.")
