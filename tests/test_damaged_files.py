@@ -196,7 +196,7 @@ FORGERIES = {
         "features as a word": tell("attributes", "n_features_in_", "4"),
         "a gamma as a word": tell("attributes", "_gamma", "much"),
         "a gamma that is not finite": tell("attributes", "_gamma", float("inf")),
-        "another gamma": tell("parameters", "gamma", 7.5),
+        "a gamma below 0": tell("attributes", "_gamma", -0.5),
         "a centre of other features": put("_centre", shorter),
         "a negative C": tell("parameters", "C", -1),
         "a kernel of no name": tell("parameters", "kernel", "cubic"),
