@@ -14,7 +14,6 @@ from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegr
 from fastsvm.kernels import KERNELS
 from fastsvm.model_checks import check_fitted, check_name, is_fitted_name
 from fastsvm.model_file_1 import is_version_1, read_version_1
-from fastsvm.sources.block import check_csr
 
 __all__ = ["is_model_file", "load", "save"]
 
@@ -230,7 +229,6 @@ def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, A
     found: dict[str, Any] = {}
     for key, shape in header["sparse"].items():
         parts = tuple(arrays.pop(f"{key}.{name}") for name in _CSR)
-        check_csr(*parts, shape)
         found[key] = sparse.csr_matrix(parts, shape=tuple(shape))
     for name, array in arrays.items():
         key, dot, column = name.partition(".")

@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from fastsvm.sources.hdf5_checks import check_heaps, check_storage, member, reading
+from fastsvm.sources.hdf5_checks import attribute, check_heaps, check_storage, member, reading
 
 __all__ = ["is_version_1", "read_version_1"]
 
@@ -43,19 +43,19 @@ def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         for name in file:
             node = member(file, name)
             if isinstance(node, h5py.Group):
-                header["sparse"][name] = [int(length) for length in node.attrs["shape"]]
+                header["sparse"][name] = [int(length) for length in attribute(node, "shape")]
                 for part in _CSR:
                     arrays[f"{name}.{part}"] = _array(member(node, part), path)
             else:
                 arrays[name] = _array(node, path)
-                if node.attrs.get("dtype") == "|O":
+                if attribute(node, "dtype") == "|O":
                     header["objects"].append(name)
         return header, arrays
 
 
 def _header(file: h5py.File, path: Path) -> dict[str, Any]:
     try:
-        header = json.loads(file.attrs["header"])
+        header = json.loads(attribute(file, "header"))
     except (KeyError, ValueError, TypeError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("format") != _FORMAT:

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
+from fastsvm.array_file import read_arrays
 from fastsvm.cli import main
 from fastsvm.jobs.checkpoint import Checkpoints
 from fastsvm.jobs.job_file import Job
@@ -59,9 +60,8 @@ def file(tmp_path_factory):
 
 def model_of(folder):
     """Return all numbers of a saved model, by name."""
-    with h5py.File(folder / "model.h5") as file:
-        header = json.loads(file.attrs["header"])
-        found = {name: file[name][()] for name in file if not name.startswith("history_")}
+    header, arrays = read_arrays(folder / "model.h5")
+    found = {name: array for name, array in arrays.items() if not name.startswith("history_")}
     return found | {"n_iter": header["attributes"].get("n_iter_"), "objective": header["attributes"]["objective_"]}
 
 

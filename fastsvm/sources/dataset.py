@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source, open_file
-from fastsvm.sources.hdf5_checks import check_storage, member, reading
+from fastsvm.sources.hdf5_checks import attribute, check_storage, member, reading
 
 __all__ = ["HDF5Data", "open_hdf5", "read_column"]
 
@@ -35,7 +35,7 @@ class HDF5Data:
             self.X: HDF5Source = hdf5_source(self._rows())
             self.y = self._column("y")
             self.sample_weight = self._column("sample_weight")
-            names = file["y"].attrs.get("class_names") if "y" in file else None
+            names = attribute(member(file, "y"), "class_names") if "y" in file else None
             self.class_names = None if names is None else [_text(name) for name in names]
 
     def _rows(self) -> h5py.Dataset | h5py.Group:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastsvm.sources.base import Reads, Source, read_ahead
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.hdf5_checks import check_heaps, reading
+from fastsvm.sources.hdf5_checks import attribute, check_heaps, reading
 from fastsvm.sources.memory import MemorySource
 from fastsvm.sources.subset import SubsetSource
 
@@ -211,7 +211,7 @@ class HDF5CSRSource(HDF5Source):
     def _inspect(self) -> None:
         group = self.node
         self._check_parts(group)
-        self.shape = tuple(int(n) for n in group.attrs["shape"])
+        self.shape = tuple(int(n) for n in attribute(group, "shape"))
         self.dtype = _stored_type(group["data"])
         self.indptr = group["indptr"][:].astype(np.int64)
         self._check_rows(len(group["data"]), len(group["indices"]))
@@ -228,7 +228,7 @@ class HDF5CSRSource(HDF5Source):
             if part.ndim != 1 or part.dtype.kind not in kinds:
                 wanted = "numbers" if name == "data" else "integers"
                 raise ValueError(f"{where}{name} must hold {wanted} in one dimension, found {part.dtype} {part.shape}.")
-        shape = np.atleast_1d(group.attrs.get("shape", ()))
+        shape = np.atleast_1d(attribute(group, "shape", ()))
         if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
             raise ValueError(f"{where}its attribute shape must be two whole numbers, found {shape.tolist()}.")
 
@@ -272,7 +272,8 @@ def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
         raise ValueError("X is a named type of an HDF5 file, which holds no rows: pass one of its datasets or groups.")
     if isinstance(node, h5py.Dataset) or not node:
         return HDF5DenseSource(node)
-    encoding = node.attrs.get("encoding-type", "csr_matrix")
+    with reading(node.file.filename):
+        encoding = attribute(node, "encoding-type", "csr_matrix")
     if encoding != "csr_matrix":
         raise ValueError(
             f"{node.name} in {node.file.filename} is stored as {encoding!r}; rows can be read from 'csr_matrix' only."

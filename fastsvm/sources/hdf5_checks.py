@@ -5,14 +5,16 @@ import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from fastsvm._jit import jit
 
-__all__ = ["check_heaps", "check_storage", "member", "reading"]
+__all__ = ["attribute", "check_heaps", "check_storage", "member", "reading"]
 
+_KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # bools are an enumeration
 _MOST_LINKS = 16
 _SMALL = 1 << 28  # bytes that may be declared without being stored, as a fill value
 _MOST_SEARCHED = 64 << 20  # bytes of a file that take some hundredths of a second
@@ -100,6 +102,22 @@ def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dat
     return node
 
 
+def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -> Any:
+    """Return an attribute that is a string or an int, or several.
+
+    Raises
+    ------
+    ValueError
+        If it is of another type, for HDF5 may end the process where it reads one whose type was damaged.
+    """
+    if name not in node.attrs:
+        return default
+    kind = node.attrs.get_id(name).get_type()
+    if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER):
+        raise ValueError(f"The attribute {name} of {node.name} in {node.file.filename} holds no strings or ints.")
+    return node.attrs[name]
+
+
 def check_storage(dataset: h5py.Dataset) -> None:
     """Raise ValueError unless the values of a dataset are in its file, and as many as it says.
 
@@ -107,6 +125,8 @@ def check_storage(dataset: h5py.Dataset) -> None:
     need not know. Nor is memory asked for that a few forged bytes declare.
     """
     where = f"{dataset.name} in {dataset.file.filename}"
+    if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process where it reads others, damaged
+        raise ValueError(f"{where} holds values of type {dataset.dtype}, not numbers or strings.")
     if dataset.is_virtual:
         names = sorted({source.file_name for source in dataset.virtual_sources()})
         raise ValueError(f"{where} is a virtual dataset of the files {_listed(names)}: pass the dataset itself as X.")

@@ -27,7 +27,7 @@ KINDS = (
 )
 CHECKED = ("model", "sparse model", "linear model")  # have a checksum
 _ADDRESSES = 12 << 30
-_SECONDS, _SECONDS_TO_BEGIN = 10, 300  # the second to compile what is not in the cache
+_SECONDS, _SECONDS_TO_BEGIN = 30, 300  # the second to compile what is not in the cache
 
 
 def whole(kind, path):
