@@ -103,15 +103,17 @@ class PairGram:
         """Whether values cost little to compute once more."""
         return self._across[0].cheap
 
-    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, shape (n,), by values in float64."""
+    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
         cut = len(self._tiles[0])
-        sums = np.zeros(len(self))
-        parts = sums[:cut], sums[cut:]
+        columns = np.arange(len(self)) if at is None else at
+        sums, in_second = np.zeros(len(columns)), columns >= cut
         for k, mine in enumerate((indices < cut, indices >= cut)):
             places, weights = indices[mine] - k * cut, coef[mine]
-            parts[k][:] += self._tiles[k].gram.weighted_sum(places, weights)
-            parts[1 - k][:] += self._across[k].weighted_sum(places, weights)
+            for gram, there in ((self._tiles[k].gram, in_second == k), (self._across[k], in_second != k)):
+                if mine.any() and there.any():
+                    local = columns[there] - cut * in_second[there]
+                    sums[there] += gram.weighted_sum(places, weights, None if at is None else local)
         return sums
 
     @property

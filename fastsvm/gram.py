@@ -229,13 +229,23 @@ class Gram:
 
         self.pool.run(tile, spans(len(indices), _AMONG_COLUMNS))
 
-    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, shape (n,), by values in float64."""
-        evaluator, sums = self.evaluator.widened(), []
-        support = self.left.rows(indices)
-        for _, block in self.source.blocks():
-            sums.append(expand(evaluator, support, coef[:, None], block, self.pool)[:, 0])
-        return np.concatenate(sums)
+    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
+        if at is None:
+            support, evaluator = self.left.rows(indices), self._widened(indices)
+            parts = [expand(evaluator, support, coef[:, None], block, self.pool) for _, block in self.source.blocks()]
+            return np.concatenate(parts)[:, 0]
+        block, sums = self.source.rows(at), np.zeros((len(at), 1))
+        for a, b in spans(len(indices), _EXPAND_ROWS):  # the rows may be on disk, and many
+            part = indices[a:b]
+            sums += expand(self._widened(part), self.left.rows(part), coef[a:b, None], block, self.pool)
+        return sums[:, 0]
+
+    def _widened(self, indices: np.ndarray) -> Evaluator:
+        """Return what computes the columns `indices` in float64."""
+        if isinstance(self.evaluator, PrecomputedEvaluator):
+            return PrecomputedEvaluator(self.evaluator.columns[indices])
+        return self.evaluator.widened()
 
 
 def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:

@@ -121,9 +121,9 @@ class RowCache:
         """Write the kernel between `rows[first:]` and all `rows`, computed and not kept, to `out[first:]`."""
         self._gram.among(rows, first, out)
 
-    def weighted_sum(self, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Return Σ_s coef_s K_s over `rows`, by kernel values in float64 that are not kept."""
-        return self._gram.weighted_sum(rows, coef)
+    def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ_s coef_s K_s over `rows`, in the columns `at` or in all, by values in float64 that are not kept."""
+        return self._gram.weighted_sum(rows, coef, at)
 
     def contents(self) -> CacheContents:
         """Return which rows are and were here."""

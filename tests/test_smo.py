@@ -279,7 +279,7 @@ def test_float32_kernel_values():
 
 @pytest.mark.parametrize("cheap", [True, False])
 def test_float32_values_that_are_few_meet_the_tolerance_for_large_bounds(cheap, monkeypatch):
-    """Rows of zeros and ones have few distances, whose rounding errors add up."""
+    """Rows of zeros and ones have few distances, whose rounding errors add up; float64 decides at the end."""
     rng, tol = np.random.default_rng(0), 2e-4
     X = (rng.random((600, 12)) < 0.4).astype(np.float64)
     y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=600) > 2.4, 1.0, -1.0)
@@ -291,7 +291,7 @@ def test_float32_values_that_are_few_meet_the_tolerance_for_large_bounds(cheap, 
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
     assert reason is StopReason.CONVERGED
-    assert (naive.kkt_violation(K, y, upper, state.alpha) <= 1.05 * tol) == cheap
+    assert naive.kkt_violation(K, y, upper, state.alpha) <= 1.001 * tol
 
 
 @pytest.mark.parametrize("tol", [1e-9, 1e-8])
@@ -378,6 +378,11 @@ def test_a_newton_step_that_would_hold_many_rows_ends_at_the_first_bound():
 def test_multipliers_within_rounding_of_a_bound_meet_it():
     result = moved(np.array([0.5, 0.5, 0.5]), np.ones(3), np.array([0.5 - 1e-16, -0.5 + 1e-16, 0.25]))
     np.testing.assert_array_equal(result, [1.0, 0.0, 0.75])
+
+
+def test_small_multipliers_are_no_rounding_errors():
+    result = moved(np.array([1e-15, 3e-15]), np.ones(2), np.array([1e-15, -1e-15]))
+    np.testing.assert_allclose(result, [2e-15, 2e-15], rtol=1e-12)
 
 
 def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow(monkeypatch):

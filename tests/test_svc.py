@@ -251,7 +251,7 @@ def test_the_history_has_one_entry_an_outer_iteration(many):
     table = pd.DataFrame(model.history_)
     assert len(table) > 3
     assert table["time"].is_monotonic_increasing
-    assert (np.diff(table["objective"]) >= -1e-9 * model.objective_).all()  # rounding alone may take back
+    assert (np.diff(table["objective"]) >= -1e-8 * model.objective_).all()  # rounding of float32 may take back
     assert table["gap"].iloc[-1] <= model.tol
     assert table["iteration"].iloc[-1] == model.n_iter_[0]
     assert table["objective"].iloc[-1] == pytest.approx(model.objective_, rel=1e-6)

@@ -121,12 +121,12 @@ class SharedPart:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`."""
         self._kernel.copy(self._rows[indices], self._rows, out.store, out.slots)
 
-    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, shape (n,), by values in float64."""
+    def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
         if self._own is None:
             gram = self._kernel.gram
             self._own = gram.take(self._rows, gram.source.take(self._rows))
-        return self._own.weighted_sum(indices, coef)
+        return self._own.weighted_sum(indices, coef, at)
 
 
 @jit

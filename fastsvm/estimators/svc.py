@@ -345,6 +345,9 @@ shape (n_samples, n_features)
     def _solution(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
         """Return the fitted attributes that do not hold rows."""
         outcome = task.outcome()
+        violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
+        if reason is StopReason.CONVERGED and not violation <= self.tol:  # rounding is all that is left
+            reason = StopReason.STALLED
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
         expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
         return {
@@ -356,12 +359,12 @@ shape (n_samples, n_features)
             "within_margin_": outcome.within,
             "objective_": float(outcome.objective.sum()),
             "duality_gap_": float(outcome.duality_gap.sum()),
-            "kkt_violation_": float(outcome.kkt_violation.max()),
-            "converged_": outcome.stop_reason is StopReason.CONVERGED,
-            "stop_reason_": str(outcome.stop_reason),
+            "kkt_violation_": violation,
+            "converged_": reason is StopReason.CONVERGED,
+            "stop_reason_": str(reason),
             "n_iter_": outcome.n_steps,
             "passes_": task.passes,
-            "fit_status_": int(outcome.stop_reason is not StopReason.CONVERGED),
+            "fit_status_": int(reason is not StopReason.CONVERGED),
         }
 
     @property

@@ -58,6 +58,8 @@ _NEWTON_SPEED = 1_000_000  # multiplications of a factorisation in the time of a
 _STEPS_BEFORE_NEWTON = 20_000
 _POLISH_ROUNDS = 20
 _UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
+_DECIDING_ROWS = 32  # of either end, whose F is computed in float64 before a fit ends, and as many others
+_STRICTER = 0.9  # of the gap that was gone for, what is gone for after F in float64 refused it
 _ROUNDING = 0.05  # of an error in each value, what comes to if there are few values: their errors do not cancel
 _NEAR = 10  # times the tolerance
 _EXACT = 1e-11
@@ -94,6 +96,8 @@ class Memory(NamedTuple):
         Rows of the active set.
     random : dict or None
         State of the generator of random numbers, if there is one.
+    largest : float
+        Largest kernel value of a row with itself, so far.
     """
 
     aim: float
@@ -104,6 +108,7 @@ class Memory(NamedTuple):
     all_considered: bool
     active: ActiveContents | None
     random: dict[str, Any] | None = None
+    largest: float = 1.0
 
 
 class Solution(NamedTuple):
@@ -178,6 +183,7 @@ class Decomposition(ABC):
         self._aim = tol  # the gap that is gone for
         self._since_newton = self._failures = 0
         self._n_sets = 0
+        self._largest = 0.0  # kernel value of a row with itself, so far
         self._all_considered = isinstance(rows, ActiveSet)
 
     # --- what a method adds ----------------------------------------------------------------------------------
@@ -215,13 +221,13 @@ class Decomposition(ABC):
         """Return what is known beside the state."""
         return Memory(
             self._aim, self._products.drift, self._since_newton, self._failures, self._n_sets, self._all_considered,
-            None if self.active is None else self.active.contents(),
+            None if self.active is None else self.active.contents(), largest=self._largest,
         )  # fmt: skip
 
     def recall(self, memory: Memory) -> None:
         """Go on as the solver would have that knew this."""
         self._aim, self._products.drift, self._since_newton, self._failures = memory[:4]
-        self._n_sets, self._all_considered = memory[4:6]
+        self._n_sets, self._all_considered, self._largest = memory.n_sets, memory.all_considered, memory.largest
         if memory.active is not None:
             self.active.refill(memory.active)
 
@@ -230,7 +236,7 @@ class Decomposition(ABC):
     @property
     def verified(self) -> bool:
         """Whether the gradient is that of the multipliers, but for errors that are small beside the tolerance."""
-        return not shows(self._products.drift, self.rows.store.dtype, self.tol)
+        return not shows(self._products.drift * self._largest, self.rows.store.dtype, self.tol)
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, which is made feasible, or at zero."""
@@ -259,7 +265,10 @@ class Decomposition(ABC):
             if state.alpha.any() and not self.verified:
                 self._recompute(state)
                 return self.step(state, most_steps)
-            return state, self._report(state, self._polish(state))
+            if self._confirmed(state):
+                return state, self._report(state, self._polish(state))
+            low, high = self._bounds(state)
+            self._aim = min(self._aim, max(0.0, high - low)) * _STRICTER
         if high - low <= _NEAR * self._aim and not self.verified and self._may_be_exact(state):
             self._recompute(state)  # so that the last steps are those of the true gradient
             return self.step(state, most_steps)
@@ -269,7 +278,8 @@ class Decomposition(ABC):
         state, n_steps = (self._active_steps if slow else self._set_steps)(state, self._aim, most_steps)
         n_newton = self._newton_if_slow(state, n_steps)
         low, high = self._bounds(state)
-        return state, self._report(state, high - low, n_steps)._replace(n_newton=n_newton)
+        report = self._report(state, high - low, n_steps)._replace(n_newton=n_newton)
+        return state, report if self._exact else report._replace(converged=False)  # the next step confirms it
 
     def _bounds(self, state: State) -> tuple[float, float]:
         return self._ends(*self.problem, state.alpha, state.gradient)
@@ -385,6 +395,7 @@ class Decomposition(ABC):
         part = Problem(self.problem.y[chosen], self.problem.upper[chosen])
         slots = self.rows.fetch(chosen)
         block = self._block.of(chosen, slots)
+        self._largest = max(self._largest, float(np.abs(np.diagonal(block)).max()))
         before = state.alpha[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen), _COMPARISONS // len(chosen))
@@ -454,7 +465,42 @@ class Decomposition(ABC):
     def _may_be_exact(self, state: State) -> bool:
         """Return whether kernel values in float64 are of use for the gradient, and cheap."""
         dtype = self.rows.store.dtype
-        return dtype == np.float32 and self.rows.cheap and shows(state.alpha.sum(), dtype, self.tol)
+        return dtype == np.float32 and self.rows.cheap and shows(state.alpha.sum() * self._largest, dtype, self.tol)
+
+    @property
+    def _exact(self) -> bool:
+        """Whether kernel values are computed in float64."""
+        return self.rows.store.dtype == np.float64
+
+    def _confirmed(self, state: State) -> bool:
+        """Return whether the gap is within tolerance by F in float64, which is written to the rows that decide.
+
+        Those are the rows that violate most or nearly do, and some others. If F is wrong there by more than may be,
+        it is computed anew for all rows.
+        """
+        support = np.flatnonzero(state.alpha)
+        if self._exact or len(support) == 0:
+            return True
+        coef = (state.alpha * self.problem.y)[support]
+        deciding = self._deciding(state)
+        exact = self.rows.weighted_sum(support, coef, deciding) - self.problem.y[deciding]
+        if np.abs(exact - state.gradient[deciding]).max() > _UNSEEN * self.tol:
+            state.gradient[:] = self.rows.weighted_sum(support, coef) - self.problem.y
+        else:
+            state.gradient[deciding] = exact
+        low, high = self._bounds(state)
+        return high - low <= self.tol and self._certified(state)
+
+    def _deciding(self, state: State) -> np.ndarray:
+        """Return the rows of least F among those that may rise, of greatest among those that may fall, and others."""
+        y, upper = self.problem
+        n = len(y)
+        up = np.where(y > 0, state.alpha < upper, state.alpha > 0)
+        down = np.where(y > 0, state.alpha > 0, state.alpha < upper)
+        most = min(_DECIDING_ROWS, n)
+        rises = np.argpartition(np.where(up, state.gradient, np.inf), most - 1)[:most]
+        falls = np.argpartition(np.where(down, -state.gradient, np.inf), most - 1)[:most]
+        return np.unique(np.concatenate([rises, falls, np.linspace(0, n - 1, most).astype(np.int64)]))
 
     def _recompute(self, state: State) -> None:
         """Set the gradient from the multipliers alone."""

@@ -29,8 +29,8 @@ __all__ = ["moved", "newton_step"]
 _RIDGE = {4: 1e-8, 8: 1e-12}  # of the trace, above the rounding of values of so many bytes
 _ROUNDS = 30
 _RELEASING_ROUNDS = 15  # then rows are only held, so that it ends
+_ROUNDING = 16 * np.finfo(float).eps
 _MOST_HELD = 0.25  # of the rows; more, and the free set was far from the right one
-_AT_BOUND = 1e-14
 
 
 def newton_step(
@@ -128,8 +128,10 @@ def _as_far_as_bounds(direction: np.ndarray, low: np.ndarray, high: np.ndarray) 
 
 
 def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Return `alpha` + `change`; what comes to a bound within rounding error meets it exactly."""
+    """Return `alpha` + `change`; what comes to a bound within the rounding error of this sum meets it exactly.
+
+    That is in parts of the multiplier, not of its bound: where kernel values are large, all multipliers are far below.
+    """
     result = alpha + change
-    slack = _AT_BOUND * upper
-    result = np.where(result < slack, 0.0, result)
-    return np.where(result > upper - slack, upper, result)
+    result = np.where(result <= _ROUNDING * alpha, 0.0, result)
+    return np.where(result >= upper * (1 - _ROUNDING), upper, result)

@@ -21,7 +21,8 @@ from fastsvm.solvers.working_set import bounds
 
 __all__ = ["SMO"]
 
-_AT_BOUND = 1e-12  # of the bound: what rounding leaves of a multiplier there, which would set the offset as a free one
+_ROUNDING = 1e-12  # of the bound
+_INVISIBLE = 1e-6  # of the tolerance
 
 
 class SMO(Decomposition):
@@ -44,10 +45,23 @@ class SMO(Decomposition):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        upper = self.problem.upper
-        near = np.where(state.alpha > upper * (1 - _AT_BOUND), upper, state.alpha)
-        state = state._replace(alpha=np.where(near < upper * _AT_BOUND, 0.0, near))
-        low, high = self._bounds(state)
-        rho, objective = self._rho(state), self._objective(state)
-        gap = max(0.0, self._primal(state, rho) - objective)
-        return Solution(state.alpha, state.alpha > 0, -rho, objective, gap, max(0.0, high - low))
+        near, moved = self._at_bounds(state)
+        violation = self._gap(near) + moved
+        if violation > self.tol >= self._gap(state):
+            near, violation = state, self._gap(state)
+        rho, objective = self._rho(near), self._objective(near)
+        gap = max(0.0, self._primal(near, rho) - objective)
+        return Solution(near.alpha, near.alpha > 0, -rho, objective, gap, violation)
+
+    def _at_bounds(self, state: State) -> tuple[State, float]:
+        """Return the state with multipliers at a bound that rounding left beside it, and what that may do to F at most.
+
+        They would set the offset as free ones. Only those move that cannot be seen in F whatever the scale of the
+        kernel: where its values are large, all multipliers are far below their bounds.
+        """
+        upper, largest = self.problem.upper, max(1.0, self._largest)
+        near = np.where(state.alpha < _ROUNDING * upper, 0.0, state.alpha)
+        near = np.where(near > upper * (1 - _ROUNDING), upper, near)
+        effect = np.abs(near - state.alpha) * largest
+        near = np.where(effect <= _INVISIBLE * self.tol, near, state.alpha)
+        return state._replace(alpha=near), float(np.abs(near - state.alpha).sum()) * largest

@@ -1,0 +1,93 @@
+"""What a fitted SVC says of itself is true of the arrays that it returns."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_blobs
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.svm import SVC as Reference
+
+from fastsvm import SVC
+from fastsvm.multiclass import class_pairs, pair_coefficients
+
+EPS = np.finfo(float).eps
+
+
+def kernel_of(model: SVC, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    X, Z = X.astype(float), Z.astype(float)
+    if model.kernel == "linear":
+        return X @ Z.T
+    given = {"gamma": 1 / X.shape[1] if model.gamma == "auto" else model.gamma}
+    if model.kernel == "poly":
+        given |= {"degree": model.degree, "coef0": model.coef0}
+    return pairwise_kernels(X, Z, metric=model.kernel, **given)
+
+
+def recomputed(model: SVC, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> dict[str, float]:
+    """Return the certificate in NumPy from the arrays of a model, and what rounding may make of it."""
+    weight = np.ones(len(X)) if weight is None else weight
+    K = kernel_of(model, X, np.asarray(model.support_vectors_))
+    if len(model.classes_) == 2:
+        pairs, coef, sign = [(1, 0)], model.dual_coef_.T, 1.0
+    else:
+        pairs, coef, sign = class_pairs(len(model.classes_)), pair_coefficients(model.dual_coef_, model.n_support_), 1.0
+    found = {"objective": 0.0, "gap": 0.0, "violation": 0.0, "rounding": 0.0, "imbalance": 0.0}
+    for column, (a, b) in enumerate(pairs):
+        rows = np.flatnonzero((y == model.classes_[a]) | (y == model.classes_[b]))
+        signs = np.where(y[rows] == model.classes_[a], sign, -sign)
+        beta = np.zeros(len(X))
+        beta[model.support_] = coef[:, column]
+        alpha, upper = beta[rows] * signs, model.C * weight[rows]
+        assert (alpha >= 0).all() and (alpha <= upper).all()
+        scores = K[rows] @ coef[:, column]
+        F = scores - signs
+        may_rise = np.where(signs > 0, alpha < upper, alpha > 0)
+        may_fall = np.where(signs > 0, alpha > 0, alpha < upper)
+        low = F[may_rise].min() if may_rise.any() else np.inf
+        high = F[may_fall].max() if may_fall.any() else -np.inf
+        dual = alpha.sum() - beta[rows] @ scores / 2
+        primal = beta[rows] @ scores / 2 + upper @ np.maximum(0, 1 - signs * (scores + model.intercept_[column]))
+        size = np.abs(K[rows]) @ np.abs(coef[:, column])
+        found["objective"] += dual
+        found["gap"] += primal - dual
+        found["violation"] = max(found["violation"], high - low)
+        found["rounding"] = max(found["rounding"], EPS * size.max())
+        found["imbalance"] = max(found["imbalance"], abs(beta.sum()) / max(alpha.sum(), 1e-300))
+    return found
+
+
+def _raw_tables():
+    digits, wine, cancer = load_digits(return_X_y=True), load_wine(return_X_y=True), load_breast_cancer(return_X_y=True)
+    blobs = make_blobs(200, centers=2, cluster_std=0.5, random_state=0)
+    few = digits[0][:600].astype(np.uint8), digits[1][:600]
+    return [
+        (digits, {"kernel": "poly", "gamma": 10.0}),
+        (few, {"kernel": "poly", "gamma": "auto", "C": 100.0}),
+        (few, {"kernel": "linear", "C": 1e6}),
+        (wine, {"kernel": "poly", "gamma": "auto", "degree": 5}),
+        (blobs, {"kernel": "linear", "C": 1e12}),
+        (cancer, {"kernel": "rbf", "gamma": 1e-6, "C": 1e6}),
+    ]
+
+
+@pytest.mark.parametrize(("table", "given"), _raw_tables())
+def test_multipliers_far_below_their_bounds_are_kept(table, given):
+    X, y = table
+    model = SVC(**given).fit(X, y)
+    found = recomputed(model, X, y)
+    assert model.converged_
+    assert found["violation"] <= model.tol + 10 * found["rounding"]
+    assert found["imbalance"] <= 1e-12
+    assert model.objective_ == pytest.approx(found["objective"], rel=1e-9)
+    losses = len(X) * model.C * 10 * found["rounding"]  # each row's loss is rounded
+    assert model.duality_gap_ == pytest.approx(max(0.0, found["gap"]), rel=1e-6, abs=losses)
+    reference = Reference(max_iter=5_000_000, **given).fit(X, y)
+    assert model.score(X, y) >= reference.score(X, y) - 0.01
+
+
+def test_weights_that_differ_by_many_orders():
+    X, y = make_blobs(120, centers=2, cluster_std=3.0, random_state=1)
+    weight = np.geomspace(1e-14, 1.0, len(X))[np.random.default_rng(0).permutation(len(X))]
+    model = SVC(kernel="rbf", gamma=0.1, C=1e3).fit(X, y, sample_weight=weight)
+    found = recomputed(model, X, y, weight)
+    assert model.converged_ and found["violation"] <= model.tol
+    assert model.objective_ == pytest.approx(found["objective"], rel=1e-9)
