@@ -168,11 +168,9 @@ def _values(rows: Rows, rng: np.random.Generator, codes: np.ndarray) -> np.ndarr
 def _stored(X: np.ndarray, dtype: str) -> np.ndarray:
     kind = np.dtype(dtype)
     if kind.kind == "b":
-        return X > np.median(X)
-    least, most = (np.finfo if kind.kind == "f" else np.iinfo)(kind).min, (
-        np.finfo if kind.kind == "f" else np.iinfo
-    )(kind).max
-    return np.clip(X, max(float(least), -(2.0**62)), min(float(most), 2.0**62)).astype(kind)
+        return np.median(X) < X
+    limits = (np.finfo if kind.kind == "f" else np.iinfo)(kind)
+    return np.clip(X, max(float(limits.min), -(2.0**62)), min(float(limits.max), 2.0**62)).astype(kind)
 
 
 def _laid_out(X: np.ndarray, layout: str) -> Any:
@@ -247,7 +245,9 @@ def rows_of(draw: Any, most: int = 120) -> Rows:
 
 @st.composite
 def _svc(draw: Any, classes: int) -> dict[str, Any]:
-    kernel = draw(st.sampled_from(["linear", "linear", "poly", "poly", "rbf", "rbf", "sigmoid", "laplacian", "exponential"]))
+    kernel = draw(
+        st.sampled_from(["linear", "linear", "poly", "poly", "rbf", "rbf", "sigmoid", "laplacian", "exponential"])
+    )
     found: dict[str, Any] = {"C": draw(st.sampled_from(POWERS)), "kernel": kernel}
     if kernel != "linear":
         found["gamma"] = draw(st.sampled_from(["scale", "auto", 1e-8, 1e-4, 1e-2, 1.0, 1e2, 1e4]))

@@ -304,7 +304,9 @@ def _class_losses(name: str, scores: np.ndarray, codes: np.ndarray) -> tuple[np.
 OF_CLASSES = ("softmax", "weston_watkins", "crammer_singer")
 
 
-def linear_scores(coef: np.ndarray, intercept: np.ndarray, X: np.ndarray, u: float = U) -> tuple[np.ndarray, np.ndarray]:
+def linear_scores(
+    coef: np.ndarray, intercept: np.ndarray, X: np.ndarray, u: float = U
+) -> tuple[np.ndarray, np.ndarray]:
     """Return scores of rows and a bound on their error if they are computed with the unit roundoff u."""
     W, b = np.atleast_2d(coef), np.atleast_1d(intercept)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -325,7 +327,7 @@ def _sum_of_losses(
             error = slope * errors.max(axis=1)
             return float(costs @ losses), float(costs @ error) + (n + 6) * U * float(costs @ losses)
         real = name in ("squared_error", "huber") or "epsilon" in name
-        losses, slope = (_real_losses(name, scores, targets, epsilon) if real else _sign_losses(name, scores, targets))
+        losses, slope = _real_losses(name, scores, targets, epsilon) if real else _sign_losses(name, scores, targets)
         error = slope * errors + errors**2 + 6 * U * (np.abs(scores) + np.abs(targets) + 1) * slope
         total = float((_long(costs) * losses).sum())
         return total, float((costs * error).sum()) + (n + 6) * U * total

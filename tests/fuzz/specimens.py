@@ -7,20 +7,17 @@ and damage may not change it; of other files any well-formed content is as good 
 import bz2
 import gzip
 import hashlib
-import io
 import json
-import pickle
 import random
 import re
-import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
-from fuzz.mutations import mutate
+from fuzz import published
+from fuzz.damage import changed
 from scipy import sparse
 
 import fastsvm
@@ -29,11 +26,13 @@ from fastsvm.jobs import checkpoint, scoring
 from fastsvm.jobs.inspection import describe
 from fastsvm.jobs.job_file import read_job
 
-__all__ = ["MODELS", "SPECIMENS", "Specimen", "damaged", "digest", "training"]
+__all__ = ["MODELS", "SPECIMENS", "Specimen", "digest", "training"]
 
 _BOUND = {"job": "abc", "training data": {"bytes": 10}}
 _MEMORY = 32 << 20  # of conversions
-_OF_VALUES = re.compile(r"Input X contains|^sample_weight contains|Negative values in sample_weight|overflow|number of classes")
+_OF_VALUES = re.compile(
+    r"Input X contains|^sample_weight contains|Negative values in sample_weight|overflow|number of classes"
+)
 _ROWS = 64  # of a block of predictions, so that few rows have several
 
 
@@ -139,38 +138,14 @@ def _forge(model: Any, rng: random.Random) -> None:
     if sparse.issparse(value):
         value = value.copy()
         part = rng.choice(["indptr", "indices", "data"])
-        setattr(value, part, _other(getattr(value, part), rng))
+        setattr(value, part, changed(getattr(value, part), rng))
     else:
-        value = _other(value, rng)
+        value = changed(value, rng)
     setattr(model, name, value)
 
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or sparse.issparse(value)
-
-
-def _other(array: np.ndarray, rng: random.Random) -> np.ndarray:
-    """Return the array with something changed."""
-    array = np.array(array)
-    kind = rng.randrange(7)
-    if kind == 0:
-        return array[..., : rng.randrange(array.shape[-1])] if array.ndim and array.shape[-1] else array[None]
-    if kind == 1:
-        return np.concatenate([array, array[:1]]) if array.ndim else np.array([array, array])
-    if kind == 2:
-        return array.reshape(-1, *array.shape)
-    if kind == 3:
-        return array.astype(rng.choice(["f4", "i8", "u1", "S4"])) if array.dtype.kind in "fiu" else array[::-1]
-    if kind == 4 and array.ndim:
-        return array[:0]
-    if array.size and array.dtype.kind in "fiu":
-        flat = array.reshape(-1).copy()
-        real = [np.nan, np.inf, 1e30, -1.0, 0.0]
-        whole = [0, -1, 1, 2**31 - 1, -(2**31), 2**40]
-        with np.errstate(all="ignore"):
-            flat[rng.randrange(flat.size)] = np.array(rng.choice(real if array.dtype.kind == "f" else whole)).astype(array.dtype)
-        return flat.reshape(array.shape)
-    return array[::-1] if array.ndim else array
 
 
 # --- data in HDF5 ----------------------------------------------------------------------------------------
@@ -303,66 +278,6 @@ def _read_job(folder: Path) -> str:
 # --- formats ---------------------------------------------------------------------------------------------
 
 
-def _numbers() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(4)
-    return np.round(rng.normal(size=(25, 5)), 3), np.arange(25) % 3
-
-
-def _csv() -> bytes:
-    X, y = _numbers()
-    rows = [",".join([*map(str, x), ["ant", "bee", "cat"][k]]) for x, k in zip(X, y, strict=True)]
-    return "\n".join(["a,b,c,d,e,kind", *rows, ""]).encode()
-
-
-def _svmlight() -> bytes:
-    X, y = _numbers()
-    return "".join(f"{k} " + " ".join(f"{i + 1}:{v}" for i, v in enumerate(x)) + "\n" for x, k in zip(X, y, strict=True)).encode()
-
-
-def _npy(array: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
-def _npz(compressed: bool) -> bytes:
-    file = io.BytesIO()
-    X, y = _numbers()
-    (np.savez_compressed if compressed else np.savez)(file, X=X, y=y)
-    return file.getvalue()
-
-
-def _idx(array: np.ndarray) -> bytes:
-    return bytes([0, 0, 8, array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape) + array.tobytes()
-
-
-def _images() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(5)
-    return rng.integers(0, 256, (12, 4, 4)).astype(np.uint8), (np.arange(12) % 10).astype(np.uint8)
-
-
-def _cifar_bytes() -> bytes:
-    rng = np.random.default_rng(6)
-    return b"".join(bytes([k]) + rng.bytes(3072) for k in range(3))
-
-
-def _cifar_pickle() -> bytes:
-    rng = np.random.default_rng(7)
-    rows = rng.integers(0, 256, (3, 3072)).astype(np.uint8)
-    return pickle.dumps({b"data": rows, b"labels": [0, 1, 2], b"batch_label": b"x", b"filenames": [b"a"] * 3}, protocol=2)
-
-
-def _tar() -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        for k in range(1, 6):
-            content = _cifar_bytes()
-            info = tarfile.TarInfo(f"cifar-10-batches-bin/data_batch_{k}.bin")
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return out.getvalue()
-
-
 def _writer(files: Callable[[], dict[str, bytes]]) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         for name, content in files().items():
@@ -389,10 +304,10 @@ def _of_format(name: str, content: Callable[[], bytes], **options: Any) -> Speci
 
 
 def _idx_files(ending: str, packed: Callable[[bytes], bytes]) -> dict[str, bytes]:
-    images, labels = _images()
+    images, labels = published.images()
     return {
-        f"train-images-idx3-ubyte{ending}": packed(_idx(images)),
-        f"train-labels-idx1-ubyte{ending}": packed(_idx(labels)),
+        f"train-images-idx3-ubyte{ending}": packed(published.idx(images)),
+        f"train-labels-idx1-ubyte{ending}": packed(published.idx(labels)),
     }
 
 
@@ -414,17 +329,18 @@ SPECIMENS: dict[str, Specimen] = {
         lambda folder: _read_predictions(folder, "out.h5"), exact=True,
     ),
     "job": Specimen(_make_job, ("job.toml",), _read_job),
-    "csv": _of_format("rows.csv", _csv),
-    "csv.gz": _of_format("rows.csv.gz", lambda: gzip.compress(_csv())),
-    "svmlight": _of_format("rows.svm", _svmlight, format="svmlight"),
-    "svmlight.bz2": _of_format("rows.svm.bz2", lambda: bz2.compress(_svmlight()), format="svmlight"),
-    "svmlight dense": _of_format("rows.svm", _svmlight, format="svmlight", dense=True),
+    "csv": _of_format("rows.csv", published.csv),
+    "csv.gz": _of_format("rows.csv.gz", lambda: gzip.compress(published.csv())),
+    "svmlight": _of_format("rows.svm", published.svmlight, format="svmlight"),
+    "svmlight.bz2": _of_format("rows.svm.bz2", lambda: bz2.compress(published.svmlight()), format="svmlight"),
+    "svmlight dense": _of_format("rows.svm", published.svmlight, format="svmlight", dense=True),
     "npy": Specimen(
-        _writer(lambda: {"X.npy": _npy(_numbers()[0]), "y.npy": _npy(_numbers()[1])}), ("X.npy", "y.npy"),
+        _writer(lambda: dict(zip(("X.npy", "y.npy"), map(published.npy, published.numbers()), strict=True))),
+        ("X.npy", "y.npy"),
         _converter("X.npy", label="y.npy"),
     ),
-    "npz": _of_format("rows.npz", lambda: _npz(compressed=False)),
-    "npz compressed": _of_format("rows.npz", lambda: _npz(compressed=True)),
+    "npz": _of_format("rows.npz", lambda: published.npz(compressed=False)),
+    "npz compressed": _of_format("rows.npz", lambda: published.npz(compressed=True)),
     "idx": Specimen(
         _writer(lambda: _idx_files("", bytes)), ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
         _converter("train-images-idx3-ubyte"),
@@ -433,131 +349,8 @@ SPECIMENS: dict[str, Specimen] = {
         _writer(lambda: _idx_files(".gz", gzip.compress)),
         ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"), _converter("train-images-idx3-ubyte.gz"),
     ),
-    "cifar binary": _of_format("data_batch_1.bin", _cifar_bytes),
-    "cifar pickle": _of_format("data_batch_1", _cifar_pickle),
-    "cifar archive": _of_format("cifar-10-binary.tar.gz", _tar, split="train"),
+    "cifar binary": _of_format("data_batch_1.bin", published.cifar_bytes),
+    "cifar pickle": _of_format("data_batch_1", published.cifar_pickle),
+    "cifar archive": _of_format("cifar-10-binary.tar.gz", published.tar, split="train"),
 }  # fmt: skip
 """Kinds of files by name."""
-
-
-# --- damage ----------------------------------------------------------------------------------------------
-
-
-def damaged(name: str, data: bytes, rng: random.Random) -> bytes:
-    """Return a file's bytes after damage, half of the time to what they hold when they are unpacked."""
-    if rng.random() < 0.5:
-        return mutate(data, rng)
-    try:
-        if name.endswith(".tar.gz"):
-            return gzip.compress(mutate(gzip.decompress(data), rng), 1)
-        if name.endswith(".gz"):
-            return gzip.compress(mutate(gzip.decompress(data), rng))
-        if name.endswith(".bz2"):
-            return bz2.compress(mutate(bz2.decompress(data), rng))
-        if data[:4] == b"PK\3\4":
-            return _damaged_zip(data, rng)
-        if data[:8] == b"\x89HDF\r\n\x1a\n":
-            return _damaged_hdf5(data, rng)
-    except Exception:  # of HDF5 or an archive that cannot hold what it was to hold
-        pass
-    return mutate(data, rng)
-
-
-def _damaged_zip(data: bytes, rng: random.Random) -> bytes:
-    """Damage a member, whose checksum is then right; or rename it, leave it out or double it."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = [(info.filename, archive.read(info)) for info in archive.infolist()]
-        stored = archive.infolist()[0].compress_type
-    at = rng.randrange(len(members))
-    name, content = members[at]
-    kind = rng.random()
-    if kind < 0.7:
-        members[at] = name, mutate(content, rng)
-    elif kind < 0.8:
-        members[at] = mutate(name.encode(), rng).decode("latin-1"), content
-    elif kind < 0.9:
-        del members[at]
-    else:
-        members[at] = name, _npy(rng.choice([np.zeros(0), np.zeros((0, 3)), np.array("x"), np.zeros((2, 2, 2)), np.array(3)]))
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", stored) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
-def _damaged_hdf5(data: bytes, rng: random.Random) -> bytes:
-    """Change what an HDF5 file holds by HDF5 itself: as a forger does, or another program by mistake."""
-    file_like = io.BytesIO(data)
-    with h5py.File(file_like, "r+") as file:
-        nodes: list[str] = []
-        file.visit(nodes.append)
-        where = rng.choice([*nodes, "/"])
-        node = file[where]
-        if rng.random() < 0.3 and len(node.attrs):
-            _change_attribute(node, rng)
-        elif where != "/":
-            _change_node(file, where, rng)
-        else:
-            file["extra"] = rng.choice([1.0, "x"])
-    return file_like.getvalue()
-
-
-def _change_attribute(node: Any, rng: random.Random) -> None:
-    name = rng.choice(sorted(node.attrs))
-    value = node.attrs[name]
-    kind = rng.randrange(4)
-    if kind == 0:
-        del node.attrs[name]
-    elif kind == 1 and isinstance(value, str) and value.startswith("{"):
-        node.attrs[name] = _changed_json(value, rng)
-    elif isinstance(value, str):
-        node.attrs[name] = mutate(value.encode(), rng).decode("latin-1").replace("\0", "")
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
-        node.attrs[name] = _other(value, rng)
-    else:
-        node.attrs[name] = rng.choice([0, -1, 1.5, "x"])
-
-
-def _changed_json(text: str, rng: random.Random) -> str:
-    """Change a value somewhere in a JSON object."""
-    words = json.loads(text)
-    place: Any = words
-    while True:
-        key = rng.choice(sorted(place) if isinstance(place, dict) else range(len(place))) if place else None
-        if key is None:
-            break
-        if isinstance(place[key], (dict, list)) and place[key] and rng.random() < 0.7:
-            place = place[key]
-            continue
-        if isinstance(place, dict) and rng.random() < 0.3:
-            del place[key]
-        else:
-            place[key] = rng.choice([None, -1, 0, 1.5, "x", [], {}, True, 10**30, "\ud800"])
-        break
-    return json.dumps(words)
-
-
-def _change_node(file: h5py.File, where: str, rng: random.Random) -> None:
-    node = file[where]
-    array = node[()] if isinstance(node, h5py.Dataset) else None
-    attributes = dict(node.attrs)
-    kind = rng.randrange(6)
-    del file[where]
-    if kind == 0:
-        return
-    if kind == 1:
-        file[where] = h5py.SoftLink(rng.choice(["/nowhere", "/", where]))
-        return
-    if kind == 2:
-        file[where] = np.dtype("f8") if rng.random() < 0.5 else h5py.Empty("f4")
-        return
-    if kind == 3:
-        file.create_group(where)
-    elif isinstance(array, np.ndarray) and array.dtype.kind in "iufb":
-        file[where] = _other(array, rng)
-    else:
-        file[where] = rng.choice([1.0, "x"])
-    if rng.random() < 0.8:
-        for name, value in attributes.items():
-            file[where].attrs[name] = value

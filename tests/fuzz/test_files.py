@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 from fuzz import worker
 from fuzz.budget import SEED, chunks
+from fuzz.damage import damaged
 from fuzz.processes import Servant
-from fuzz.specimens import MODELS, SPECIMENS, damaged
+from fuzz.specimens import MODELS, SPECIMENS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of processes are those of Linux")
 

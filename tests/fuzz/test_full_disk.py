@@ -1,4 +1,4 @@
-"""Disks that are full at any size of file: an error that names the file, nothing lost, and with room the same result."""
+"""Disks that are full at any size of file: an error names the file, nothing is lost, and with room all is as it was."""
 
 import random
 import shutil
@@ -13,8 +13,6 @@ from fuzz.processes import Servant
 from fuzz.tasks import TASKS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of processes are those of Linux")
-
-_MOST = 1 << 17  # bytes, more than any file of the tasks has
 
 
 class Disk:
@@ -41,7 +39,8 @@ class Disk:
             return ""
         if answer[0] == "found":
             answer = ["wrong", "the result is another"]
-        return f"{answer[0]} by {name!r} with files of at most {limit} bytes, case {number} of seed {SEED}: {' '.join(answer[1:])}"
+        where = f"{name!r} with files of at most {limit} bytes, case {number} of seed {SEED}"
+        return f"{answer[0]} by {where}: {' '.join(answer[1:])}"
 
     def _answer(self, name: str, folder: Path, limit: int | None) -> list[str]:
         shutil.rmtree(folder, ignore_errors=True)
