@@ -113,7 +113,7 @@ def _again(case: Case, drawn: Drawn, model: Any, judge: Any) -> None:
 
 
 def _one_thread(case: Case, drawn: Drawn, model: Any, judge: Any) -> None:
-    with _threads.atmost(1):
+    with _threads.at_most(1):
         other = _fitted(case, drawn)
     _same_model(case, drawn, other, model, "one thread")
 
