@@ -2,6 +2,7 @@
 
 import faulthandler
 import sys
+import threading
 
 import pytest
 from fuzz.budget import SEED, chunks
@@ -23,8 +24,11 @@ def code_of(case: Case) -> str:
 
 
 def run(case: Case) -> None:
-    """Check a case; what goes wrong is said with the program that shows it."""
-    faulthandler.dump_traceback_later(_HANGS, exit=True, file=sys.__stderr__)
+    """Check a case; what goes wrong, be it that it does not end, is said with the program that shows it."""
+    say = threading.Timer(_HANGS, lambda: print(f"does not end:\n{code_of(case)}", file=sys.__stderr__, flush=True))
+    say.daemon = True
+    say.start()
+    faulthandler.dump_traceback_later(_HANGS + 5, exit=True, file=sys.__stderr__)
     try:
         check(case)
     except Exception as error:
@@ -32,6 +36,7 @@ def run(case: Case) -> None:
         raise Find(f"{words}\n{code_of(case)}") from error
     finally:
         faulthandler.cancel_dump_traceback_later()
+        say.cancel()
 
 
 @pytest.mark.parametrize(("chunk", "count"), chunks())
