@@ -46,9 +46,9 @@ def resolved_gamma(gamma: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
     w = np.ones(len(X), LONG) if weight is None else _long(weight)
     mean = (w @ rows).sum() / (w.sum() * X.shape[1])
     variance = (w @ (rows - mean) ** 2).sum() / (w.sum() * X.shape[1])
-    if variance == 0:
-        return 1.0, 0.0
     square = (w @ rows**2).sum() / (w.sum() * X.shape[1])
+    if variance <= (X.size + 4) * U * square:  # nothing, or rounding: scikit-learn takes either for what it is
+        return 1.0, np.inf
     return float(1 / (X.shape[1] * variance)), float((X.size + 4) * U * (1 + square / variance))
 
 
