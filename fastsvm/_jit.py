@@ -21,6 +21,10 @@ import numba
 import numpy as np
 from llvmlite import binding, ir
 from numba.core import caching, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.typed_passes import IRLegalization
 from numba.extending import intrinsic, overload
 
 __all__ = [
@@ -147,11 +151,58 @@ class _OurCode(caching.FunctionCache):
             super().save_overload(sig, data)
 
 
+# --- the same code in every process ------------------------------------------------------------------------
+
+
+class _Closed(JITCodeLibrary):
+    """Machine code in which all that a function calls is its own.
+
+    Numba puts copies of what a function calls beside it under public names, and the linker takes for a name the first
+    copy that came to memory. Copies were optimised within different callers, so that their last bits differ. Which
+    came first depends on what was compiled, and what loaded from disk, in this process before.
+    """
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            copied = not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr
+            if copied and not function.name.startswith("NRT_"):  # of these numba looks for the names
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _CloseCode(AnalysisPass):
+    """Make the library into which a function is compiled."""
+
+    _name = "fastsvm_close_code"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Do so before numba makes one."""
+        if state.library is None:
+            state.library = _Closed(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+        return False
+
+
+class _Compiler(CompilerBase):
+    """Numba's own compiler, but for the library."""
+
+    def define_pipelines(self) -> list:
+        """Return its passes."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_CloseCode, IRLegalization)
+        passes.finalize()
+        return [passes]
+
+
 def jit(function: Callable) -> Callable:
     """Compile `function` on first use, without the GIL, and keep its code on disk."""
     if JIT_DISABLED:
         return function
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=_FASTMATH)(function)
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=_FASTMATH, pipeline_class=_Compiler)(function)
     with _own_cache():
         compiled._cache = _OurCode(function)  # where cache=True would put numba's own
     return compiled

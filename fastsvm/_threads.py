@@ -10,57 +10,126 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ContextDecorator, contextmanager
+from typing import Any, NamedTuple
 
 import threadpoolctl
 
 from fastsvm._jit import thread_count
 
-__all__ = ["Pool", "at_most", "spans"]
+__all__ = ["Pool", "at_most", "one_threaded_blas", "spans"]
 
 _most_threads: list[int] = []  # that pools may have, the last entry if there is one
 
 
 @functools.cache
 def _executor() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, thread_count() - 1), thread_name_prefix="fastsvm")
+    count = max(1, thread_count() - 1)
+    return ThreadPoolExecutor(count, thread_name_prefix="fastsvm", initializer=one_threaded_blas.hold_thread)
+
+
+class _Library(NamedTuple):
+    """A BLAS library: what returns and what sets how many threads it takes, and whether that is set for each thread."""
+
+    get: Callable[[], int]
+    set: Callable[[int], Any]
+    of_thread: bool
+
+
+def _library(controller: Any) -> _Library:
+    """Return the library that a controller of threadpoolctl is for.
+
+    From version 3.8 on, its own setter ignores for OpenBLAS all threads but the first that set a limit, until that
+    gives it back: so OpenBLAS is asked directly, by the symbols that threadpoolctl names.
+    """
+    kind, dynlib = controller.internal_api, controller.dynlib
+    own = ["MKL_Set_Num_Threads_Local"] if kind == "mkl" else []
+    if kind == "openblas" and getattr(controller, "threading_layer", None) != "openmp":
+        names = getattr(controller, "check_symbols", ())
+        own = [name.replace("_get_", "_set_") for name in names if hasattr(dynlib, name)]
+    setters = [getattr(dynlib, name) for name in own if hasattr(dynlib, name)]
+    of_thread = kind in ("mkl", "blis") or getattr(controller, "threading_layer", None) == "openmp"
+    return _Library(controller.get_num_threads, setters[0] if setters else controller.set_num_threads, of_thread)
 
 
 @functools.cache
-def _blas() -> threadpoolctl.ThreadpoolController:
-    return threadpoolctl.ThreadpoolController()
+def _libraries() -> list[_Library]:
+    found = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library for library in map(_library, found) if library.get() is not None]
 
 
-class _OneThreadedBLAS:
-    """Holds BLAS to one thread while it is entered at least once; its setting belongs to the whole process."""
+class _OneThreadedBLAS(ContextDecorator):
+    """Holds BLAS to one thread while any thread is within, and gives the limits back that were there before.
+
+    Most libraries have one limit for the process. Another thread that sets it meanwhile is overruled when the next
+    pieces of work begin; a limit that is not one at the end is newer than ours and stays.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
-        self._limit: Any = None
+        self._given: list[tuple[_Library, int]] = []
+        self._own = threading.local()  # the same of each thread
 
     def __enter__(self) -> None:
         with self._lock:
             if self._depth == 0:
-                self._limit = _blas().limit(limits=1, user_api="blas")
+                self._given = [(library, library.get()) for library in _libraries() if not library.of_thread]
             self._depth += 1
+        self._own.depth = self._depth_here + 1
+        if self._depth_here == 1:
+            self._own.given = self.hold_thread()
+        self.hold()
 
     def __exit__(self, *error: object) -> None:
+        self._own.depth = max(0, self._depth_here - 1)
+        if self._depth_here == 0:
+            _restore(getattr(self._own, "given", []))
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                self._limit.restore_original_limits()
+                _restore(self._given)
+
+    @property
+    def _depth_here(self) -> int:
+        return getattr(self._own, "depth", 0)
+
+    def hold(self) -> None:
+        """Set the limits again that another thread may have changed; outside of all fits nothing is done."""
+        if self._depth:
+            for library, _ in self._given:
+                if library.get() != 1:
+                    library.set(1)
+
+    def hold_thread(self) -> list[tuple[_Library, int]]:
+        """Hold libraries that have a limit for each thread in the one that calls; return what limits it had."""
+        given = [(library, library.get()) for library in _libraries() if library.of_thread]
+        for library, _ in given:
+            library.set(1)
+        return given
+
+    def after_fork(self) -> None:
+        """Let go in a child what other threads held, for it has none of them."""
+        self._lock = threading.Lock()
+        if self._depth and not self._depth_here:
+            _restore(self._given)
+        self._depth = self._depth_here
 
 
-_one_threaded_blas = _OneThreadedBLAS()
+def _restore(given: list[tuple[_Library, int]]) -> None:
+    for library, limit in given:
+        if limit != 1 and library.get() == 1:
+            library.set(limit)
+
+
+one_threaded_blas = _OneThreadedBLAS()
+"""Context and decorator within which BLAS has one thread."""
 
 
 def _after_fork() -> None:
     """A child has none of its parent's threads."""
-    global _one_threaded_blas
     _executor.cache_clear()
-    _one_threaded_blas = _OneThreadedBLAS()
+    one_threaded_blas.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
@@ -126,7 +195,7 @@ def at_most(n_threads: int | None) -> Iterator[None]:
 
 
 class Pool:
-    """Threads that each call BLAS by themselves; the user's BLAS setting returns at the end.
+    """Threads that each call BLAS by themselves; the user's limits return at the end.
 
     An interrupt or an error in one piece leaves the others undone.
     """
@@ -140,7 +209,7 @@ class Pool:
     @contextmanager
     def open(cls) -> Iterator["Pool"]:
         """Yield a pool and hold BLAS to one thread until it is closed."""
-        with _one_threaded_blas:
+        with one_threaded_blas:
             pool = cls()
             try:
                 yield pool
@@ -149,6 +218,7 @@ class Pool:
 
     def run(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
         """Call `function(*piece)` for every piece and wait for all of them."""
+        one_threaded_blas.hold()
         pieces = list(pieces)
         if self.n_threads == 1 or len(pieces) <= 1:
             for piece in pieces:
@@ -164,6 +234,7 @@ class Pool:
 
     def start(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
         """Begin to call `function(*piece)` for every piece; on one thread, do so."""
+        one_threaded_blas.hold()
         if self.n_threads == 1:
             for piece in pieces:
                 function(*piece)

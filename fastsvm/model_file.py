@@ -1,61 +1,42 @@
-"""Models in HDF5 files: arrays and a versioned JSON header, never pickle."""
+"""Models in files: arrays and a versioned header of JSON with a checksum, never pickle."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from scipy import sparse
 
+from fastsvm.array_file import is_array_file, read_arrays, write_arrays
+from fastsvm.atomic_file import written_beside
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm.kernels import KERNELS
+from fastsvm.model_checks import check_fitted, check_name, is_fitted_name
+from fastsvm.model_file_1 import is_version_1, read_version_1
+from fastsvm.sources.block import check_csr
 
-__all__ = ["load", "save", "written_beside"]
+__all__ = ["is_model_file", "load", "save"]
 
 FORMAT = "fastsvm-model"
-VERSION = 1
-_PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
+VERSION = 2
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_CSR = ("data", "indices", "indptr")
 _ESTIMATORS = {kind.__name__: kind for kind in (SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor)}
 
 
-@contextmanager
-def written_beside(path: str | Path) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; at the end it is renamed, or removed after an error.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder of `path` does not exist.
-    """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        with part.open("r+b") as file:
-            os.fsync(file.fileno())  # or the name might be there before what it names
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def save(model: Any, path: str | Path) -> None:
-    """Write a fitted model to an HDF5 file.
+    """Write a fitted model to a file: a zip archive of arrays (.npy) and a header (JSON), with a checksum.
 
-    The file is written beside its destination and renamed, so that an interrupt leaves the old one.
+    The file is written beside its destination and renamed, so that an interrupt leaves the old one. The same model
+    gives the same bytes.
 
     Parameters
     ----------
     model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
         A fitted estimator, with a built-in or precomputed kernel if any, and class labels that are numbers or strings.
     path : str or Path
-        Where to write; an existing file is replaced.
+        Where to write, under any name; an existing file is replaced.
 
     Raises
     ------
@@ -63,14 +44,14 @@ def save(model: Any, path: str | Path) -> None:
         If the model is of another type, or its kernel is a function or a class of your own, which cannot be stored as
         data.
     ValueError
-        If the model is not fitted.
+        If the model is not fitted, or has parameters or attributes with which `load` would refuse it.
 
     Examples
     --------
     >>> import os, tempfile
     >>> import fastsvm
     >>> model = fastsvm.SVC().fit([[0.0], [1.0]], [0, 1])
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.h5")
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.model")
     >>> fastsvm.save(model, path)
     >>> fastsvm.load(path).predict([[0.9]])
     array([1])
@@ -85,7 +66,10 @@ def save(model: Any, path: str | Path) -> None:
         parameters["kernel"] = _kernel_words(parameters["kernel"])
     seed = parameters["random_state"]  # the state of a generator is not stored
     parameters["random_state"] = int(seed) if isinstance(seed, Integral) else None
-    arrays, scalars = _split({key: value for key, value in vars(model).items() if _is_fitted(key)})
+    try:
+        check_fitted(model)
+    except ValueError as error:
+        raise ValueError(f"This {name} cannot be saved: {error}.") from error
     if isinstance(parameters.get("class_weight"), dict):
         parameters["class_weight"] = [[_plain(key), value] for key, value in parameters["class_weight"].items()]
     header = {
@@ -93,16 +77,24 @@ def save(model: Any, path: str | Path) -> None:
         "version": VERSION,
         "estimator": name,
         "parameters": parameters,
-        "attributes": scalars,
+        "attributes": {},
+        "sparse": {},
+        "objects": [],
     }
-    with written_beside(path) as part, h5py.File(part, "w") as file:
-        file.attrs["header"] = json.dumps(header, default=_plain)
-        for key, value in arrays.items():
-            _write(file, key, value)
+    arrays: dict[str, np.ndarray] = {}
+    for key, value in vars(model).items():
+        if is_fitted_name(key):
+            _part(key, value, header, arrays)
+    with written_beside(path) as part:
+        write_arrays(part, json.dumps(header, default=_plain), arrays)
 
 
 def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
+
+    The checksum is compared before anything else is looked at, then every parameter and attribute is checked: a file
+    that was damaged or forged is refused, in bounded time and with no more memory than it has bytes. Models of fastsvm
+    0.1.0, which are HDF5 files, have no checksum and depend on the HDF5 library.
 
     Parameters
     ----------
@@ -124,39 +116,66 @@ def load(path: str | Path) -> Any:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
+    if is_array_file(path):
+        header, arrays = read_arrays(path)
+    elif _begins_as_hdf5(path):
+        header, arrays = read_version_1(path)
+    else:
+        raise ValueError(f"{path} is not a model file, or is damaged: its first bytes are not those of one.")
+    _check_header(header, path)
     try:
-        with h5py.File(path, "r") as file:
-            header = _header(file, path)
-            arrays = {key: _read(file[key]) for key in file}
-    except OSError as error:
-        raise ValueError(f"{path} is not a model file, or is damaged: {error}") from error
-    kind = _ESTIMATORS[header["estimator"]]
-    parameters = header["parameters"]
+        return _model(header, arrays)
+    except Exception as error:  # a forged header may have anything anywhere
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
+
+
+def is_model_file(path: str | Path) -> bool:
+    """Return whether a file begins as a model does, in this or the first version of the format."""
+    path = Path(path)
+    return path.is_file() and (is_array_file(path) or (_begins_as_hdf5(path) and is_version_1(path)))
+
+
+def _begins_as_hdf5(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_HDF5)) == _HDF5
+
+
+def _check_header(header: dict[str, Any], path: Path) -> None:
+    version = header.get("version")
+    if header.get("format") != FORMAT or not isinstance(version, int):
+        raise ValueError(f"{path} holds arrays but is not a fastsvm model.")
+    if version > VERSION:
+        raise ValueError(f"{path} has model format {version}; this fastsvm reads up to {VERSION}: install a newer one.")
+
+
+def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the model that a header and arrays describe.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit each other, or are none that a fit leaves. Others may be raised too.
+    """
+    if header["estimator"] not in _ESTIMATORS:
+        raise ValueError(f"there is no estimator {header['estimator']!r}")
+    kind, parameters = _ESTIMATORS[header["estimator"]], header["parameters"]
+    unknown = set(parameters) - set(kind().get_params())
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no parameters {sorted(unknown)} in this version")
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = {key: value for key, value in parameters["class_weight"]}
     if isinstance(parameters.get("kernel"), dict):
-        parameters["kernel"] = _kernel_object(parameters["kernel"], path)
+        parameters["kernel"] = _kernel_object(parameters["kernel"])
+    if not isinstance(parameters.get("random_state"), int | None):
+        raise ValueError(f"the parameter random_state is {parameters['random_state']!r}")
     model = kind(**parameters)
-    for key, value in (header["attributes"] | arrays).items():
-        if key.startswith("history_."):
-            model.__dict__.setdefault("history_", {})[key.removeprefix("history_.")] = value
-        else:
-            setattr(model, key, tuple(value) if isinstance(value, list) else value)
+    found = header["attributes"] | _whole(header, arrays)
+    for key, value in found.items():
+        check_name(kind, key)
+        vars(model)[key] = tuple(value) if isinstance(value, list) else value
+    check_fitted(model)
     return model
-
-
-def _header(file: h5py.File, path: Path) -> dict[str, Any]:
-    try:
-        header = json.loads(file.attrs["header"])
-        known = header["format"] == FORMAT and header["estimator"] in _ESTIMATORS
-        version = int(header["version"])
-    except (KeyError, ValueError, TypeError):
-        known, version = False, 0
-    if not known:
-        raise ValueError(f"{path} is an HDF5 file but not a fastsvm model.")
-    if version > VERSION:
-        raise ValueError(f"{path} has model format {version}; this fastsvm reads up to {VERSION}: install a newer one.")
-    return header
 
 
 def _kernel_words(kernel: Any) -> str | dict[str, Any]:
@@ -169,29 +188,59 @@ def _kernel_words(kernel: Any) -> str | dict[str, Any]:
     raise TypeError("A model whose kernel is not of fastsvm.kernels can only be pickled, not saved: code is not data.")
 
 
-def _kernel_object(words: dict[str, Any], path: Path) -> Any:
+def _kernel_object(words: dict[str, Any]) -> Any:
     try:
         return KERNELS[words["name"]](**words["parameters"])
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} has the kernel {words}, which this fastsvm does not know.") from error
+        raise ValueError(f"it has the kernel {words}, which this fastsvm does not know") from error
 
 
-def _is_fitted(key: str) -> bool:
-    return (key.endswith("_") and not key.startswith("_")) or key in _PRIVATE
+def _part(key: str, value: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Add an attribute to the arrays or, if it is a plain value, to the header."""
+    if isinstance(value, dict):
+        for name, column in value.items():
+            _part(f"{key}.{name}", column, header, arrays)
+    elif sparse.issparse(value):
+        header["sparse"][key] = [int(length) for length in value.shape]
+        arrays |= {f"{key}.{name}": getattr(value, name) for name in _CSR}
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind == "O":
+            header["objects"].append(key)
+            value = _words(key, value)
+        arrays[key] = value
+    else:
+        header["attributes"][key] = value
 
 
-def _split(attributes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part fitted attributes into arrays, for datasets, and the rest, for the header."""
-    arrays: dict[str, Any] = {}
-    scalars: dict[str, Any] = {}
-    for key, value in attributes.items():
-        if isinstance(value, dict):
-            arrays |= {f"{key}.{name}": column for name, column in value.items()}
-        elif isinstance(value, np.ndarray) or sparse.issparse(value):
-            arrays[key] = value
+def _words(key: str, value: np.ndarray) -> np.ndarray:
+    """Return an array of str objects as NumPy's own strings."""
+    words = value.astype(str)
+    if (words.astype(object) != value).any():
+        raise ValueError(
+            f"{key} cannot be stored in a model file, for some of its strings end in NUL: {value.tolist()}."
+        )
+    return words if words.dtype.itemsize else words.astype("U1")
+
+
+def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the attributes that are made of arrays."""
+    arrays = dict(arrays)
+    for key in header["objects"]:
+        arrays[key] = arrays[key].astype(object)
+    found: dict[str, Any] = {}
+    for key, shape in header["sparse"].items():
+        parts = tuple(arrays.pop(f"{key}.{name}") for name in _CSR)
+        check_csr(*parts, shape)
+        found[key] = sparse.csr_matrix(parts, shape=tuple(shape))
+    for name, array in arrays.items():
+        key, dot, column = name.partition(".")
+        if not dot:
+            found[key] = array
+        elif key == "history_":
+            found.setdefault(key, {})[column] = array
         else:
-            scalars[key] = value
-    return arrays, scalars
+            raise ValueError(f"it has a part {name!r} of nothing")
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -201,26 +250,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (str, int, float, bool)):
         return value
     raise TypeError(f"{value!r} of type {type(value).__name__} cannot be stored in a model file.")
-
-
-def _write(file: h5py.File, key: str, value: Any) -> None:
-    if sparse.issparse(value):
-        group = file.create_group(key)
-        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", value.shape
-        for name in ("data", "indices", "indptr"):
-            group[name] = getattr(value, name)
-    elif value.dtype.kind in "OU":
-        dataset = file.create_dataset(key, data=value.astype(object), dtype=h5py.string_dtype())
-        dataset.attrs["dtype"] = value.dtype.str
-    else:
-        file[key] = value
-
-
-def _read(node: h5py.Dataset | h5py.Group) -> Any:
-    if isinstance(node, h5py.Group):
-        parts = tuple(node[name][:] for name in ("data", "indices", "indptr"))
-        return sparse.csr_matrix(parts, shape=tuple(node.attrs["shape"]))
-    if h5py.check_string_dtype(node.dtype):
-        kind = node.attrs["dtype"]
-        return node.asstr()[:].astype(object if kind == "|O" else kind)
-    return node[()]

@@ -105,7 +105,7 @@ class Descended(CallbackSupportMixin, LinearModel):
             finally:  # after an interrupt too
                 self._unfinished = kept_of(watch.state) if self.warm_start and not over else None
             vars(self).update(attributes(state))
-            self.objective_ = solver.objective(solver.finish(state))
+            self.objective_ = solver.objective(solver.finish(state), exact=True)
         self._state, self._rate = state, (solver.settings.schedule, solver.settings.penalty.offset)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_ = str(reason)

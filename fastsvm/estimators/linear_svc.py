@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fastsvm._threads import one_threaded_blas
 from fastsvm.estimators._ascended import Ascended
 from fastsvm.estimators._callbacks import with_callbacks
 from fastsvm.estimators._classes import class_weights, encode
@@ -178,6 +179,7 @@ class LinearSVC(LinearClassifier, Ascended):
         self.window_visits = window_visits
 
     @with_callbacks
+    @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
         """Fit the model.
 

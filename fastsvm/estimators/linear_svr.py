@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fastsvm._threads import one_threaded_blas
 from fastsvm.estimators._ascended import Ascended
 from fastsvm.estimators._callbacks import with_callbacks
 from fastsvm.estimators._input import check_training_set, forget
@@ -157,6 +158,7 @@ class LinearSVR(LinearRegressor, Ascended):
         self.window_visits = window_visits
 
     @with_callbacks
+    @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVR":
         """Fit the model.
 

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 from tqdm.auto import tqdm
 
-from fastsvm._threads import Pool
+from fastsvm._threads import Pool, one_threaded_blas
 from fastsvm.estimators._input import check_training_set, labels_of
 from fastsvm.estimators._search_results import SearchTable
 from fastsvm.estimators._shared_fits import SharedFits, Split, may_share
@@ -134,6 +134,7 @@ class SVCSearch(BaseEstimator):
     def _given(self) -> Any:
         return SVC() if self.estimator is None else self.estimator
 
+    @one_threaded_blas
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> "SVCSearch":
         """Score all cells of the grid, and fit the best to all rows if `refit`.
 

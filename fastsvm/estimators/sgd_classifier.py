@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
 
+from fastsvm._threads import one_threaded_blas
 from fastsvm.estimators._callbacks import with_callbacks
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._descended import Descended
@@ -212,6 +213,7 @@ class SGDClassifier(LinearClassifier, Descended):
         self.standardize = standardize
 
     @with_callbacks
+    @one_threaded_blas
     def fit(
         self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
     ) -> "SGDClassifier":
@@ -250,6 +252,7 @@ shape (n_samples, n_features)
         self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given)
         return self
 
+    @one_threaded_blas
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
         """Go on for one epoch, on these rows.
 

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fastsvm._threads import one_threaded_blas
 from fastsvm.estimators._callbacks import with_callbacks
 from fastsvm.estimators._descended import Descended
 from fastsvm.estimators._input import check_training_set, forget
@@ -190,6 +191,7 @@ class SGDRegressor(LinearRegressor, Descended):
         self.standardize = standardize
 
     @with_callbacks
+    @one_threaded_blas
     def fit(
         self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
     ) -> "SGDRegressor":
@@ -225,6 +227,7 @@ shape (n_samples, n_features)
         self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given)
         return self
 
+    @one_threaded_blas
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDRegressor":
         """Go on for one epoch, on these rows.
 

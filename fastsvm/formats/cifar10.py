@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ __all__ = ["read", "recognises"]
 _PIXELS = 3 * 32 * 32
 _RECORD = 1 + _PIXELS
 _CLASSES = 10
+_MOST_MEMBERS = 10_000  # of an archive, each of which is remembered
+_MOST_AT_ONCE = 64 << 20
+_MOST_NAMES, _LONGEST_NAME = 1_000, 1_000
 _BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
 _BATCH = re.compile(r"(data_batch_[1-5]|test_batch)(\.bin)?")
 
@@ -69,7 +72,7 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
         yield {file.name: _on_disk(file) for file in folder.iterdir() if file.is_file()}
         return
     try:
-        with opened(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
+        with opened(path) as stream, tarfile.open(fileobj=_Sparing(stream, path), mode="r:") as archive:
             files = _archived(archive, path)
             # To the very end, past that of the archive: the checksum of gzip comes last.
             while stream.read(1 << 20):
@@ -79,6 +82,19 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
 
 
+class _Sparing:
+    """A stream that refuses to read much at once, as the header of an archive may ask for."""
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._stream, self._path = stream, path
+        self.seek, self.tell = stream.seek, stream.tell
+
+    def read(self, n_bytes: int) -> bytes:
+        if not 0 <= n_bytes <= _MOST_AT_ONCE:
+            raise ValueError(f"{self._path} is damaged: {n_bytes} bytes of it are to be read at once; get it again.")
+        return self._stream.read(n_bytes)
+
+
 def _on_disk(path: Path) -> _File:
     return _File(str(path), path.stat().st_size, lambda: open(path, "rb"))
 
@@ -86,9 +102,11 @@ def _on_disk(path: Path) -> _File:
 def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
     """Return the regular files of an archive by their last name; folders in it mean nothing here."""
     found: dict[str, _File] = {}
-    for member in archive:
+    for number, member in enumerate(archive):
         name = PurePosixPath(member.name).name
-        if not member.isreg():
+        if number >= _MOST_MEMBERS:
+            raise ValueError(f"{path} holds more than {_MOST_MEMBERS} files; it is not the published archive.")
+        if not member.isreg() or member.issparse():  # which may be of any size without taking room
             continue
         if name in found and _BATCH.fullmatch(name):
             raise ValueError(f"{path} holds two files named {name}; it is not the published archive.")
@@ -118,10 +136,18 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
     elif "batches.meta" in files:
         with files["batches.meta"].open() as stream:
             stored = load_plain(stream, files["batches.meta"].where).get("label_names", [])
-        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in stored]
+        names = _names(stored, files["batches.meta"].where)
     else:
         return None
     return tuple(name.strip() for name in names if name.strip()) or None
+
+
+def _names(stored: Any, where: str) -> list[str]:
+    """Return the names in a list of str or bytes, which may all be the same long one."""
+    listed = isinstance(stored, (list, tuple)) and len(stored) <= _MOST_NAMES
+    if not listed or not all(isinstance(name, (str, bytes)) and len(name) <= _LONGEST_NAME for name in stored):
+        raise ValueError(f"{where} must hold 'label_names', a list of at most {_MOST_NAMES} names of classes.")
+    return [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stored]
 
 
 def _n_records(file: _File) -> int:
@@ -150,7 +176,9 @@ def _binary_blocks(file: _File, options: Options) -> Iterator[Rows]:
 def _python_blocks(file: _File, options: Options) -> Iterator[Rows]:
     with file.open() as stream:
         batch = load_plain(stream, file.where)
-    pixels, labels = batch.get("data"), np.asarray(batch.get("labels", []))
+    pixels, given = batch.get("data"), batch.get("labels", [])
+    whole = isinstance(given, (list, tuple)) and all(isinstance(label, int) for label in given)
+    labels = np.asarray(given) if whole or isinstance(given, np.ndarray) else np.empty(0)
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (_PIXELS,):
         raise ValueError(f"{file.where} must hold 'data', an array of bytes with {_PIXELS} columns.")
     if labels.shape != pixels.shape[:1] or labels.dtype.kind not in "iu":

@@ -1,22 +1,23 @@
 """From a published format to one HDF5 file."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
+from fastsvm.atomic_file import check_output, complete, room_beside
 from fastsvm.formats.registry import FORMATS, recognise
 from fastsvm.formats.rows import Rows
 from fastsvm.formats.shuffle import shuffled
-from fastsvm.formats.stream import Options, Stream
+from fastsvm.formats.stream import Header, Options, Stream
 from fastsvm.formats.writer import write
 
 __all__ = ["Summary", "convert"]
+
+_LEAST_MEMORY, _LEAST_ROWS = 16 << 20, 8
 
 
 class Summary(NamedTuple):
@@ -141,15 +142,15 @@ def convert(
     format = recognise(source) if format is None else format
     block_bytes = min(max(memory // 32, 1 << 14), 4 << 20)
     value_type = None if dtype is None else _float_type(dtype)
-    options = Options(split, dense, label, array, n_features, value_type, block_bytes)
+    options = Options(split, dense, label, array, n_features, value_type, block_bytes, memory)
     _check_options(format, options)
     names = None if class_names is None else tuple(class_names)
     order = _Order(seed if shuffle else None, memory * 3 // 4)
-    folder = TemporaryDirectory(prefix=f"{destination.name}.", suffix=".part", dir=destination.parent)
-    with folder as room, FORMATS[format].read(source, options) as stream:
+    with room_beside(destination) as room, FORMATS[format].read(source, options) as stream:
+        _check_rows(stream.header, source, memory)
         if names is not None:
             stream = stream._replace(header=stream.header._replace(class_names=names))
-        return _write(stream, destination, Path(room), order, progress)
+        return _write(stream, destination, room, order, progress)
 
 
 class _Order(NamedTuple):
@@ -167,7 +168,7 @@ def _write(stream: Stream, destination: Path, room: Path, order: _Order, progres
         n_samples, n_classes = write(part, header, rows)
     if n_samples == 0:
         raise ValueError("The source holds no rows.")
-    os.replace(part, destination)
+    complete(part, destination)
     return Summary(
         destination,
         n_samples,
@@ -192,12 +193,7 @@ def _check_paths(source: Path, destination: Path) -> None:
         raise FileNotFoundError(f"There is no file or folder {source}.")
     if source.is_file() and source.stat().st_size == 0:
         raise ValueError(f"{source} is empty.")
-    if not destination.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {destination.parent} to write {destination.name} to.")
-    if destination.is_dir():
-        raise IsADirectoryError(f"{destination} is a folder; name the HDF5 file to write.")
-    if destination.exists() and destination.samefile(source):
-        raise ValueError(f"{destination} is the source itself; choose another name.")
+    check_output(destination, source)
 
 
 def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
@@ -207,6 +203,16 @@ def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
         raise ValueError(f"seed must not be negative, it is {seed!r}.")
     if n_features is not None and n_features <= 0:
         raise ValueError(f"n_features must be positive, it is {n_features!r}.")
+
+
+def _check_rows(header: Header, source: Path, memory: int) -> None:
+    """Raise ValueError if some dense rows, which cannot be cut, do not fit into memory."""
+    row_bytes = 0 if header.sparse else header.n_features * header.dtype.itemsize
+    if row_bytes > max(memory, _LEAST_MEMORY) // _LEAST_ROWS:
+        raise ValueError(
+            f"A row of {source} has {header.n_features} features of type {header.dtype}, {row_bytes} bytes; memory="
+            f"{memory} holds less than {_LEAST_ROWS} of them: raise memory."
+        )
 
 
 def _float_type(dtype: object) -> np.dtype:
@@ -221,7 +227,7 @@ def _check_options(format: str, options: Options) -> None:
         raise ValueError(f"There is no format {format!r}; there are {', '.join(FORMATS)}.")
     if options.split not in (None, "train", "test"):
         raise ValueError(f"split must be 'train' or 'test', it is {options.split!r}.")
-    for name in set(Options._fields) - {"block_bytes"} - FORMATS[format].options:
+    for name in set(Options._fields) - {"block_bytes", "memory"} - FORMATS[format].options:
         if getattr(options, name) is not None:
             fitting = ", ".join(other for other, known in FORMATS.items() if name in known.options)
             raise ValueError(f"{name} does not apply to {format}, only to {fitting}.")

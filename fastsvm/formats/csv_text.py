@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.files import head, opened
+from fastsvm.formats.files import Lines, head, opened
 from fastsvm.formats.rows import Rows
 from fastsvm.formats.stream import Header, Options, Stream
 
@@ -22,18 +22,20 @@ __all__ = ["read", "recognises"]
 
 _DELIMITERS = "\t;,"
 _CELL_BYTES = 64  # a short str and the pointer to it
+_LINE_SHARE = 32  # of memory: cells take more than the line
 _COUNT = re.compile(r"-?\d+")  # as a label: a position, as it comes from a command line
 _KINDS = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.str_))
 
 
 class _Layout(NamedTuple):
-    """How the cells of a file are laid out; `label` is None if no column holds labels."""
+    """How the cells of a file are laid out; `label` is None if no column holds labels, `longest` bounds a row."""
 
     path: Path
     delimiter: str
     header: list[str] | None
     width: int
     label: int | None
+    longest: int
 
     def column(self, position: int) -> str:
         """Return a column as messages name it."""
@@ -55,7 +57,7 @@ def recognises(path: Path) -> bool:
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
     """Survey a table, then open it."""
-    layout = _layout(path, options.label)
+    layout = _layout(path, options.label, options.memory // _LINE_SHARE)
     n_samples, y_dtype = _survey(layout)
     dtype = options.dtype or np.dtype(np.float32)
     n_features = layout.width - (layout.label is not None)
@@ -64,20 +66,21 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[TextIO]:
+def _text(path: Path, longest: int) -> Iterator[Lines[str]]:
     with opened(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
         try:
-            yield text
+            yield Lines(text, longest, path)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not text in UTF-8: {error}.") from error
 
 
-def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _cells(path: Path, delimiter: str, longest: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each line that is not blank, with the number of the line."""
-    with _text(path) as text:
+    with _text(path, longest) as text:
         lines = csv.reader(text, delimiter=delimiter, strict=True)
         try:
             for cells in lines:
+                text.taken = 0
                 if cells and any(map(str.strip, cells)):
                     yield lines.line_num, cells
         except csv.Error as error:
@@ -86,7 +89,7 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each row after the header, all of one width."""
-    rows = _cells(layout.path, layout.delimiter)
+    rows = _cells(layout.path, layout.delimiter, layout.longest)
     if layout.header:
         next(rows)
     for line, cells in rows:
@@ -98,9 +101,9 @@ def _rows(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
         yield line, cells
 
 
-def _layout(path: Path, label: object) -> _Layout:
-    delimiter = _delimiter(path)
-    rows = _cells(path, delimiter)
+def _layout(path: Path, label: object, longest: int) -> _Layout:
+    delimiter = _delimiter(path, longest)
+    rows = _cells(path, delimiter, longest)
     _, first = next(rows, (0, []))
     _, second = next(rows, (0, None))
     rows.close()
@@ -111,12 +114,12 @@ def _layout(path: Path, label: object) -> _Layout:
         raise ValueError(f"{path} has one column, so no features; label=False takes it as a feature.")
     named = isinstance(label, str) and not _COUNT.fullmatch(label)
     header = first if named or _is_header(first, second, position) else None
-    return _Layout(path, delimiter, header, len(first), position)
+    return _Layout(path, delimiter, header, len(first), position, longest)
 
 
-def _delimiter(path: Path) -> str:
+def _delimiter(path: Path, longest: int) -> str:
     """Return the delimiter that cuts the first line into the most cells."""
-    with _text(path) as text:
+    with _text(path, longest) as text:
         line = next((line for line in text if line.strip()), "")
     return max(_DELIMITERS, key=lambda mark: (len(next(csv.reader([line], delimiter=mark), [])), mark == ","))
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from fastsvm.atomic_file import complete
+
 __all__ = ["FetchError", "Remote", "download"]
 
 _TIMEOUT = 60.0
@@ -86,7 +88,7 @@ def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> P
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             raise _explained(error, url) from error
     _check(part, url, remote)
-    part.replace(path)
+    complete(part, path)
     return path
 
 

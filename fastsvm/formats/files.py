@@ -5,11 +5,14 @@ import gzip
 import io
 import zlib
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TextIO, TypeVar
 
-__all__ = ["compressed", "head", "opened"]
+__all__ = ["Lines", "compressed", "head", "opened"]
 
 _BUFFER_BYTES = 1 << 18
+_LEAST_LINE = 1 << 20
+
+Text = TypeVar("Text", bytes, str)
 
 
 def compressed(path: Path) -> str | None:
@@ -73,3 +76,36 @@ def head(path: Path, n_bytes: int) -> bytes:
     """Return the first bytes of a file, decompressed."""
     with opened(path) as stream:
         return stream.read(n_bytes)
+
+
+class Lines(Generic[Text]):
+    """The lines of a stream, one after another, of which those that are held at once have a bounded length.
+
+    Parameters
+    ----------
+    stream : file
+        Of bytes or text.
+    most : int
+        Bytes or characters that may be taken until `taken` is set to 0, a million at least.
+    path : Path
+        The file, for messages.
+    """
+
+    def __init__(self, stream: BinaryIO | TextIO, most: int, path: Path) -> None:
+        self._stream, self._most, self._path = stream, max(most, _LEAST_LINE), path
+        self.taken = 0
+
+    def __iter__(self) -> "Lines[Text]":
+        return self
+
+    def __next__(self) -> Text:
+        line = self._stream.readline(self._most + 1)
+        if not line:
+            raise StopIteration
+        self.taken += len(line)
+        if self.taken > self._most:
+            raise ValueError(
+                f"{self._path} has a line of more than {self._most} bytes: raise memory if it is a row of a table, or "
+                "look whether it is one."
+            )
+        return line

@@ -12,6 +12,8 @@ from fastsvm.formats.stream import Header, Options, Stream
 
 __all__ = ["Matrix", "read", "recognises", "rows_of"]
 
+_LONGEST_LABEL = 1 << 16
+
 
 class Matrix(NamedTuple):
     """An array in a file, of which successive rows are asked for.
@@ -76,7 +78,8 @@ def rows_of(matrix: Matrix, column: Matrix | None, options: Options) -> Stream:
     dtype = np.dtype(np.uint8) if matrix.dtype.kind == "b" else matrix.dtype.newbyteorder("=")
     y_dtype = None if column is None else _label_type(column, matrix)
     header = Header(n_features, dtype, y_dtype, n_samples=matrix.shape[0])
-    return Stream(header, _blocks(matrix, column, header, options.rows(n_features * dtype.itemsize)))
+    row_bytes = n_features * dtype.itemsize + (0 if column is None else column.dtype.itemsize)
+    return Stream(header, _blocks(matrix, column, header, options.rows(row_bytes)))
 
 
 def _label_type(column: Matrix, matrix: Matrix) -> np.dtype:
@@ -85,6 +88,8 @@ def _label_type(column: Matrix, matrix: Matrix) -> np.dtype:
             f"{column.where} has shape {column.shape}; the labels of the {matrix.shape[0]} rows in "
             f"{matrix.where} must have shape ({matrix.shape[0]},)."
         )
+    if column.dtype.itemsize > _LONGEST_LABEL:
+        raise ValueError(f"{column.where} has type {column.dtype}; a label takes at most {_LONGEST_LABEL} bytes.")
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.str_, "S": np.str_}
     if column.dtype.kind not in kinds:
         raise ValueError(f"{column.where} has type {column.dtype}; labels are numbers or strings.")

@@ -1,12 +1,14 @@
 """NumPy arrays in a .npz archive, streamed from it."""
 
+import io
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -17,6 +19,8 @@ from fastsvm.formats.stream import Options, Stream
 __all__ = ["read", "recognises"]
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+_MOST_HEADER_BYTES = 10_000
+_MOST_RATIO = 1_032  # of deflate
 
 
 def recognises(path: Path) -> bool:
@@ -31,7 +35,7 @@ def _holds_arrays(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except zipfile.BadZipFile:
+    except Exception:  # a damaged archive may raise anything
         return False
     return bool(names) and all(name.endswith(".npy") for name in names)
 
@@ -59,18 +63,46 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
             labels = _choose_labels(entries, rows, options.label, path)
             column = None if labels is None else _matrix(archive, files, labels, path)
             yield rows_of(_matrix(archive, files, rows, path), column, options)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
 
 
 def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:
+    """Return what the header of an array says, if the archive holds as much."""
+    info = archive.getinfo(name)
+    known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    if not known or info.file_size > _MOST_RATIO * (info.compress_size + 1):
+        raise ValueError(
+            f"The array {name} in {path} claims {info.file_size} bytes from {info.compress_size} that are stored, by "
+            f"method {info.compress_type}: the file is damaged, or was not written by NumPy."
+        )
     with archive.open(name) as stream:
         try:
-            version = npy_format.read_magic(stream)
-            shape, fortran, dtype = _READERS[version](stream)
-        except (ValueError, KeyError) as error:
+            shape, fortran, dtype = _header(stream)
+        except Exception as error:  # NumPy has many for a header that is no Python literal
             raise ValueError(f"The array {name} in {path} has no header that can be read: {error}") from error
+        expected = stream.tell() + math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and expected != info.file_size:
+        raise ValueError(
+            f"The array {name} in {path} has the shape {shape} and type {dtype}, which take {expected} bytes, and the "
+            f"archive holds {info.file_size}: the file is damaged."
+        )
     return _Entry(name.removesuffix(".npy"), shape, dtype, fortran)
+
+
+def _header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return shape, order and type of an array from its header, whose length is looked at before it is read."""
+    version = npy_format.read_magic(stream)
+    if version not in _READERS:
+        raise ValueError(f"it is of version {version} of the format")
+    size = stream.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(size, "little")
+    if length > _MOST_HEADER_BYTES:
+        raise ValueError(f"it would have {length} bytes")
+    shape, fortran, dtype = _READERS[version](io.BytesIO(size + stream.read(length)))
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its shape is {shape}")
+    return shape, fortran, dtype
 
 
 def _named(entries: list[_Entry], name: str) -> _Entry | None:
@@ -117,7 +149,7 @@ def _matrix(archive: zipfile.ZipFile, files: ExitStack, entry: _Entry, path: Pat
             "numpy.ascontiguousarray makes of it."
         )
     stream = files.enter_context(archive.open(f"{entry.name}.npy"))
-    _READERS[npy_format.read_magic(stream)](stream)
+    _header(stream)
     row_shape = entry.shape[1:]
     row_bytes = math.prod(row_shape) * entry.dtype.itemsize
 

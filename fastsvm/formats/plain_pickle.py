@@ -2,14 +2,34 @@
 
 A pickle may name any function and have it called. Here the few names that an array needs lead to inert
 stand-ins, and any other name is an error.
+
+A pickle is a program too, of which a few bytes can make gigabytes. Before it is run its steps are looked at: they must
+be of the kinds that make up a batch, and no more than a batch takes. What they made must be a dictionary of numbers,
+strings, arrays, and flat lists of numbers and strings.
 """
 
+import io
 import pickle
+import pickletools
+import re
 from typing import Any, BinaryIO
 
 import numpy as np
 
 __all__ = ["load_plain"]
+
+_MOST_BYTES = 1 << 29
+_MOST_STEPS = 1 << 20  # twenty times those of a published batch
+_MOST_KEYS = 64
+_PIECE = 1 << 20
+_WORDS = """
+PROTO FRAME STOP MARK GLOBAL STACK_GLOBAL REDUCE BUILD NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT
+BINFLOAT STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE SHORT_BINUNICODE BINUNICODE
+BINUNICODE8 LIST EMPTY_LIST APPEND APPENDS TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 DICT EMPTY_DICT SETITEM SETITEMS PUT
+BINPUT LONG_BINPUT MEMOIZE GET BINGET LONG_BINGET
+"""
+_STEPS = frozenset(_WORDS.split())
+_DTYPE = re.compile(r"[<>|=]?[biuf][1248]")
 
 
 class _Type:
@@ -17,6 +37,8 @@ class _Type:
 
     def __init__(self, code: object = "u1", *_: object) -> None:
         self._code = code.decode("ascii") if isinstance(code, bytes) else str(code)
+        if not _DTYPE.fullmatch(self._code):
+            raise pickle.UnpicklingError(f"it holds an array of type {self._code[:20]!r}, not of numbers")
         self._order = "|"
 
     def __setstate__(self, state: tuple) -> None:
@@ -24,10 +46,7 @@ class _Type:
         self._order = order.decode("ascii") if isinstance(order, bytes) else str(order)
 
     def dtype(self) -> np.dtype:
-        found = np.dtype(self._code).newbyteorder(self._order)
-        if found.kind not in "biuf":
-            raise pickle.UnpicklingError(f"it holds an array of type {found}, not of numbers")
-        return found
+        return np.dtype(self._code).newbyteorder(self._order)
 
 
 class _Array:
@@ -42,42 +61,67 @@ class _Array:
         self.values = np.frombuffer(raw, kind.dtype()).reshape(shape, order=order)
 
 
-def _encode(text: str, encoding: str = "latin1") -> bytes:
-    if encoding not in ("latin1", "latin-1"):
-        raise pickle.UnpicklingError(f"it asks for the encoding {encoding!r}")
-    return text.encode("latin-1")
-
-
-def _allowed() -> dict[tuple[str, str], object]:
-    # Made anew for each name asked for: a pickle can set attributes of a function.
-    return {
-        ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
-        ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Array(),
-        ("numpy", "ndarray"): _Array,
-        ("numpy", "dtype"): _Type,
-        ("_codecs", "encode"): lambda *args: _encode(*args),
-    }
-
-
 class _Unpickler(pickle.Unpickler):
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content), encoding="bytes")
+        self._left = len(content)  # of characters to be encoded, each of which was written once
+
     def find_class(self, module: str, name: str) -> object:
-        found = _allowed().get((module, name))
+        # Made anew for each name asked for: a pickle can set attributes of a function.
+        allowed = {
+            ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
+            ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Array(),
+            ("numpy", "ndarray"): _Array,
+            ("numpy", "dtype"): _Type,
+            ("_codecs", "encode"): lambda *args: self._encode(*args),
+        }
+        found = allowed.get((module, name))
         if found is None:
             raise pickle.UnpicklingError(
                 f"it asks for {module}.{name}; only arrays, strings and plain containers are read"
             )
         return found
 
+    def _encode(self, text: str, encoding: str = "latin1") -> bytes:
+        if encoding not in ("latin1", "latin-1"):
+            raise pickle.UnpicklingError(f"it asks for the encoding {encoding!r}")
+        self._left -= len(text)
+        if self._left < 0:
+            raise pickle.UnpicklingError("it encodes more text than it holds")
+        return text.encode("latin-1")
+
+
+def _content(stream: BinaryIO) -> bytes:
+    """Return the bytes of a pickle whose steps are those of plain data, and bounded."""
+    pieces: list[bytes] = []
+    while piece := stream.read(_PIECE):
+        pieces.append(piece)
+        if len(pieces) > _MOST_BYTES // _PIECE:
+            raise pickle.UnpicklingError(f"it has more than {_MOST_BYTES} bytes")
+    content = b"".join(pieces)
+    for number, (step, argument, place) in enumerate(pickletools.genops(content)):
+        if step.name not in _STEPS:
+            raise pickle.UnpicklingError(f"its byte {place} is {step.name}, which plain data does not need")
+        if number >= _MOST_STEPS:
+            raise pickle.UnpicklingError(f"it has more than {_MOST_STEPS} steps")
+        if step.name.endswith("PUT") and argument > number:  # memory for as many is asked for
+            raise pickle.UnpicklingError(f"its byte {place} remembers something as number {argument}, of {number}")
+        if isinstance(argument, int) and argument.bit_length() > 64:  # such numbers can be chosen to have one hash
+            raise pickle.UnpicklingError(f"its byte {place} holds an int of {argument.bit_length()} bits")
+    return content
+
 
 def _plain(value: object) -> object:
-    """Return a value with arrays in the place of their stand-ins."""
+    """Return a value with an array in the place of its stand-in."""
     if isinstance(value, _Array):
         return value.values
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+        if not all(isinstance(item, (int, float, str, bytes)) for item in value):
+            raise pickle.UnpicklingError("it holds lists of other things than numbers and strings")
+        return value
+    if value is None or isinstance(value, (int, float, str, bytes)):
+        return value
+    raise pickle.UnpicklingError("it holds dictionaries or types within its dictionary")
 
 
 def load_plain(stream: BinaryIO, where: object) -> dict[str, Any]:
@@ -90,13 +134,17 @@ def load_plain(stream: BinaryIO, where: object) -> dict[str, Any]:
         dictionary. The message starts with `where`.
     """
     try:
-        found = _plain(_Unpickler(stream, encoding="bytes").load())
+        found = _Unpickler(_content(stream)).load()
+        if isinstance(found, dict):
+            if len(found) > _MOST_KEYS:
+                raise pickle.UnpicklingError(f"its dictionary has {len(found)} keys")
+            found = {_text(key): _plain(item) for key, item in found.items()}
     except Exception as error:  # a damaged pickle may raise anything
         reason = str(error) or type(error).__name__
         raise ValueError(f"{where} is not a pickle that can be read: {reason}.") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{where} holds {type(found).__name__}, not a dictionary.")
-    return {_text(key): item for key, item in found.items()}
+        raise ValueError(f"{where} holds {type(found).__name__.strip('_')}, not a dictionary.")
+    return found
 
 
 def _text(key: object) -> str:

@@ -73,6 +73,8 @@ class Options(NamedTuple):
         Type of the values parsed from text.
     block_bytes : int
         Rough size of a block.
+    memory : int
+        Bytes that may be held in memory, which bound what is read at once.
     """
 
     split: str | None = None
@@ -82,6 +84,7 @@ class Options(NamedTuple):
     n_features: int | None = None
     dtype: np.dtype | None = None
     block_bytes: int = 4 << 20
+    memory: int = 256 << 20
 
     def rows(self, row_bytes: int) -> int:
         """Return how many rows of `row_bytes` make a block."""

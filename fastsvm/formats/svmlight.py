@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm.formats.files import head, opened
+from fastsvm.formats.files import Lines, head, opened
 from fastsvm.formats.rows import Rows
 from fastsvm.formats.stream import Header, Options, Stream
 
 __all__ = ["read", "recognises"]
 
 _LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*\s*")
+_LINE_SHARE = 8  # of memory: what a line is parsed to takes more than the line
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
@@ -62,19 +63,27 @@ def _content(line: bytes) -> bytes:
     return line.partition(b"#")[0].strip()
 
 
-def _texts(path: Path, n_bytes: int) -> Iterator[tuple[int, list[bytes]]]:
+def _texts(path: Path, n_bytes: int, memory: int) -> Iterator[tuple[int, list[bytes]]]:
     """Yield some whole lines at a time, with the number of the first of them."""
-    number = 1
+    number, taken = 1, 0
+    found: list[bytes] = []
     with opened(path) as stream:
-        while lines := stream.readlines(n_bytes):
-            yield number, lines
-            number += len(lines)
+        lines: Lines[bytes] = Lines(stream, memory // _LINE_SHARE, path)
+        for line in lines:
+            lines.taken = 0
+            found.append(line)
+            taken += len(line)
+            if taken >= n_bytes:
+                yield number, found
+                number, taken, found = number + len(found), 0, []
+    if found:
+        yield number, found
 
 
 def _survey(path: Path, options: Options) -> _Survey:
     n_samples = n_values = 0
     smallest, largest, whole = 1, -1, True
-    for number, lines in _texts(path, options.block_bytes):
+    for number, lines in _texts(path, options.block_bytes, options.memory):
         for line, text in enumerate(map(_content, lines), number):
             if text:
                 label, first, last = _ends(text, path, line)
@@ -125,7 +134,7 @@ def _n_features(survey: _Survey, wanted: int | None, path: Path) -> int:
 
 def _blocks(path: Path, header: Header, options: Options, first_index: int) -> Iterator[Rows]:
     n_rows = options.rows(header.n_features * header.dtype.itemsize)
-    for number, lines in _texts(path, options.block_bytes // 2):
+    for number, lines in _texts(path, options.block_bytes // 2, options.memory):
         X, y = _load(lines, header, first_index, path, number)
         y = y.astype(header.y_dtype)
         if header.sparse:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fastsvm.formats.rows import Rows
 from fastsvm.formats.stream import Header
+from fastsvm.hdf5_output import hdf5_written
 
 __all__ = ["write"]
 
@@ -36,18 +37,31 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
         Number of distinct labels; None if there are no labels or they are not classes.
     """
     # The cache holds the chunks being filled: blocks do not end where chunks do.
-    with h5py.File(path, "w", rdcc_nbytes=8 * _CHUNK_BYTES) as file:
-        append = _sparse_rows(file, header) if header.sparse else _dense_rows(file, header)
-        labels = None if header.y_dtype is None else _Labels(file, header)
-        n_samples = 0
+    with hdf5_written(path, rdcc_nbytes=8 * _CHUNK_BYTES) as output:
+        book = output.do(_Book, header)
         for block in blocks:
-            append(block.X)
-            n_samples += len(block)
-            if labels is not None:
-                labels.append(block.y)
-        if header.sparse:
-            file["X"].attrs["shape"] = np.array([n_samples, header.n_features], np.int64)
-    return n_samples, None if labels is None else labels.n_classes
+            output.do(book.append, block)
+        output.do(book.end)
+    return book.n_samples, None if book.labels is None else book.labels.n_classes
+
+
+class _Book:
+    """The datasets of a file, and how many rows are in them."""
+
+    def __init__(self, file: h5py.File, header: Header) -> None:
+        self._header, self.n_samples = header, 0
+        self._append = _sparse_rows(file, header) if header.sparse else _dense_rows(file, header)
+        self.labels = None if header.y_dtype is None else _Labels(file, header)
+
+    def append(self, file: h5py.File, rows: Rows) -> None:
+        self._append(rows.X)
+        self.n_samples += len(rows)
+        if self.labels is not None:
+            self.labels.append(rows.y)
+
+    def end(self, file: h5py.File) -> None:
+        if self._header.sparse:
+            file["X"].attrs["shape"] = np.array([self.n_samples, self._header.n_features], np.int64)
 
 
 def _extend(dataset: h5py.Dataset, values: np.ndarray) -> None:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from fastsvm.model_file import written_beside
+from fastsvm.atomic_file import written_beside
+from fastsvm.hdf5_output import hdf5_written
 
 __all__ = ["Checkpoints", "DamagedCheckpoint", "Found", "check_bound"]
 
@@ -99,12 +100,16 @@ def write(path: Path, tree: Any, bound_to: dict[str, Any]) -> None:
     """Write a tree to a file."""
     arrays: list[np.ndarray] = []
     skeleton = json.dumps({"tree": _skeleton(tree, arrays), "bound_to": bound_to})
-    with h5py.File(path, "w") as file:
+
+    def fill(file: h5py.File) -> None:
         for k, array in enumerate(arrays):
             file.create_dataset(str(k), data=array)
         file.create_dataset("skeleton", data=np.frombuffer(skeleton.encode(), np.uint8))
         file.attrs["format"], file.attrs["version"] = FORMAT, VERSION
         file.attrs["checksum"] = _checksum(skeleton, arrays)
+
+    with hdf5_written(path) as output:
+        output.do(fill)
 
 
 def read(path: Path, bound_to: dict[str, Any]) -> Any:

@@ -11,8 +11,10 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC as ReferenceSVC
 
+from fastsvm.atomic_file import written_beside
 from fastsvm.estimators import SVC
-from fastsvm.model_file import load, save, written_beside
+from fastsvm.hdf5_output import hdf5_written
+from fastsvm.model_file import load, save
 from fastsvm.sources import open_hdf5
 
 __all__ = ["DemoReport", "demo"]
@@ -112,9 +114,12 @@ def demo(folder: str | Path | None = None) -> DemoReport:
 
 
 def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
-    with written_beside(path) as part, h5py.File(part, "w") as file:
+    def fill(file: h5py.File) -> None:
         file.create_dataset("X", data=X, chunks=(64, X.shape[1]))
         file["y"] = y
+
+    with written_beside(path) as part, hdf5_written(part) as output:
+        output.do(fill)
 
 
 def _timed(function: Any, *arguments: Any) -> tuple[Any, float]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.model_file import load
+from fastsvm.model_file import is_model_file, load
 from fastsvm.sources import HDF5Data, open_hdf5
-from fastsvm.sources.hdf5 import open_file
+from fastsvm.sources.hdf5_checks import reading
 
 __all__ = ["class_name", "describe"]
 
@@ -21,7 +21,7 @@ def describe(path: str | Path) -> dict[str, Any]:
     Parameters
     ----------
     path : str or Path
-        An HDF5 file.
+        A model, or an HDF5 file.
 
     Returns
     -------
@@ -33,11 +33,9 @@ def describe(path: str | Path) -> dict[str, Any]:
     FileNotFoundError, ValueError
         If the file is neither.
     """
-    with open_file(path) as file:
-        is_model = "header" in file.attrs
-    if is_model:
+    if is_model_file(path):
         return _model(path)
-    with open_hdf5(path) as data:
+    with open_hdf5(path) as data, reading(path):
         return _data(data)
 
 

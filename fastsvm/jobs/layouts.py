@@ -14,6 +14,8 @@ import h5py
 import numpy as np
 from sklearn.base import is_classifier
 
+from fastsvm.hdf5_output import hdf5_into
+
 __all__ = ["CSVLayout", "HDF5Layout", "Layout", "Stretch", "label_type"]
 
 _PIECE = 1 << 22  # bytes that are read at a time
@@ -100,10 +102,10 @@ class HDF5Layout:
 
     def begun(self, file: IO[bytes], labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
         """Write all but the rows; return the stretches of the datasets, and those of what is around them."""
-        with h5py.File(file, "w") as book:
+        with hdf5_into(file) as output:
             spans = [
-                self._set_aside(book, "prediction", self.dtype, ()),
-                self._set_aside(book, "decision", decisions.dtype, decisions.shape[1:]),
+                output.do(self._set_aside, "prediction", self.dtype, ()),
+                output.do(self._set_aside, "decision", decisions.dtype, decisions.shape[1:]),
             ]
         rest = _outside(spans, file.seek(0, io.SEEK_END))
         return (*(Stretch(start) for start, _ in spans), *(stretch.found(file) for stretch in rest))

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from fastsvm.atomic_file import complete, name_beside
 from fastsvm.jobs.layouts import Layout, Stretch, write_all
 from fastsvm.jobs.locks import has_locks, take
 
@@ -52,7 +53,7 @@ class _Unusable(Exception):
 def parts_of(output: str | Path) -> tuple[Path, Path]:
     """Return the files that are beside an output while it is written: its rows, and what tells of them."""
     output = Path(output)
-    return output.with_name(f"{output.name}.part"), output.with_name(f"{output.name}.part.json")
+    return name_beside(output, ".part"), name_beside(output, ".part.json")
 
 
 class PredictionFile:
@@ -78,7 +79,7 @@ class PredictionFile:
     def __init__(self, output: str | Path, file: IO[bytes], layout: Layout, bound_to: dict[str, Any]) -> None:
         self.output = Path(output)
         self.part, self.journal = parts_of(output)
-        self._new_journal = self.journal.with_name(f"{self.journal.name}.new")
+        self._new_journal = name_beside(self.output, ".part.json.new")
         self._file, self._layout = file, layout
         self._bound_to = json.loads(json.dumps(bound_to))
         self.reached = Reached()
@@ -149,11 +150,8 @@ class PredictionFile:
         body |= {"rows": reached.rows, "stretches": reached.stretches, "tally": tally}
         text = json.dumps({"checksum": _checksum(body), **body}, indent=1)
         try:
-            with self._new_journal.open("w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(self._new_journal, self.journal)
+            self._new_journal.write_text(text + "\n", encoding="utf-8")
+            complete(self._new_journal, self.journal)
         finally:
             self._new_journal.unlink(missing_ok=True)
 
@@ -228,7 +226,7 @@ class PredictionFile:
         if not has_locks():  # where no open file can be renamed
             self._file.close()
         with self._told():
-            os.replace(self.part, self.output)
+            complete(self.part, self.output)
         self.journal.unlink(missing_ok=True)
 
     def _keep(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from fastsvm.atomic_file import written_beside
 from fastsvm.jobs.inspection import describe
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.report_curves import fit_curves, process_curves
@@ -20,7 +21,6 @@ from fastsvm.jobs.report_search import search_results
 from fastsvm.jobs.report_words import Html, amount, duration, facts, joined, page, rounded, section, shown, table
 from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.training import Trained
-from fastsvm.model_file import written_beside
 from fastsvm.sources import open_hdf5
 
 __all__ = ["write_report"]

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fastsvm.atomic_file import written_beside
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.locks import is_taken, take
-from fastsvm.model_file import written_beside
 
 __all__ = ["RunFolder"]
 

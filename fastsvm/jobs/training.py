@@ -10,11 +10,11 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._threads import at_most
+from fastsvm.atomic_file import check_output
 from fastsvm.estimators._keeping import Keeper, go_on_from, keep_with
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.memory import peak_memory
 from fastsvm.jobs.models import MODELS
-from fastsvm.jobs.outputs import check_output
 from fastsvm.model_file import save
 from fastsvm.sources import HDF5Data, open_hdf5
 

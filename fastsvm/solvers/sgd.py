@@ -376,9 +376,9 @@ class SGD:
         """
         return _finite(self.answer(state) if state.best is None else state.best)
 
-    def objective(self, linear: Linear) -> float:
-        """Return the objective, by a pass over the rows."""
-        return objective(self.problem, self.settings.loss, linear, self.pool) + self._penalty(linear.coef)
+    def objective(self, linear: Linear, exact: bool = False) -> float:
+        """Return the objective, by a pass over the rows; `exact` in float64 whatever the type of the rows."""
+        return objective(self.problem, self.settings.loss, linear, self.pool, exact) + self._penalty(linear.coef)
 
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
@@ -419,8 +419,8 @@ def _readable(window: Window) -> tuple[Block, np.ndarray]:
     return DenseBlock(block.values[places].astype(kind)), np.arange(len(places))
 
 
-def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float:
-    """Return the mean loss of the rows that are learnt from, by a pass over all rows.
+def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool, exact: bool = False) -> float:
+    """Return the mean loss of the rows that are learnt from, by a pass over all rows; `exact` by scores in float64.
 
     Raises
     ------
@@ -434,7 +434,7 @@ def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool) -> float
     sums: list[tuple[int, float]] = []
 
     def piece(block: Block, start: int) -> None:
-        found = block_scores(block, coef, intercept, exact=problem.scale.size > 0)
+        found = block_scores(block, coef, intercept, exact or problem.scale.size > 0).astype(np.float64, copy=False)
         part = slice(start, start + block.shape[0])
         if not np.isfinite(found).all():
             check_finite(block, start)

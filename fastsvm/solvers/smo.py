@@ -45,23 +45,27 @@ class SMO(Decomposition):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        near, moved = self._at_bounds(state)
-        violation = self._gap(near) + moved
-        if violation > self.tol >= self._gap(state):
-            near, violation = state, self._gap(state)
+        near = self._at_bounds(state)
+        if self._gap(near) > self.tol >= self._gap(state):
+            near = state
         rho, objective = self._rho(near), self._objective(near)
         gap = max(0.0, self._primal(near, rho) - objective)
-        return Solution(near.alpha, near.alpha > 0, -rho, objective, gap, violation)
+        return Solution(near.alpha, near.alpha > 0, -rho, objective, gap, self._gap(near))
 
-    def _at_bounds(self, state: State) -> tuple[State, float]:
-        """Return the state with multipliers at a bound that rounding left beside it, and what that may do to F at most.
+    def _at_bounds(self, state: State) -> State:
+        """Return the state with multipliers at a bound that rounding left beside it, and F changed by as much.
 
         They would set the offset as free ones. Only those move that cannot be seen in F whatever the scale of the
         kernel: where its values are large, all multipliers are far below their bounds.
         """
-        upper, largest = self.problem.upper, max(1.0, self._largest)
+        y, upper = self.problem
         near = np.where(state.alpha < _ROUNDING * upper, 0.0, state.alpha)
         near = np.where(near > upper * (1 - _ROUNDING), upper, near)
-        effect = np.abs(near - state.alpha) * largest
-        near = np.where(effect <= _INVISIBLE * self.tol, near, state.alpha)
-        return state._replace(alpha=near), float(np.abs(near - state.alpha).sum()) * largest
+        seen = np.abs(near - state.alpha) * max(1.0, self._largest) > _INVISIBLE * self.tol
+        moved = np.flatnonzero((near != state.alpha) & ~seen)
+        if len(moved) == 0:
+            return state
+        alpha = state.alpha.copy()
+        alpha[moved] = near[moved]
+        change = (alpha - state.alpha)[moved] * y[moved]
+        return state._replace(alpha=alpha, gradient=state.gradient + self.rows.weighted_sum(moved, change))

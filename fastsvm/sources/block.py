@@ -8,7 +8,7 @@ from scipy import sparse
 
 from fastsvm._jit import jit
 
-__all__ = ["Block", "CSRBlock", "DenseBlock"]
+__all__ = ["Block", "CSRBlock", "DenseBlock", "check_csr"]
 
 
 class DenseBlock(NamedTuple):
@@ -139,6 +139,21 @@ class CSRBlock(NamedTuple):
             matrix = matrix.astype(np.int64) if matrix.dtype.kind in "iu" else matrix.copy()
             matrix.sum_duplicates()
         return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+
+
+def check_csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> None:
+    """Raise ValueError unless three arrays are rows in CSR form; nothing else may be read from those that are not."""
+    n_rows, n_features = shape
+    if not (data.ndim == indices.ndim == indptr.ndim == 1 and indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"):
+        raise ValueError("data, indices and indptr must have one dimension, the last two hold integers")
+    if len(indptr) != n_rows + 1:
+        raise ValueError(f"indptr has {len(indptr)} entries for {n_rows} rows")
+    if len(data) != len(indices):
+        raise ValueError(f"{len(data)} values but {len(indices)} column indices")
+    if indptr[0] != 0 or indptr[-1] != len(data) or (indptr[1:] < indptr[:-1]).any():  # whose differences may overflow
+        raise ValueError(f"indptr must rise from 0 to the number of values, {len(data)}")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < n_features:
+        raise ValueError(f"column indices from {indices.min()} to {indices.max()}, there are {n_features} features")
 
 
 @jit

@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source, open_file
+from fastsvm.sources.hdf5_checks import check_storage, member, reading
 
 __all__ = ["HDF5Data", "open_hdf5", "read_column"]
 
@@ -30,24 +31,33 @@ class HDF5Data:
     def __init__(self, file: h5py.File) -> None:
         self.path = Path(file.filename)
         self._file = file
-        if "X" not in file:
-            held = ", ".join(sorted(file)) or "nothing"
+        with reading(self.path):
+            self.X: HDF5Source = hdf5_source(self._rows())
+            self.y = self._column("y")
+            self.sample_weight = self._column("sample_weight")
+            names = file["y"].attrs.get("class_names") if "y" in file else None
+            self.class_names = None if names is None else [_text(name) for name in names]
+
+    def _rows(self) -> h5py.Dataset | h5py.Group:
+        if "X" not in self._file:
+            held = ", ".join(sorted(self._file)) or "nothing"
             raise ValueError(f"{self.path} has no dataset or CSR group 'X'; it holds {held}.")
-        self.X: HDF5Source = hdf5_source(file["X"])
-        self.y = self._column("y")
-        self.sample_weight = self._column("sample_weight")
-        names = file["y"].attrs.get("class_names") if "y" in file else None
-        self.class_names = None if names is None else [_text(name) for name in names]
+        node = member(self._file, "X")
+        for part in [node] if isinstance(node, h5py.Dataset) else [member(node, name) for name in node]:
+            if isinstance(part, h5py.Dataset):
+                check_storage(part)
+        return node
 
     def _column(self, name: str) -> np.ndarray | None:
         if name not in self._file:
             return None
-        column = self._file[name]
+        column = member(self._file, name)
         if not isinstance(column, h5py.Dataset) or column.shape != (len(self.X),):
             raise ValueError(
                 f"{name} in {self.path} must have shape ({len(self.X)},), one entry for each row of X; "
                 f"it has {getattr(column, 'shape', 'none, it is a group')}."
             )
+        check_storage(column)
         return read_column(column)
 
     @property
@@ -77,10 +87,13 @@ def _text(value: object) -> str:
 
 
 def read_column(dataset: h5py.Dataset) -> np.ndarray:
-    """Return a one-dimensional dataset as an array; strings as str."""
-    if h5py.check_string_dtype(dataset.dtype):
-        return np.asarray(dataset.asstr()[:], dtype=str)
-    return dataset[:]
+    """Return a one-dimensional dataset of numbers or strings as an array; strings as str."""
+    with reading(dataset.file.filename):
+        if h5py.check_string_dtype(dataset.dtype):
+            return np.asarray(dataset.asstr()[:], dtype=str)
+        if dataset.dtype.kind not in "biufc":
+            raise ValueError(f"it holds {dataset.dtype}, not numbers or strings")
+        return dataset[:]
 
 
 def open_hdf5(path: str | Path) -> HDF5Data:

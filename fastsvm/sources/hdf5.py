@@ -10,6 +10,7 @@ import numpy as np
 
 from fastsvm.sources.base import Reads, Source, read_ahead
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.hdf5_checks import check_heaps, reading
 from fastsvm.sources.memory import MemorySource
 from fastsvm.sources.subset import SubsetSource
 
@@ -31,9 +32,10 @@ def open_file(path: str | Path) -> h5py.File:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+    check_heaps(path)
     try:
         return h5py.File(path, "r")
-    except OSError as error:
+    except Exception as error:
         if not h5py.is_hdf5(path):
             raise ValueError(f"{path} is not an HDF5 file; `fastsvm convert` makes one.") from None
         raise ValueError(f"{path} cannot be opened, it is damaged or truncated: {error}") from error
@@ -70,7 +72,8 @@ class HDF5Source(Source):
         self._node = node
         self.reads = Reads()
         self._seen = _version(self.path)
-        self._inspect()
+        with reading(self.path):
+            self._inspect()
 
     def _inspect(self) -> None:
         """Set the attributes of a source from the file."""
@@ -100,7 +103,8 @@ class HDF5Source(Source):
     def node(self) -> h5py.Dataset | h5py.Group:
         """Where the rows are, in the open file."""
         if self._node is None:
-            self._node = open_file(self.path)[self.name]
+            with reading(self.path):
+                self._node = open_file(self.path)[self.name]
         self._check_open()
         return self._node
 
@@ -120,9 +124,10 @@ class HDF5Source(Source):
             return self.reads.timed(read)
         except Exception as error:
             self._check_open()  # h5py names a file that closes within a read by whichever error comes first
-            if isinstance(error, OSError):
-                raise OSError(f"Rows {start} to {stop} of {self.path} cannot be read: {error}") from error
-            raise
+            if isinstance(error, MemoryError) or self.path in str(error):
+                raise
+            kind = OSError if isinstance(error, OSError) else ValueError
+            raise kind(f"Rows {start} to {stop} of {self.path} cannot be read: {error}") from error
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
         """Yield the number of its first row with each block, read one block ahead."""
@@ -227,7 +232,8 @@ class HDF5CSRSource(HDF5Source):
             raise ValueError(f"{where}indptr has {len(self.indptr)} entries for {self.shape[0]} rows.")
         if n_values != n_indices:
             raise ValueError(f"{where}{n_values} values but {n_indices} column indices.")
-        if self.indptr[0] != 0 or self.indptr[-1] != n_values or (np.diff(self.indptr) < 0).any():
+        falls = self.indptr[1:] < self.indptr[:-1]  # differences might overflow
+        if self.indptr[0] != 0 or self.indptr[-1] != n_values or falls.any():
             raise ValueError(f"{where}indptr must rise from 0 to the number of values, {n_values}.")
 
     def _read(self, start: int, stop: int) -> CSRBlock:

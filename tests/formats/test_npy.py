@@ -142,7 +142,7 @@ def test_paths(tmp_path):
         convert(path, tmp_path / "nowhere" / "out.h5")
     with pytest.raises(IsADirectoryError, match="folder"):
         convert(path, tmp_path)
-    with pytest.raises(ValueError, match="source itself"):
+    with pytest.raises(ValueError, match="is read by this"):
         convert(path, path)
     convert(path, tmp_path / "out.h5")
     with pytest.raises(ValueError, match="HDF5 file already"):

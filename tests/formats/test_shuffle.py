@@ -77,7 +77,7 @@ def test_nothing_is_left_after_an_error(tmp_path, monkeypatch, memory, error, wh
         raise error
 
     if when == "renaming":
-        monkeypatch.setattr(conversion.os, "replace", fail)
+        monkeypatch.setattr(conversion, "complete", fail)
     elif when == "writing":
         monkeypatch.setattr("fastsvm.formats.writer._extend", fail)
     else:

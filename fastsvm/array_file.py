@@ -1,0 +1,172 @@
+"""Arrays and a header of JSON in one file: a zip archive of .npy files, not compressed, with a checksum at its end.
+
+`unzip` and `numpy.load` open such a file too. Whoever damages it is found out by the checksum, which is compared before
+anything else is looked at. Whoever forges it can at most make a reader allocate as many bytes as the file has: sizes
+are compared with those in the archive before memory is asked for, nothing is decompressed, and there are no objects.
+"""
+
+import hashlib
+import json
+import math
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+__all__ = ["is_array_file", "read_arrays", "write_arrays"]
+
+_HEADER, _NAME_AT = "header.json", 30  # the part that comes first, and where its name is
+_MOST_HEADER_BYTES = 16 << 20
+_MARK, _DIGITS = b"sha256 ", 64  # the comment of the archive, which is the end of the file
+_PIECE = 1 << 20
+_MOST_SHORT = 1 << 30  # bytes of an array from which its sizes are written with 64 bits
+_LARGEST_POINT = 0x10FFFF  # of Unicode
+
+
+def is_array_file(path: Path) -> bool:
+    """Return whether a file begins as those that `write_arrays` writes."""
+    with open(path, "rb") as file:
+        start = file.read(_NAME_AT + len(_HEADER))
+    return start.startswith(b"PK\3\4") and start.endswith(_HEADER.encode())
+
+
+def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None:
+    """Write a header and arrays to a new file; the same ones give the same bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    header : str
+        A JSON object.
+    arrays : dict of str to ndarray
+        Of numbers of at most 8 bytes or of strings.
+
+    Raises
+    ------
+    ValueError
+        If an array is of another type, or the header is too long.
+    OSError
+        If it cannot be written.
+    """
+    words = header.encode()
+    if len(words) > _MOST_HEADER_BYTES:
+        raise ValueError(f"The header of {path} would take {len(words)} bytes; at most {_MOST_HEADER_BYTES} are read.")
+    with open(path, "w+b") as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.comment = _MARK + b"0" * _DIGITS
+            archive.writestr(zipfile.ZipInfo(_HEADER), words)
+            for name, array in arrays.items():
+                _check_type(array.dtype, name)
+                wide = array.nbytes > _MOST_SHORT
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=wide) as member:
+                    npy_format.write_array(member, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+        digest = _digest(file)
+        file.seek(-_DIGITS, 2)
+        file.write(digest)
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays that `write_arrays` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or was written by something else. The message names it.
+    """
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        end = b""
+        if size > len(_MARK) + _DIGITS:
+            file.seek(-len(_MARK) - _DIGITS, 2)
+            end = file.read()
+        if not end.startswith(_MARK):
+            raise ValueError(
+                f"{path} was cut short, is damaged, or is not a fastsvm model: its checksum is not at its end. Get "
+                "the file again."
+            )
+        if end[len(_MARK) :] != _digest(file):
+            raise ValueError(
+                f"{path} is damaged: what it holds is not what was written, by its checksum. Get the file again."
+            )
+        try:
+            return _content(file, size)
+        except Exception as error:  # a forged archive may raise anything in zipfile, and so may JSON
+            reason = str(error) or type(error).__name__
+            raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
+
+
+def _digest(file: BinaryIO) -> bytes:
+    """Return the checksum of all but the last bytes of a file, where it is to stand."""
+    left = file.seek(0, 2) - _DIGITS
+    found = hashlib.sha256()
+    file.seek(0)
+    while left > 0 and (piece := file.read(min(_PIECE, left))):
+        found.update(piece)
+        left -= len(piece)
+    return found.hexdigest().encode()
+
+
+def _content(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        _check_entries(entries, size)
+        header = json.loads(archive.read(entries[0]))
+        if not isinstance(header, dict):
+            raise ValueError(f"its header is no JSON object but {type(header).__name__}")
+        return header, {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries[1:]}
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
+    """Raise ValueError unless all is stored as it is and fits into the file, the header first."""
+    names = [entry.filename for entry in entries]
+    if names[:1] != [_HEADER] or not all(name.endswith(".npy") for name in names[1:]) or len(set(names)) < len(names):
+        raise ValueError(f"its parts are not a header and arrays of different names, but {names[:20]}")
+    for entry in entries:
+        if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size or entry.flag_bits & 1:
+            raise ValueError(f"its part {entry.filename} is compressed or encrypted")
+    if entries[0].file_size > _MOST_HEADER_BYTES:
+        raise ValueError(f"its header has {entries[0].file_size} bytes, more than {_MOST_HEADER_BYTES}")
+    total = sum(entry.file_size for entry in entries)
+    if total > size:
+        raise ValueError(f"its parts claim {total} bytes, it has {size}")
+
+
+def _check_type(dtype: np.dtype, name: str) -> None:
+    number = dtype.kind in "biuf" and dtype.itemsize <= 8
+    if not number and (dtype.kind not in "US" or dtype.itemsize == 0):
+        raise ValueError(f"the array {name} has type {dtype}; numbers of at most 8 bytes and strings can be stored")
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """Read an array whose size is that of its part of the archive."""
+    name = entry.filename.removesuffix(".npy")
+    with archive.open(entry) as stream:
+        if npy_format.read_magic(stream) != (1, 0):
+            raise ValueError(f"the array {name} is of another version of the format")
+        shape, fortran, dtype = npy_format.read_array_header_1_0(stream)
+        _check_type(dtype, name)
+        begin, nbytes = stream.tell(), math.prod(shape) * dtype.itemsize
+        if fortran or min(shape, default=0) < 0 or begin + nbytes != entry.file_size:
+            raise ValueError(f"the array {name}, {shape} of {dtype}, does not take the {entry.file_size} bytes it has")
+        content = bytearray(nbytes)
+        for start in range(0, nbytes, _PIECE):
+            piece = stream.read(min(_PIECE, nbytes - start))
+            content[start : start + len(piece)] = piece
+        if stream.read(1):  # the zip archive's own sum is compared here
+            raise ValueError(f"the array {name} goes on after its end")
+    array = np.frombuffer(content, dtype).reshape(shape)
+    _check_values(array, name)
+    return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _check_values(array: np.ndarray, name: str) -> None:
+    """Raise ValueError for bytes that no bool and no character has."""
+    if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
+        raise ValueError(f"the array {name} holds bytes that are no bools")
+    if array.dtype.kind == "U" and array.size:
+        points = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if points.max() > _LARGEST_POINT:
+            raise ValueError(f"the array {name} holds numbers that are no characters")

@@ -1,0 +1,146 @@
+"""HDF5 files that are written by ordinary I/O, so that HDF5 meets neither a full disk nor a signal.
+
+HDF5 that cannot write the rest of a file cannot close it either: it raises now, and crashes the process when that ends.
+Here it hands its bytes to an object that takes all of them, remembers the first error of the disk, and raises that
+when HDF5 is done. Python calls such an object in the thread that called HDF5, and runs handlers of signals, which may
+raise, in the main thread. So HDF5 is called in a thread of its own.
+"""
+
+import io
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import h5py
+
+__all__ = ["HDF5Output", "hdf5_into", "hdf5_written"]
+
+
+class HDF5Output:
+    """An HDF5 file while it is written; `hdf5_written` makes one."""
+
+    def __init__(self, disk: "_Disk", thread: ThreadPoolExecutor) -> None:
+        self._disk, self._thread = disk, thread
+        self._file: h5py.File | None = None
+
+    def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return `function(file, *arguments)`, called where the file may be written to.
+
+        Raises
+        ------
+        OSError
+            If the disk took not all that was written so far.
+        """
+        result = self._thread.submit(function, self._file, *arguments).result()
+        self._disk.raise_error()
+        return result
+
+    def _open(self, **options: Any) -> None:
+        self._file = h5py.File(self._disk, "w", **options)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+@contextmanager
+def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
+    """Yield a new HDF5 file at a path; it is closed at the end, but not removed after an error.
+
+    Parameters
+    ----------
+    path : Path
+        The file; one that is there is replaced.
+    **options
+        Of `h5py.File`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written: a full disk, a quota, a limit of file sizes, a damaged disk.
+    """
+    with open(path, "w+b", buffering=0) as file, hdf5_into(file, **options) as output:
+        yield output
+
+
+@contextmanager
+def hdf5_into(file: IO[bytes], **options: Any) -> Iterator[HDF5Output]:
+    """Yield a new HDF5 file in an open file without a buffer, which is to be empty; see `hdf5_written`."""
+    disk = _Disk(file)
+    with ThreadPoolExecutor(1, "hdf5 output") as thread:
+        output = HDF5Output(disk, thread)
+        try:
+            thread.submit(output._open, **options).result()
+            yield output
+        finally:
+            thread.submit(output._close).result()
+    disk.raise_error()
+
+
+class _Disk:
+    """An open file as HDF5 sees it: one that takes all that is written to it, and never fails."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._place = self._size = 0
+        self._error: Exception | None = None
+
+    def raise_error(self) -> None:
+        """Raise the first error of the disk, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+    def _try(self, action: Callable[[], None]) -> None:
+        """Do something with the file, unless that failed before."""
+        if self._error is None:
+            try:
+                action()
+            except Exception as error:  # HDF5 must not see any
+                self._error = error
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def write(self, data: Any) -> int:
+        data = memoryview(data).cast("B")
+        self._try(lambda: self._written(data))
+        self._place += len(data)
+        self._size = max(self._size, self._place)
+        return len(data)
+
+    def _written(self, data: memoryview) -> None:
+        self._file.seek(self._place)
+        while data:
+            data = data[self._file.write(data) :]
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        view[:] = bytes(len(view))  # of what the disk did not take, and of what was never written
+        self._try(lambda: self._read(view))
+        self._place += len(view)
+        return len(view)
+
+    def _read(self, view: memoryview) -> None:
+        self._file.seek(self._place)
+        while view and (n := self._file.readinto(view)):
+            view = view[n:]
+
+    def read(self, size: int = -1) -> bytes:
+        data = bytearray(max(0, self._size - self._place) if size < 0 else size)
+        self.readinto(data)
+        return bytes(data)
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self._place if size is None else size
+        self._try(lambda: self._file.truncate(size))
+        self._size = size
+        return size
+
+    def flush(self) -> None:
+        """Nothing: the file has no buffer."""

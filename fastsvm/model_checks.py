@@ -1,0 +1,211 @@
+"""What the attributes of a fitted estimator must be, so that a model from a file predicts or is refused.
+
+A damaged file is found out by its checksum. These are for one that was forged, or written by other means: nothing that
+passes them makes a prediction read where there is nothing.
+"""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fastsvm.estimators import SVC
+from fastsvm.estimators._kernel import is_precomputed
+from fastsvm.estimators._linear import LinearClassifier
+from fastsvm.estimators._parameters import Rule, boolean, number
+from fastsvm.sources.block import check_csr
+
+__all__ = ["check_fitted", "check_name", "is_fitted_name"]
+
+_PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
+_NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
+_COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= 0, "a count")
+_RULES = {
+    "converged_": boolean,
+    "stop_reason_": Rule(lambda value: isinstance(value, str), "a word"),
+    **dict.fromkeys(("objective_", "dual_objective_", "duality_gap_", "kkt_violation_", "t_"), _NUMBER),
+    **dict.fromkeys(("n_features_in_", "passes_", "fit_status_"), _COUNT),
+    **dict.fromkeys(("_gamma", "_sq_norm", "_centred_sq_norm"), number(least=0)),
+}
+_PLAIN = (bool, np.generic, Real, str, type(None))
+_MOST_DEGREE = 1 << 31
+
+
+def is_fitted_name(name: str) -> bool:
+    """Return whether a model is stored with the attribute of this name."""
+    return (name.endswith("_") and not name.startswith("_")) or name in _PRIVATE
+
+
+def check_name(kind: type, name: str) -> None:
+    """Raise ValueError unless a name is one that a fit of this class may give an attribute."""
+    if not (is_fitted_name(name) and name.isidentifier()) or hasattr(kind, name):
+        raise ValueError(f"{name!r} is no attribute of a fitted {kind.__name__}")
+
+
+def check_fitted(model: Any) -> None:
+    """Raise ValueError unless parameters and attributes of a model are such as a fit leaves.
+
+    Parameters
+    ----------
+    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+        With attributes of any kind.
+    """
+    _check_parameters(model)
+    found = vars(model)
+    _require(found, "n_features_in_")
+    for name, rule in _RULES.items():
+        _holds(found, name, name not in found or rule.holds(found[name]), rule.words)
+    for name, value in found.items():
+        if is_fitted_name(name):
+            _check_plain(name, value)
+    if "feature_names_in_" in found:
+        _array(found, "feature_names_in_", (found["n_features_in_"],), "OU")
+    (_check_kernel_model if isinstance(model, SVC) else _check_linear_model)(model, found)
+
+
+def _check_parameters(model: Any) -> None:
+    parameters = model.get_params(deep=False)
+    model._check_parameters()
+    for name, value in parameters.items():
+        if name not in ("kernel", "class_weight", "random_state") and not isinstance(value, _PLAIN):
+            raise ValueError(f"the parameter {name} is {_told(value)}")
+    weights = parameters.get("class_weight")
+    if not (weights is None or weights == "balanced" or isinstance(weights, dict)):
+        raise ValueError(f"the parameter class_weight is {_told(weights)}")
+    for label, weight in weights.items() if isinstance(weights, dict) else ():
+        number = isinstance(weight, Real) and not isinstance(weight, bool) and 0 < weight < np.inf
+        if not isinstance(label, _PLAIN) or not number:
+            raise ValueError(f"the parameter class_weight has {weight!r} for the class {label!r}")
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """Raise ValueError unless a value is an array of numbers or strings, a table of them, or a plain value."""
+    if isinstance(value, np.ndarray):
+        words = value.dtype.kind == "O" and all(isinstance(item, str) for item in value.ravel())
+        if not (value.dtype.kind in "US" or words or (value.dtype.kind in "biuf" and value.dtype.itemsize <= 8)):
+            raise ValueError(f"{name} holds {value.dtype}, not numbers or strings")
+    elif isinstance(value, dict):
+        lengths = set()
+        for key, column in value.items():
+            if not (isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biufU"):
+                raise ValueError(f"the column {key!r} of {name} is {_told(column)}, not an array of one dimension")
+            lengths.add(len(column))
+        if len(lengths) > 1:
+            raise ValueError(f"the columns of {name} have the lengths {sorted(lengths)}")
+    elif isinstance(value, tuple):
+        if not all(isinstance(item, _PLAIN) for item in value):
+            raise ValueError(f"{name} is {_told(value)}")
+    elif not (isinstance(value, _PLAIN) or (sparse.issparse(value) and name == "support_vectors_")):
+        raise ValueError(f"{name} is {_told(value)}")
+
+
+def _check_kernel_model(model: SVC, found: dict[str, Any]) -> None:
+    n_classes, d = _classes(found), found["n_features_in_"]
+    support = _array(found, "support_", (None,), "i")
+    counts = _array(found, "n_support_", (n_classes,), "i")
+    n = len(support)
+    _holds(found, "n_support_", (counts >= 0).all() and counts.sum(dtype=object) == n, f"counts of {n} rows in all")
+    _array(found, "dual_coef_", (n_classes - 1, n), "d")
+    _array(found, "intercept_", (n_classes * (n_classes - 1) // 2,), "d")
+    shape = found.get("shape_fit_")
+    if not (isinstance(shape, tuple) and len(shape) == 2 and all(isinstance(k, Integral) for k in shape)):
+        raise ValueError(f"shape_fit_ must be two ints, it is {_told(shape)}")
+    _holds(found, "shape_fit_", shape[1] == d, f"of {d} features")
+    _holds(found, "support_", n == 0 or 0 <= support.min() <= support.max() < shape[0], f"rows of {shape[0]}")
+    for name in ("_gamma", "_sq_norm", "_centred_sq_norm"):
+        _require(found, name)
+    given = model.gamma
+    _holds(found, "_gamma", isinstance(given, str) or float(given) == found["_gamma"], f"the parameter gamma, {given}")
+    if found.get("_centre") is not None:
+        _array(found, "_centre", (d,), "d")
+    degree = model.degree if isinstance(model.kernel, str) else getattr(model.kernel, "degree", 0)
+    if degree >= _MOST_DEGREE:
+        raise ValueError(f"the degree of the kernel is {degree}")
+    if is_precomputed(model):
+        _holds(found, "support_", n == 0 or support.max() < d, f"columns of {d} kernel values")
+        _array(found, "support_vectors_", (0, 0), "biuf")
+    else:
+        _check_rows(found, n, d)
+
+
+def _check_rows(found: dict[str, Any], n: int, d: int) -> None:
+    """Raise ValueError unless the support vectors are n rows of d numbers, dense or CSR."""
+    rows = _require(found, "support_vectors_")
+    if not sparse.issparse(rows):
+        _array(found, "support_vectors_", (n, d), "biuf")
+        return
+    _holds(found, "support_vectors_", rows.format == "csr" and rows.shape == (n, d), f"{n} rows of {d} features")
+    _finite("support_vectors_", rows.data)
+    try:
+        check_csr(rows.data, rows.indices, rows.indptr, rows.shape)
+    except ValueError as error:
+        raise ValueError(f"support_vectors_ are damaged: {error}") from None
+
+
+def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
+    d = found["n_features_in_"]
+    if isinstance(model, LinearClassifier):
+        n_classes = _classes(found)
+        n_scores = 1 if n_classes == 2 else n_classes
+        _array(found, "coef_", (n_scores, d), "d")
+    else:
+        n_scores = 1
+        _array(found, "coef_", (d,), "d")
+    _array(found, "intercept_", (n_scores,), "d")
+    for name in ("_shift", "_scale"):
+        if found.get(name) is not None:
+            _array(found, name, (d,), "d")
+    scale = found.get("_scale")
+    if (scale is None) != (found.get("_shift") is None) or (scale is not None and not scale.all()):
+        raise ValueError("_shift and _scale must be both there or both not, and no feature be scaled by 0")
+    if model.standardize and scale is None:
+        raise ValueError("it lacks _scale, by which features are standardised")
+
+
+# --- parts -----------------------------------------------------------------------------------------------
+
+
+def _classes(found: dict[str, Any]) -> int:
+    """Return the number of classes, which must be different, in rising order, and two at least."""
+    classes = _array(found, "classes_", (None,), "biufUSO")
+    _holds(found, "classes_", len(classes) >= 2, "two at least")
+    _holds(found, "classes_", bool((classes[1:] > classes[:-1]).all()), "different, in rising order")
+    return len(classes)
+
+
+def _require(found: dict[str, Any], name: str) -> Any:
+    if name not in found:
+        raise ValueError(f"it lacks {name}")
+    return found[name]
+
+
+def _array(found: dict[str, Any], name: str, shape: tuple[int | None, ...], kinds: str) -> np.ndarray:
+    """Return an attribute that must be an array of this shape, of a type of these kinds or characters, and finite."""
+    array = _require(found, name)
+    fits = isinstance(array, np.ndarray) and array.ndim == len(shape)
+    if not fits or (array.dtype.kind not in kinds and array.dtype.char not in kinds):
+        raise ValueError(f"{name} is {_told(array)}")
+    if any(wanted not in (None, length) for wanted, length in zip(shape, array.shape, strict=True)):
+        wanted = " x ".join("any" if length is None else str(length) for length in shape)
+        raise ValueError(f"{name} has the shape {array.shape}, the other attributes ask for {wanted}")
+    _finite(name, array)
+    return array
+
+
+def _finite(name: str, array: np.ndarray) -> None:
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+
+
+def _holds(found: dict[str, Any], name: str, holds: Any, words: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {words}, it is {_told(found[name])}")
+
+
+def _told(value: Any) -> str:
+    """Return what a value is, in few words."""
+    if isinstance(value, np.ndarray) or sparse.issparse(value):
+        return f"an array of type {value.dtype} and shape {value.shape}"
+    words = repr(value)
+    return words if len(words) <= 80 else f"{words[:80]}..."

@@ -1,0 +1,76 @@
+"""Models as fastsvm 0.1.0 wrote them: arrays in HDF5 and a header of JSON, without a checksum.
+
+All that the HDF5 library is asked for is compared with the size of the file first. The library itself may hang, or end
+the process, on bytes that were changed; `fastsvm.save` writes a model again in the form that does without it.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from fastsvm.sources.hdf5_checks import check_heaps, check_storage, member, reading
+
+__all__ = ["is_version_1", "read_version_1"]
+
+_FORMAT = "fastsvm-model"
+_CSR = ("data", "indices", "indptr")
+
+
+def is_version_1(path: Path) -> bool:
+    """Return whether an HDF5 file is such a model, and no data set."""
+    check_heaps(path)
+    with reading(path), h5py.File(path, "r") as file:
+        return "header" in file.attrs
+
+
+def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return header and arrays of a model in an HDF5 file, as `read_arrays` does.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or is no model. The message names it.
+    """
+    check_heaps(path)
+    with reading(path, "get the file again"), h5py.File(path, "r") as file:
+        header = _header(file, path)
+        arrays: dict[str, np.ndarray] = {}
+        header["sparse"], header["objects"] = {}, []
+        for name in file:
+            node = member(file, name)
+            if isinstance(node, h5py.Group):
+                header["sparse"][name] = [int(length) for length in node.attrs["shape"]]
+                for part in _CSR:
+                    arrays[f"{name}.{part}"] = _array(member(node, part), path)
+            else:
+                arrays[name] = _array(node, path)
+                if node.attrs.get("dtype") == "|O":
+                    header["objects"].append(name)
+        return header, arrays
+
+
+def _header(file: h5py.File, path: Path) -> dict[str, Any]:
+    try:
+        header = json.loads(file.attrs["header"])
+    except (KeyError, ValueError, TypeError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise ValueError(f"{path} is an HDF5 file but not a fastsvm model.")
+    return header
+
+
+def _array(dataset: h5py.Dataset, path: Path) -> np.ndarray:
+    """Return a dataset that lies in the file as it is, strings as str."""
+    check_storage(dataset)
+    words = h5py.check_string_dtype(dataset.dtype)
+    nbytes = math.prod(dataset.shape) * dataset.dtype.itemsize
+    stored = dataset.id.get_storage_size()
+    if dataset.chunks is not None or (stored < nbytes and words is None) or nbytes > path.stat().st_size:
+        raise ValueError(f"{path} is damaged: {dataset.name} claims {nbytes} bytes and has {stored}.")
+    if words is not None and words.length is None:
+        return np.asarray(dataset.asstr()[()], dtype=str)
+    return np.asarray(dataset[()], dataset.dtype.newbyteorder("="))

@@ -1,0 +1,158 @@
+"""What is looked at in an HDF5 file before its content is read, and one kind of error for all that HDF5 raises."""
+
+import math
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from fastsvm._jit import jit
+
+__all__ = ["check_heaps", "check_storage", "member", "reading"]
+
+_MOST_LINKS = 16
+_SMALL = 1 << 28  # bytes that may be declared without being stored, as a fill value
+_MOST_SEARCHED = 64 << 20  # bytes of a file that take some hundredths of a second
+_HEAP, _HEAP_HEADER = b"GCOL\1", 16
+_REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  # to a string in a heap
+_MOST_RATIO = 4096  # of what is declared to what is stored; that of gzip is at most 1,032
+
+
+@contextmanager
+def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[None]:
+    """Make whatever is raised within an OSError or a ValueError that names the file.
+
+    HDF5 has an error of any kind for a byte that changed: KeyError, RuntimeError, TypeError, MemoryError.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (OSError, ValueError)) and str(path) in str(error):
+            raise
+        kind = OSError if isinstance(error, OSError) and error.errno is not None else ValueError
+        reason = str(error).strip("'\"") or type(error).__name__
+        raise kind(f"{path} cannot be read, it is damaged or truncated: {reason}; {remedy}.") from error
+
+
+def check_heaps(path: str | Path) -> None:
+    """Raise ValueError if HDF5 would walk for ever through one of the heaps in which a file has its strings.
+
+    A heap is a run of objects with their sizes. HDF5 does not notice a size of 0, which is what a disk that lost a
+    block leaves, nor one that leads back. A file of more than 64 MiB is not searched.
+    """
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        if not _HEAP_HEADER < size <= _MOST_SEARCHED:
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            found, left = content.find(_HEAP), size
+            while found >= 0:
+                length = int.from_bytes(content[found + 8 : found + _HEAP_HEADER], "little")
+                stop = min(size, found + length)
+                place = _stuck(np.frombuffer(content[found:stop], np.uint8), _HEAP_HEADER)
+                left -= stop - found
+                if place >= 0 or left < 0:
+                    raise ValueError(
+                        f"{path} is damaged: at byte {found + max(place, 0)} its strings have no lengths; get or make "
+                        "it again."
+                    )
+                found = content.find(_HEAP, found + 1)
+
+
+@jit
+def _stuck(content, at):
+    """Return where a walk from object to object does not go on, -1 if it comes to the end."""
+    while at + 16 <= content.size:
+        size = np.int64(0)
+        for k in range(8):
+            size |= np.int64(content[at + 8 + k]) << np.int64(8 * k)
+        if size < 0 or (size == 0 and content[at] == 0 and content[at + 1] == 0):
+            return at
+        if size > content.size:
+            return -1
+        at += size if content[at] == 0 and content[at + 1] == 0 else 16 + (size + 7) // 8 * 8
+    return -1
+
+
+def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dataset:
+    """Return what a name in a group stands for, if that is in the same file.
+
+    Raises
+    ------
+    ValueError
+        If it is a link to another file, or leads in a circle.
+    """
+    path = group.file.filename
+    if hops > _MOST_LINKS:
+        raise ValueError(f"{name} in {path} is a link to a link that never ends.")
+    node: h5py.Group | h5py.Dataset = group.file if name.startswith("/") else group
+    for part in filter(None, name.split("/")):
+        link = node.get(part, getlink=True) if isinstance(node, h5py.Group) else None
+        if isinstance(link, h5py.ExternalLink):
+            raise ValueError(
+                f"{name} in {path} is a link to {link.path} in the file {link.filename}, which is not followed: open "
+                "that file, or copy its rows into this one."
+            )
+        node = member(node, link.path, hops + 1) if isinstance(link, h5py.SoftLink) else node[part]
+    return node
+
+
+def check_storage(dataset: h5py.Dataset) -> None:
+    """Raise ValueError unless the values of a dataset are in its file, and as many as it says.
+
+    Other files are not read because this one says so: whoever passes a dataset as X means it, whoever opens a file
+    need not know. Nor is memory asked for that a few forged bytes declare.
+    """
+    where = f"{dataset.name} in {dataset.file.filename}"
+    if dataset.is_virtual:
+        names = sorted({source.file_name for source in dataset.virtual_sources()})
+        raise ValueError(f"{where} is a virtual dataset of the files {_listed(names)}: pass the dataset itself as X.")
+    if dataset.external:
+        names = sorted({str(name) for name, _, _ in dataset.external})
+        raise ValueError(f"{where} is stored in the files {_listed(names)}: pass the dataset itself as X.")
+    settings = dataset.id.get_create_plist()
+    for number in range(settings.get_nfilters()):
+        code, _, _, name = settings.get_filter(number)
+        if not h5py.h5z.filter_avail(code):
+            called = name.decode("utf-8", "replace") or "without a name"
+            raise ValueError(
+                f"{where} is stored through the filter {code} ({called}), which is not installed: install the package "
+                "that brings it (hdf5plugin has many), or write the file again with gzip."
+            )
+    declared, stored = math.prod(dataset.shape or ()) * dataset.dtype.itemsize, dataset.id.get_storage_size()
+    if declared > max(_SMALL, _MOST_RATIO * stored):
+        raise ValueError(
+            f"{where} declares the shape {dataset.shape}, {declared} bytes, but {stored} bytes are stored: the file is "
+            "damaged or incomplete."
+        )
+    words = h5py.check_string_dtype(dataset.dtype)
+    if words is not None and words.length is None and settings.get_nfilters() == 0:
+        _check_lengths(dataset, where)
+
+
+def _check_lengths(dataset: h5py.Dataset, where: str) -> None:
+    """Raise ValueError if a string is said to be longer than the file, for HDF5 asks for as much memory first."""
+    if dataset.file.userblock_size or not dataset.size:
+        return
+    chunks = range(dataset.id.get_num_chunks()) if dataset.chunks else ()
+    spans = [dataset.id.get_chunk_info(number)[2:] for number in chunks]
+    if not dataset.chunks:
+        spans = [(dataset.id.get_offset(), dataset.id.get_storage_size())]
+    with open(dataset.file.filename, "rb") as file:
+        size = file.seek(0, 2)
+        for place, n_bytes in spans:
+            if place is None or place + n_bytes > size:
+                continue  # never written, or damaged in a way that HDF5 finds
+            file.seek(place)
+            lengths = np.frombuffer(file.read(n_bytes // _REFERENCE.itemsize * _REFERENCE.itemsize), _REFERENCE)[
+                "length"
+            ]
+            if len(lengths) and lengths.max() > size:
+                raise ValueError(f"{where} is damaged: it has a string of {lengths.max()} bytes, the file has {size}.")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
