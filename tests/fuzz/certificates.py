@@ -219,8 +219,10 @@ def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdi
         dual_error, primal_error = size / 2 + linear, size / 2 + loss_error + 3 * U * abs(primal)
         share = float(np.max(np.maximum(-alpha, alpha - top) / np.where(np.isfinite(top), top, 1), initial=0.0))
         if balanced and alpha.any():
-            # Each coefficient is rounded by itself, so that their sum is zero to a unit of each.
-            share = max(share, abs(float(_long(beta).sum())) / float(np.abs(alpha).sum()))
+            # It is as good as zero where the objectives' rounding hides what an offset makes of it.
+            excess = abs(float(_long(beta).sum()))
+            if excess * (1 + abs(intercept)) > dual_error + primal_error:
+                share = max(share, excess / float(np.abs(alpha).sum()))
     distance = float(np.sqrt(2 * max(0.0, primal - dual) + 2 * (dual_error + primal_error)))
     gap_error = dual_error + primal_error
     return Verdict(
