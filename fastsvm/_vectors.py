@@ -16,10 +16,13 @@ from fastsvm._jit import JIT_DISABLED, multiply_add_bytes
 
 __all__ = [
     "HAS_WIDE_VECTORS",
+    "PANEL_BYTES",
+    "PANEL_ROWS",
     "add_tile_1",
     "add_tile_2",
     "add_tile_5",
     "byte_square_tile",
+    "panel_tile",
     "product_tile_1",
     "product_tile_2",
     "product_tile_5",
@@ -226,6 +229,107 @@ def byte_square_tile(typing_context, p0, p1, p2, p3, q0, q1, q2, q3, n, out):
         totals = write.each(n, [ir.Constant(sums, [0] * 16)] * 16, step)
         for place, total in enumerate(totals):
             write.store(builder.call(add, [total]), builder.add(out, out.type(4 * place)))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+_PANEL_VECTORS, _TOGETHER = 2, 4  # vectors of a panel, features in a turn of the loop
+PANEL_BYTES = _PANEL_VECTORS * (_BYTES if HAS_WIDE_VECTORS else _BYTES // 2)
+"""Of a panel: one feature of all its rows."""
+PANEL_ROWS = 8 if HAS_WIDE_VECTORS else 6
+"""Rows with which `panel_tile` multiplies a panel: their sums stay in the registers."""
+
+
+@intrinsic
+def panel_tile(typing_context, real, rows, row_stride, last, panel, start, stop, begun, out, out_stride):
+    """Write the products of `PANEL_ROWS` rows with the rows of a panel, all at the given addresses.
+
+    A panel has one feature of all its rows beside each other, then the next. Row `last` stands for those after it, too.
+    The features `start` to `stop` are met one after another, and every sum has one multiplication and addition a
+    feature: it depends on nothing but the two rows. If `begun`, sums go on from what is in `out`.
+    """
+    signature = types.void(real, rows, row_stride, last, panel, start, stop, begun, out, out_stride)
+
+    def codegen(context, builder, signature, arguments):
+        _, rows, row_stride, last, panel, start, stop, begun, out, out_stride = arguments
+        kind = context.get_value_type(signature.args[0])
+        size, word = signature.args[0].bitwidth // 8, rows.type
+        lanes = PANEL_BYTES // _PANEL_VECTORS // size
+        vector, half = ir.VectorType(kind, lanes), PANEL_BYTES // _PANEL_VECTORS
+        function = ir.FunctionType(vector, [vector] * 3)
+        multiply_add = builder.module.declare_intrinsic(f"llvm.fmuladd.v{lanes}f{8 * size}", (), function)
+
+        def place(base: Any, offset: int) -> Any:
+            return builder.inttoptr(builder.add(base, word(offset)), vector.as_pointer())
+
+        def load(base: Any, offset: int) -> Any:
+            value = builder.load(place(base, offset))
+            value.align = size
+            return value
+
+        def broadcast(address: Any) -> Any:
+            value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+            undefined = ir.Constant(vector, ir.Undefined)
+            one = builder.insert_element(undefined, value, ir.IntType(32)(0))
+            return builder.shuffle_vector(
+                one, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+            )
+
+        def joined(*ways: tuple[list[Any], Any]) -> list[Any]:
+            """Return values that come from several blocks."""
+            found = []
+            for values in zip(*(values for values, _ in ways), strict=True):
+                phi = builder.phi(values[0].type)
+                for value, (_, block) in zip(values, ways, strict=True):
+                    phi.add_incoming(value, block)
+                found.append(phi)
+            return found
+
+        def loop(first: Any, sums: list[Any], step: int) -> tuple[Any, list[Any]]:
+            """Meet `step` features at a time, as long as there are so many."""
+            before = builder.block
+            body, after = builder.append_basic_block("features"), builder.append_basic_block("end")
+            bound = builder.sub(stop, word(step))
+            builder.cbranch(builder.icmp_signed("<=", first, bound), body, after)
+            builder.position_at_end(body)
+            k = builder.phi(word)
+            k.add_incoming(first, before)
+            totals = [builder.phi(vector) for _ in sums]
+            found = totals
+            for t in range(step):
+                at = builder.add(k, word(t))
+                x_place = builder.mul(at, word(size))
+                of_panel = builder.add(panel, builder.mul(at, word(PANEL_BYTES)))
+                z = [load(of_panel, v * half) for v in range(_PANEL_VECTORS)]
+                x = [broadcast(builder.add(row, x_place)) for row in x_rows]
+                pairs = [(one, other) for one in x for other in z]
+                found = [builder.call(multiply_add, [*pair, total]) for pair, total in zip(pairs, found, strict=True)]
+            following = builder.add(k, word(step))
+            k.add_incoming(following, body)
+            for total, value, given in zip(totals, found, sums, strict=True):
+                total.add_incoming(given, before)
+                total.add_incoming(value, body)
+            builder.cbranch(builder.icmp_signed("<=", following, bound), body, after)
+            builder.position_at_end(after)
+            reached, *values = joined(([first, *sums], before), ([following, *found], body))
+            return reached, values
+
+        numbers = [builder.select(builder.icmp_signed("<", word(r), last), word(r), last) for r in range(PANEL_ROWS)]
+        x_rows = [builder.add(rows, builder.mul(number, row_stride)) for number in numbers]
+        targets = [builder.add(out, builder.mul(number, out_stride)) for number in numbers]
+        places = [(target, v * half) for target in targets for v in range(_PANEL_VECTORS)]
+        before, carry, head = builder.block, builder.append_basic_block("carry"), builder.append_basic_block("head")
+        builder.cbranch(builder.icmp_signed("!=", begun, begun.type(0)), carry, head)
+        builder.position_at_end(carry)
+        carried = [load(*at) for at in places]
+        builder.branch(head)
+        builder.position_at_end(head)
+        sums = joined(([ir.Constant(vector, [0.0] * lanes)] * len(places), before), (carried, carry))
+        reached, sums = loop(start, sums, _TOGETHER)
+        _, sums = loop(reached, sums, 1)
+        for at, value in zip(places, sums, strict=True):
+            builder.store(value, place(*at)).align = size
         return context.get_dummy_value()
 
     return signature, codegen

@@ -7,6 +7,7 @@ import numpy as np
 from fastsvm._jit import jit
 from fastsvm._threads import Pool, spans
 from fastsvm.evaluators import DEAR, Evaluator, PrecomputedEvaluator, Rows
+from fastsvm.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import Block, Source
 
 __all__ = ["Gram", "expand", "operand_rows"]
@@ -249,7 +250,7 @@ class Gram:
 
 
 def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
-    """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64.
+    """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64, summed in the order of s.
 
     Parameters
     ----------
@@ -271,25 +272,40 @@ def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block,
     n = block.shape[0]
     scores = np.zeros((n, coef.shape[1]))
     if isinstance(evaluator, PrecomputedEvaluator):
-        return block.dense(evaluator.dtype)[:, evaluator.columns] @ coef
+        weights = np.ascontiguousarray(coef.T)
+        for a, b in spans(n, _LEAST_COLUMNS):
+            values = block.slice(a, b).dense(evaluator.dtype)[:, evaluator.columns]
+            scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
+        return scores
 
     terms: dict[int, np.ndarray] = {}
+    sums: dict[int, np.ndarray] = {}
 
     def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
         part = block.slice(a, b)
         if a not in terms:
             terms[a] = evaluator.terms(part)
-        tile = np.empty((len(weights), b - a), evaluator.dtype)
-        evaluator.tile(operand, part, terms[a], Rows(tile, np.arange(len(weights)), 0))
-        scores[a:b] += tile.T.astype(np.float64) @ weights
+        count = weights.shape[1]
+        tile = np.empty((count, b - a), evaluator.dtype)
+        evaluator.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
+        sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
 
     most = min(_EXPAND_ROWS, operand_rows(block.shape[1], evaluator.feature_bytes))
     for first, last in spans(len(coef), most):
-        operand = evaluator.prepare(support.slice(first, last))
-        pieces = [(operand, coef[first:last], a, b) for a, b in spans(n, _LEAST_COLUMNS)]
+        operand, weights = evaluator.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
+        pieces = [(operand, weights, a, b) for a, b in spans(n, _LEAST_COLUMNS)]
         if evaluator.parallel:
             pool.run(add, pieces)
         else:
             for piece in pieces:
                 add(*piece)
+    for a, found in sums.items():
+        scores[a : a + _LEAST_COLUMNS] = found[:, : n - a].T[:_LEAST_COLUMNS]
     return scores
+
+
+def _weighted(weights: np.ndarray, panels: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
+    """Return the products of weights with panels, added to sums if there are any."""
+    out = np.empty((len(weights), panels.shape[0] * panels.shape[2])) if sums is None else sums
+    add_panel_products(weights, panels, out, sums is not None)
+    return out

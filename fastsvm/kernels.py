@@ -340,12 +340,29 @@ def in_precision(kernel: Any, dtype: np.dtype) -> Any:
     return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
 
 
+CHUNK = 32
+"""Pairings that are mapped at once: fewer would be mapped by other code, whose roots and quotients may be others."""
+
+
+@jit
+def map_chunks(kernel, pairings, sq_x, sq_z, out):
+    """Write k of pairings whose number is a multiple of `CHUNK`."""
+    for chunk in range(out.size // CHUNK):
+        for i in range(CHUNK * chunk, CHUNK * chunk + CHUNK):
+            out[i] = kernel_value(kernel, pairings[i], sq_x, sq_z[i])
+
+
 @jit
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
-    """Write k of the pairings `tile` (q, b) to columns `start`... of the rows `slots` of `out`."""
-    q, b = tile.shape
-    for s in range(q):
+    """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`."""
+    n, padded = sq_z.size, -(-sq_z.size // CHUNK) * CHUNK
+    pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
+    norms[:n] = sq_z
+    for s in range(tile.shape[0]):
         source = tile[s]
-        target = out[slots[s], start : start + b]
-        for i in range(b):
-            target[i] = kernel_value(kernel, source[i], sq_x[s], sq_z[i])
+        target = out[slots[s], start : start + n]
+        for i in range(n):
+            pairings[i] = source[i]
+        map_chunks(kernel, pairings, sq_x[s], norms, values)
+        for i in range(n):
+            target[i] = values[i]

@@ -6,32 +6,33 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm._threads import Pool, spans
+from fastsvm.row_products import product_type, readable_rows, write_products
 from fastsvm.sources import Block, CSRBlock, Source
 
 __all__ = ["block_scores", "each_piece", "product_type", "scores"]
 
 _ROWS = 2048  # of a piece of work
-
-
-def product_type(dtype: np.dtype) -> np.dtype:
-    """Return the type in which rows of `dtype` are multiplied: float32 if it holds them exactly, else float64."""
-    return np.dtype(np.float32 if np.can_cast(dtype, np.float32, "safe") else np.float64)
+_CACHED_ROWS, _CACHED_SCORES = 256, 20  # multiplied with each other while they are in the processor's cache
 
 
 def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
     """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores).
 
     They are computed in the type of products, or `exact`, in float64: where what is subtracted from standardised rows
-    is part of the intercept, that may be much larger than what is left.
+    is part of the intercept, that may be much larger than what is left. The bits of a row's scores depend on nothing
+    but the row and its type: sums are in one order, those of sparse rows too.
     """
     kind = block.data.dtype if isinstance(block, CSRBlock) else block.values.dtype
     dtype = np.dtype(np.float64) if exact else product_type(kind)
     if isinstance(block, CSRBlock):
         rows = sparse.csr_matrix((block.data.astype(dtype, copy=False), block.indices, block.indptr), block.shape)
         return np.asarray(rows @ coef.T.astype(dtype)) + intercept.astype(dtype)
-    found = block.dense(dtype) @ coef.T.astype(dtype)
-    found += intercept.astype(dtype)
-    return found
+    values, weights = readable_rows(block.values), np.ascontiguousarray(coef, dtype)
+    found, places = np.empty((len(coef), len(values)), dtype), np.arange(len(values))
+    for low, high in spans(len(coef), _CACHED_SCORES):
+        for start, stop in spans(len(values), _CACHED_ROWS if len(coef) > _CACHED_SCORES else max(len(values), 1)):
+            write_products(values, places, weights, (start, stop, low, high), found)
+    return np.add(found.T, intercept.astype(dtype), order="C")
 
 
 def scores(source: Source, coef: np.ndarray, intercept: np.ndarray, pool: Pool, exact: bool = False) -> np.ndarray:

@@ -11,7 +11,7 @@ PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
     {"_jit", "array_file", "atomic_file", "hdf5_output"},
     {"_threads", "_vectors", "kernels", "losses"},
-    {"sources"},
+    {"row_products", "sources"},
     {"evaluators", "scores"},
     {"gram"},
     {"class_rows"},

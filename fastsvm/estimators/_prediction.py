@@ -51,6 +51,15 @@ class Predictor:
             converted = image.convert(block, self.pool)
             if converted is not None:
                 return expand(self._byte_evaluator(image), support.block, self.coef, converted, self.pool)
+            are_bytes = image.holds(block)
+            if are_bytes.any():  # a row is computed alike whatever stands beside it
+                found = np.empty((block.shape[0], self.coef.shape[1]))
+                found[are_bytes] = self.scores(block.take(np.flatnonzero(are_bytes)))
+                found[~are_bytes] = self._scores_of_floats(block.take(np.flatnonzero(~are_bytes)))
+                return found
+        return self._scores_of_floats(block)
+
+    def _scores_of_floats(self, block: Block) -> np.ndarray:
         return expand(self._evaluator(block), self.support.block, self.coef, block, self.pool)
 
     def _byte_evaluator(self, image: ByteImage) -> Evaluator:
@@ -65,7 +74,7 @@ class Predictor:
             return given
         sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
-            return VectorEvaluator(kernel, np.float64, None, sparse)
+            return VectorEvaluator(kernel, np.float64, None, sparse, ordered=True)
         sq_norm = estimator._centred_sq_norm if kernel.translation_invariant and not sparse else estimator._sq_norm
         dtype = value_type(estimator, kernel, sq_norm, self._norms, len(self.support))
-        return VectorEvaluator(kernel, dtype, estimator._centre, sparse)
+        return VectorEvaluator(kernel, dtype, estimator._centre, sparse, ordered=True)

@@ -4,23 +4,44 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._jit import generic, jit, minimum
 from fastsvm._threads import spans
 from fastsvm.evaluators.base import Rows
-from fastsvm.kernels import Kernel, in_precision, map_tile
+from fastsvm.kernels import Kernel, in_precision, kernel_value, map_tile
+from fastsvm.row_products import add_panel_products, panels_of
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = ["VectorEvaluator"]
 
 _COLUMNS = 512  # of a tile
+_CACHED_ROWS = 64  # of a tile that are still in the cache when its near pairs are looked for
 _COST_OF_BYTE, _COST_OF_SPARSE = 1 / 400, 4.0  # nanoseconds
+
+# A squared distance is the difference of larger numbers, of which it has the rounding errors. It is computed by the
+# rows' differences where it is not above those errors; for rows so far out that the kernel sees them, where it is not
+# above this share of the squared norms.
+_MOST_ROUNDING = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-9}  # of a kernel value, by its type
+_NEAR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-4}
 
 
 class Operand(NamedTuple):
-    """Rows made ready to be paired with many others."""
+    """Rows made ready to be paired with many others.
+
+    Attributes
+    ----------
+    rows : ndarray
+        Widened and centred.
+    sq_norms : ndarray
+        Their squared norms.
+    near : ndarray
+        For each, the squared distance up to which it is computed by differences; empty if the kernel has none.
+    by_feature : ndarray or None
+        The rows by features.
+    """
 
     rows: np.ndarray
     sq_norms: np.ndarray
+    near: np.ndarray
     by_feature: np.ndarray | None
 
     @property
@@ -44,11 +65,21 @@ class VectorEvaluator:
         are sparse.
     sparse : bool
         Whether blocks will be sparse, so that operands keep a copy by features.
+    ordered : bool, default=False
+        Whether the bits of a value depend on nothing but its two rows; by BLAS, which is faster where rows are long,
+        also on what stands beside them.
     """
 
     parallel = True
 
-    def __init__(self, kernel: Kernel, dtype: np.dtype | type, centre: np.ndarray | None, sparse: bool) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        dtype: np.dtype | type,
+        centre: np.ndarray | None,
+        sparse: bool,
+        ordered: bool = False,
+    ) -> None:
         self.dtype = self.terms_dtype = np.dtype(dtype)
         self.feature_bytes = self.dtype.itemsize
         self.kernel = in_precision(kernel, self.dtype)
@@ -56,13 +87,14 @@ class VectorEvaluator:
         self.centre = centre.astype(self.dtype) if use_centre else None
         self.by_feature = sparse and kernel.pairing == "dot"
         self.manhattan = self.dense_only = kernel.pairing == "manhattan"
-        self.sparse = sparse
+        self.distance = kernel.translation_invariant and not self.manhattan
+        self.sparse, self.ordered = sparse, ordered
         self._given = kernel, centre
 
     def widened(self) -> "VectorEvaluator":
         """Return an evaluator of the same kernel in float64."""
         kernel, centre = self._given
-        return VectorEvaluator(kernel, np.float64, centre, self.sparse)
+        return VectorEvaluator(kernel, np.float64, centre, self.sparse, self.ordered)
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
@@ -76,39 +108,153 @@ class VectorEvaluator:
         """Return the rows widened and centred, with their squared norms."""
         rows = self._dense(block)
         by_feature = np.ascontiguousarray(rows.T) if self.by_feature else None
-        return Operand(rows, np.einsum("ij,ij->i", rows, rows), by_feature)
+        norms = sq_norms(rows)
+        return Operand(rows, norms, self._near(norms, block.shape[1]), by_feature)
+
+    def _near(self, norms: np.ndarray, n_features: int) -> np.ndarray:
+        """Return up to which squared distance those of rows with given squared norms are computed by differences."""
+        if not self.distance:
+            return np.empty(0, self.dtype)
+        eps, share = float(np.finfo(self.dtype).eps), _NEAR[self.dtype]
+        usual = min((2 * n_features + 8) * eps, max(share, 1e-3))  # no sum of so many roundings is larger
+        most, kernel = _MOST_ROUNDING[self.dtype], self._given[0]
+
+        def seen(norm: float) -> bool:
+            return not kernel.rounding(eps, norm) <= most
+
+        shares = np.full(len(norms), usual)
+        if len(norms) and seen(float(norms.max())):
+            shares[[seen(norm) for norm in norms.tolist()]] = max(share, usual)
+        with np.errstate(over="ignore"):
+            return (2 * shares * norms).astype(self.dtype)
 
     def terms(self, block: Block) -> np.ndarray:
         """Return the squared norms."""
         if isinstance(block, CSRBlock) and self.by_feature:
-            sq_norms = np.empty(block.shape[0], self.dtype)
-            _csr_sq_norms(block.data.astype(self.dtype), block.indptr.astype(np.int64, copy=False), sq_norms)
-            return sq_norms
-        rows = self._dense(block)
-        return np.einsum("ij,ij->i", rows, rows)
+            norms = np.empty(block.shape[0], self.dtype)
+            _csr_sq_norms(block.data.astype(self.dtype), block.indptr.astype(np.int64, copy=False), norms)
+            return norms
+        return sq_norms(self._dense(block))
 
     def tile(self, operand: Operand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block)."""
         for a, b in spans(block.shape[0], _COLUMNS):
-            pairings = self._pairings(operand, block.slice(a, b))
-            map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], out.store, out.slots, out.start + a)
+            others, pairings = self._pairings(operand, block.slice(a, b))
+            place = out.store, out.slots, out.start + a
+            if self.distance:
+                norms = operand.sq_norms, terms[a:b], operand.near
+                _map_distances(self.kernel, pairings, norms, operand.rows, others, *place)
+            else:
+                map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
-    def _pairings(self, operand: Operand, block: Block) -> np.ndarray:
-        pairings = np.empty((len(operand.rows), block.shape[0]), self.dtype)
+    def _pairings(self, operand: Operand, block: Block) -> tuple[Block, np.ndarray]:
+        """Return the rows of a block, as they are paired, and the pairings, perhaps with some columns more."""
         if operand.by_feature is not None and isinstance(block, CSRBlock):
+            pairings = np.empty((len(operand.rows), block.shape[0]), self.dtype)
             data = block.data.astype(self.dtype)
             indices = block.indices.astype(np.int32, copy=False)
             indptr = block.indptr.astype(np.int64, copy=False)
             _csr_products(data, indices, indptr, operand.by_feature, pairings)
-        elif self.manhattan:
-            _manhattan(operand.rows, self._dense(block), pairings)
+            return CSRBlock(data, indices, indptr, block.n_features), pairings
+        rows = self._dense(block)
+        if self.ordered and not self.manhattan:
+            panels = panels_of(rows)
+            pairings = np.empty((len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
+            add_panel_products(operand.rows, panels, pairings)
+            return DenseBlock(rows), pairings
+        pairings = np.empty((len(operand.rows), len(rows)), self.dtype)
+        if self.manhattan:
+            _manhattan(operand.rows, rows, pairings)
         else:
-            np.matmul(operand.rows, self._dense(block).T, out=pairings)
-        return pairings
+            np.matmul(operand.rows, rows.T, out=pairings)
+        return DenseBlock(rows), pairings
 
     def cost(self, n_features: int) -> float:
         """Return the nanoseconds of a value, roughly."""
         return _COST_OF_SPARSE if self.sparse else n_features * self.dtype.itemsize * _COST_OF_BYTE
+
+
+@jit
+def _sq_norms(rows, out):
+    for i in range(out.size):
+        row = rows[i]
+        total = out.dtype.type(0)
+        for k in range(row.size):
+            total += row[k] * row[k]
+        out[i] = total
+
+
+def sq_norms(rows: np.ndarray) -> np.ndarray:
+    """Return the squared norms of rows of floats."""
+    out = np.empty(len(rows), rows.dtype)
+    _sq_norms(rows, out)
+    return out
+
+
+# --- distances -------------------------------------------------------------------------------------------
+
+
+@jit
+def _map_distances(kernel, tile, norms, rows, others, out, slots, start):
+    """Do as `map_tile`, and compute what is too near for its rounding errors from the differences of the rows.
+
+    `norms` are the squared norms of the operand, of the others, and up to which squared distance pairs are near.
+    """
+    sq_x, sq_z, near = norms
+    for first in range(0, sq_x.size, _CACHED_ROWS):
+        last = min(first + _CACHED_ROWS, sq_x.size)
+        map_tile(kernel, tile[first:last], sq_x[first:last], sq_z, out, slots[first:last], start)
+        for s in range(first, last):
+            source = tile[s]
+            least = sq_z[0] - source[0] - source[0]
+            for i in range(1, sq_z.size):
+                least = minimum(least, sq_z[i] - source[i] - source[i])
+            bound = near[s] + near[s] - sq_x[s]  # more than for one pair, whose sums may be rounded otherwise
+            if not least > bound:
+                target = out[slots[s], start : start + sq_z.size]
+                _map_near(kernel, source, (sq_x[s], sq_z, near[s]), rows[s], others, target)
+
+
+@jit
+def _map_near(kernel, source, norms, row, others, out):
+    """Write k of a row and the near ones among others."""
+    x, sq_z, bound = norms
+    none = out.dtype.type(0)
+    for i in range(sq_z.size):
+        if not x + sq_z[i] - source[i] - source[i] > bound:
+            half = out.dtype.type(_sq_distance(others, i, row) / -2)
+            out[i] = kernel_value(kernel, half, none, none)
+
+
+@generic
+def _sq_distance(others, i, row):
+    """Return the squared distance of a row from row i of a block, in float64."""
+
+
+@_sq_distance.register(DenseBlock)
+def _sq_distance_of_dense(others, i, row):
+    total, other = 0.0, others.values[i]
+    for k in range(row.size):
+        difference = np.float64(row[k]) - np.float64(other[k])
+        total += difference * difference
+    return total
+
+
+@_sq_distance.register(CSRBlock)
+def _sq_distance_of_sparse(others, i, row):
+    total, k = 0.0, 0
+    for t in range(others.indptr[i] - others.indptr[0], others.indptr[i + 1] - others.indptr[0]):
+        column = others.indices[t]
+        while k < column:
+            total += np.float64(row[k]) * np.float64(row[k])
+            k += 1
+        difference = np.float64(row[column]) - np.float64(others.data[t])
+        total += difference * difference
+        k += 1
+    while k < row.size:
+        total += np.float64(row[k]) * np.float64(row[k])
+        k += 1
+    return total
 
 
 @jit

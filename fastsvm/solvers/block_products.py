@@ -13,50 +13,12 @@ from fastsvm._vectors import (
     add_tile_2,
     add_tile_5,
     byte_square_tile,
-    product_tile_1,
-    product_tile_2,
-    product_tile_5,
 )
-from fastsvm.scores import product_type
+from fastsvm.row_products import readable_rows, write_products
 
 __all__ = ["add_products", "mirror", "readable_rows", "scale_rows", "write_byte_squares", "write_products"]
 
 _ROWS, _COLUMNS = 8, 512  # widened at a time, and added to weights that are then read once for all the rows
-
-
-def readable_rows(values: np.ndarray) -> np.ndarray:
-    """Return dense rows in one piece, in a type for which there is machine code."""
-    if values.dtype not in (np.uint8, np.float32, np.float64):
-        values = values.astype(product_type(values.dtype))
-    return np.ascontiguousarray(values)
-
-
-@jit
-def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, bounds: tuple, out: np.ndarray) -> None:
-    """Write to out[c, p] the products of rows p of `values` and rows c of `weights`, of which further columns are left.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_features)
-        Rows as they are stored.
-    places : ndarray of int64
-        Which rows.
-    weights : ndarray of shape (n_scores, at least n_features)
-        What they are multiplied with, in the type of products, each row in one piece.
-    bounds : tuple of int
-        First of the places, the one after the last, first of the scores, the one after the last.
-    out : ndarray of shape (at least n_scores, n_rows)
-        In the type of products.
-    """
-    start, stop, low, high = bounds
-    tile = np.empty(20, out.dtype)
-    for t in range(start, stop, 4):
-        four = places[t], places[min(t + 1, stop - 1)], places[min(t + 2, stop - 1)], places[min(t + 3, stop - 1)]
-        c = low
-        while c < high:
-            count = 5 if high - c >= 5 else 2 if high - c >= 2 else 1
-            _tile_products(values, four, weights, (c, count), tile, out)
-            c += count
 
 
 @jit
@@ -68,25 +30,6 @@ def add_products(
 
 
 # --- by vectors ------------------------------------------------------------------------------------------
-
-
-def _wide_products(values, places, weights, span, tile, out):
-    """Write the products of four rows, of which some may be the same, with one, two or five."""
-    c, count = span
-    p0, p1, p2, p3 = places
-    base, step, n = values.ctypes.data, values.strides[0], values.shape[1]
-    a, b, e, f = base + p0 * step, base + p1 * step, base + p2 * step, base + p3 * step
-    w, stride = weights.ctypes.data + c * weights.strides[0], weights.strides[0]
-    x, r, to = values[p0, 0], tile[0], tile.ctypes.data
-    if count == 5:
-        product_tile_5(x, r, a, b, e, f, w, stride, n, to)
-    elif count == 2:
-        product_tile_2(x, r, a, b, e, f, w, stride, n, to)
-    else:
-        product_tile_1(x, r, a, b, e, f, w, stride, n, to)
-    for i in range(4):
-        for k in range(count):
-            out[c + k, places[i]] = tile[i * count + k]
 
 
 def _wide_add(values, places, factors, bounds, out):
@@ -117,21 +60,6 @@ def _wide_add(values, places, factors, bounds, out):
 
 
 # --- by loops, where there are no such vectors -----------------------------------------------------------
-
-
-def _plain_products(values, places, weights, span, tile, out):
-    """Write the products of four rows, of which some may be the same, with some."""
-    p0, p1, p2, p3 = places
-    real = out.dtype.type
-    for c in range(span[0], span[0] + span[1]):
-        a = b = e = f = real(0)
-        for j in range(values.shape[1]):
-            w = weights[c, j]
-            a += real(values[p0, j]) * w
-            b += real(values[p1, j]) * w
-            e += real(values[p2, j]) * w
-            f += real(values[p3, j]) * w
-        out[c, p0], out[c, p1], out[c, p2], out[c, p3] = a, b, e, f
 
 
 def _plain_add(values, places, factors, bounds, out):
@@ -183,7 +111,6 @@ def _add_rows(factors, wide, out):
         out[j] += f0 * x0 + f1 * x1 + f2 * x2 + f3 * x3 + f4 * x4 + f5 * x5 + f6 * x6 + f7 * x7
 
 
-_tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
 _add_all = jit(_wide_add if HAS_WIDE_VECTORS else _plain_add)
 
 

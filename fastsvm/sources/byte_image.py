@@ -4,7 +4,7 @@ Such rows are bytes in the guise of floats: their products can be computed exact
 copy takes a byte a value.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,16 +61,32 @@ class ByteImage(NamedTuple):
             return True
         return self._invert(block.values.ravel(), out.ravel())
 
+    def holds(self, block: Block) -> np.ndarray:
+        """Return of each row whether all its values are images of bytes."""
+        n, d = block.shape
+        sparse = isinstance(block, CSRBlock)
+        values, bounds = (block.data, block.indptr) if sparse else (block.values.ravel(), d * np.arange(n + 1))
+        given = self._arithmetic(values.dtype)
+        if given is None:
+            return np.zeros(n, bool)
+        found = np.empty(n, bool)
+        _hold(np.ascontiguousarray(values, given[0].dtype), np.asarray(bounds, np.int64), given, found)
+        return found
+
     def _invert(self, values: np.ndarray, out: np.ndarray) -> bool:
-        real = np.float32 if values.dtype in (np.float32, np.float16) else np.float64
+        given = self._arithmetic(values.dtype)
+        return given is not None and _to_bytes(np.ascontiguousarray(values, given[0].dtype), *given, out)
+
+    def _arithmetic(self, dtype: np.dtype) -> tuple[Any, Any, Any] | None:
+        """Return offset, scale and slack for values of a type, None if the values are too coarse for the map."""
+        real = np.float32 if dtype in (np.float32, np.float16) else np.float64
         slack = 0.0
         if np.frexp(self.scale)[0] != 0.5:  # not a power of two: the values were computed, and rounded
             largest = max(abs(self.offset), abs(self.offset + (_LEVELS - 1) * self.scale))
-            slack = _ROUNDING * np.finfo(values.dtype if values.dtype.kind == "f" else real).eps * largest
+            slack = _ROUNDING * np.finfo(dtype if dtype.kind == "f" else real).eps * largest
             if slack > _FINE * self.scale:
-                return False
-        values = np.ascontiguousarray(values, real)
-        return _to_bytes(values, real(self.offset), real(self.scale), real(slack), out)
+                return None
+        return real(self.offset), real(self.scale), real(slack)
 
 
 IDENTITY = ByteImage(1.0, 0.0)
@@ -131,3 +147,16 @@ def _to_bytes(values, offset, scale, slack, out):
     for i in range(values.size):
         exact += abs(offset + scale * out[i] - values[i]) <= slack
     return exact == values.size
+
+
+@jit
+def _hold(values, bounds, given, out):
+    """Write whether the map takes all values between two bounds back to themselves."""
+    offset, scale, slack = given
+    longest = 0
+    for i in range(out.size):
+        longest = max(longest, bounds[i + 1] - bounds[i])
+    levels = np.empty(longest, np.uint8)
+    for i in range(out.size):
+        row = values[bounds[i] : bounds[i + 1]]
+        out[i] = _to_bytes(row, offset, scale, slack, levels[: row.size])

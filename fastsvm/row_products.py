@@ -1,0 +1,209 @@
+"""Products of rows with others, each sum in one order: whatever stands beside a row, its products have the same bits.
+
+BLAS promises no such thing: it chooses its kernels by the shapes of what is multiplied.
+
+Few others, as the weights of a linear model, are met by rows as they are stored. Many are met by panels: some rows, one
+feature of all beside each other and then the next, so that vectors hold the sums of all of them.
+"""
+
+import numpy as np
+
+from fastsvm._jit import JIT_DISABLED, jit
+from fastsvm._vectors import (
+    HAS_WIDE_VECTORS,
+    PANEL_BYTES,
+    PANEL_ROWS,
+    panel_tile,
+    product_tile_1,
+    product_tile_2,
+    product_tile_5,
+)
+
+__all__ = [
+    "add_panel_products",
+    "panels_of",
+    "panels_of_columns",
+    "product_type",
+    "readable_rows",
+    "write_products",
+]
+
+_FEATURES, _CACHED_ROWS = 256, 48  # of rows that stay in the processor's cache while they meet all panels
+_PACKED = 16  # features of a panel that are written while they are in the cache
+
+
+def product_type(dtype: np.dtype) -> np.dtype:
+    """Return the type in which rows of `dtype` are multiplied: float32 if it holds them exactly, else float64."""
+    return np.dtype(np.float32 if np.can_cast(dtype, np.float32, "safe") else np.float64)
+
+
+def readable_rows(values: np.ndarray) -> np.ndarray:
+    """Return dense rows in one piece, in a type for which there is machine code."""
+    if values.dtype not in (np.uint8, np.float32, np.float64):
+        values = values.astype(product_type(values.dtype))
+    return np.ascontiguousarray(values)
+
+
+@jit
+def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, bounds: tuple, out: np.ndarray) -> None:
+    """Write to out[c, p] the products of rows p of `values` and rows c of `weights`, of which further columns are left.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_features)
+        Rows as they are stored.
+    places : ndarray of int64
+        Which rows.
+    weights : ndarray of shape (n_scores, at least n_features)
+        What they are multiplied with, in the type of products, each row in one piece.
+    bounds : tuple of int
+        First of the places, the one after the last, first of the scores, the one after the last.
+    out : ndarray of shape (at least n_scores, n_rows)
+        In the type of products.
+    """
+    start, stop, low, high = bounds
+    tile = np.empty(20, out.dtype)
+    for t in range(start, stop, 4):
+        four = places[t], places[min(t + 1, stop - 1)], places[min(t + 2, stop - 1)], places[min(t + 3, stop - 1)]
+        c = low
+        while c < high:
+            count = 5 if high - c >= 5 else 2 if high - c >= 2 else 1
+            _tile_products(values, four, weights, (c, count), tile, out)
+            c += count
+
+
+def _wide_products(values, places, weights, span, tile, out):
+    """Write the products of four rows, of which some may be the same, with one, two or five."""
+    c, count = span
+    p0, p1, p2, p3 = places
+    base, step, n = values.ctypes.data, values.strides[0], values.shape[1]
+    a, b, e, f = base + p0 * step, base + p1 * step, base + p2 * step, base + p3 * step
+    w, stride = weights.ctypes.data + c * weights.strides[0], weights.strides[0]
+    x, r, to = values[p0, 0], tile[0], tile.ctypes.data
+    if count == 5:
+        product_tile_5(x, r, a, b, e, f, w, stride, n, to)
+    elif count == 2:
+        product_tile_2(x, r, a, b, e, f, w, stride, n, to)
+    else:
+        product_tile_1(x, r, a, b, e, f, w, stride, n, to)
+    for i in range(4):
+        for k in range(count):
+            out[c + k, places[i]] = tile[i * count + k]
+
+
+def _plain_products(values, places, weights, span, tile, out):
+    """Write the products of four rows, of which some may be the same, with some."""
+    p0, p1, p2, p3 = places
+    real = out.dtype.type
+    for c in range(span[0], span[0] + span[1]):
+        a = b = e = f = real(0)
+        for j in range(values.shape[1]):
+            w = weights[c, j]
+            a += real(values[p0, j]) * w
+            b += real(values[p1, j]) * w
+            e += real(values[p2, j]) * w
+            f += real(values[p3, j]) * w
+        out[c, p0], out[c, p1], out[c, p2], out[c, p3] = a, b, e, f
+
+
+_tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
+
+
+# --- by panels -------------------------------------------------------------------------------------------
+
+
+def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
+    width = PANEL_BYTES // dtype.itemsize
+    return np.empty((-(-n // width), d, width), dtype)
+
+
+def panels_of(rows: np.ndarray) -> np.ndarray:
+    """Return the panels of rows of floats, the last one filled up with zeros."""
+    panels = _empty_panels(*rows.shape, rows.dtype)
+    _pack(rows, panels)
+    return panels
+
+
+def panels_of_columns(values: np.ndarray) -> np.ndarray:
+    """Return the panels of the columns of an array, in float64."""
+    panels = _empty_panels(values.shape[1], values.shape[0], np.dtype(np.float64))
+    _pack_columns(values, panels)
+    return panels
+
+
+@jit
+def _pack(rows, panels):
+    n, d = rows.shape
+    width = panels.shape[2]
+    for p in range(panels.shape[0]):
+        panel, first = panels[p], p * width
+        count = min(width, n - first)
+        for start in range(0, d, _PACKED):
+            stop = min(start + _PACKED, d)
+            for i in range(count):
+                row = rows[first + i]
+                for k in range(start, stop):
+                    panel[k, i] = row[k]
+            for k in range(start, stop):
+                for i in range(count, width):
+                    panel[k, i] = 0
+
+
+@jit
+def _pack_columns(values, panels):
+    d, n = values.shape
+    width = panels.shape[2]
+    for p in range(panels.shape[0]):
+        first = p * width
+        count = min(width, n - first)
+        for k in range(d):
+            for i in range(count):
+                panels[p, k, i] = values[k, first + i]
+            for i in range(count, width):
+                panels[p, k, i] = 0
+
+
+def _tiled_products(rows, panels, out, begun):
+    q, d = rows.shape
+    real, size = out[0, 0], out.itemsize
+    base, step, to, stride = rows.ctypes.data, rows.strides[0], out.ctypes.data, out.strides[0]
+    first_panel, panel_stride, width = panels.ctypes.data, panels.strides[0], panels.shape[2]
+    for start in range(0, max(d, 1), _FEATURES):
+        stop = min(start + _FEATURES, d)
+        go_on = int(begun or start > 0)
+        for group in range(0, q, _CACHED_ROWS):
+            for p in range(panels.shape[0]):
+                panel, column = first_panel + p * panel_stride, to + p * width * size
+                for s in range(group, min(group + _CACHED_ROWS, q), PANEL_ROWS):
+                    last, x, y = min(PANEL_ROWS, q - s) - 1, base + s * step, column + s * stride
+                    panel_tile(real, x, step, last, panel, start, stop, go_on, y, stride)
+
+
+def _plain_panel_products(rows, panels, out, begun):
+    if not begun:
+        out[:] = 0
+    width = panels.shape[2]
+    for p, panel in enumerate(panels):
+        target = out[:, p * width : (p + 1) * width]
+        for k in range(rows.shape[1]):
+            target += rows[:, k, None] * panel[k]
+
+
+_add_products = _plain_panel_products if JIT_DISABLED else jit(_tiled_products)
+
+
+def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, begun: bool = False) -> None:
+    """Write the products of rows with those of panels to `out`, or if `begun` go on with the sums that are there.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (q, d)
+        In one piece, in the type of the panels.
+    panels : ndarray of shape (n_panels, d, width)
+        From `panels_of` or `panels_of_columns`.
+    out : ndarray of shape (q, n_panels * width)
+        In the same type.
+    begun : bool, default=False
+        Whether earlier features were met already: sums in parts have the bits of sums at once.
+    """
+    _add_products(rows, panels, out, begun)

@@ -1,0 +1,134 @@
+"""Rows that are near each other beside what their squared norms are: distances do not cancel."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fastsvm import SVC
+from fastsvm._threads import Pool
+from fastsvm.evaluators import Rows, VectorEvaluator
+from fastsvm.gram import Gram
+from fastsvm.kernels import RBF, Exponential, Laplacian, kernel_value
+from fastsvm.sources import CSRBlock, DenseBlock, as_source, survey
+
+
+class Cauchy(NamedTuple):
+    gamma: float = 1.0
+    pairing = "dot"
+    translation_invariant = True
+
+    def rounding(self, eps, sq_norm):
+        return 4 * eps * sq_norm * self.gamma + eps
+
+
+@kernel_value.register(Cauchy)
+def _cauchy(kernel, dot, sq_x, sq_z):
+    one = kernel.gamma / kernel.gamma
+    return one / (one + kernel.gamma * abs(sq_x + sq_z - dot - dot))
+
+
+KINDS = {
+    RBF: lambda square: np.exp(-square),
+    Exponential: lambda square: np.exp(-np.sqrt(square)),
+    Cauchy: lambda square: 1 / (1 + square),
+}
+LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_matrix}
+
+
+def tile(evaluator, left, right):
+    def block(X):
+        return CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X)
+
+    out = np.full((left.shape[0], right.shape[0]), np.nan, evaluator.dtype)
+    terms = evaluator.terms(block(right))
+    evaluator.tile(evaluator.prepare(block(left)), block(right), terms, Rows(out, np.arange(len(out)), 0))
+    return out
+
+
+def clusters(scale, n=80, d=23, dtype=np.float64):
+    """Return rows far out, of which each has an equal one and one at a distance of about 1."""
+    rng = np.random.default_rng(3)
+    far = scale * rng.normal(size=(n, d))
+    return np.concatenate([far, far, far + rng.normal(size=(n, d)) / np.sqrt(d)]).astype(dtype)
+
+
+def squares(X, Z):
+    return ((X[:, None].astype(np.float64) - Z[None].astype(np.float64)) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e8])
+@pytest.mark.parametrize("kind", [RBF, Exponential, Cauchy])
+def test_values_of_far_rows(kind, scale, layout, ordered):
+    X = clusters(scale)
+    given = LAYOUTS[layout](X)
+    evaluator = VectorEvaluator(kind(1.0), np.float64, None, layout == "csr", ordered)
+    found = tile(evaluator, given, given)
+    square = squares(X, X)
+    assert (found[square == 0] == 1).all()
+    np.testing.assert_allclose(found, KINDS[kind](square), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [RBF, Exponential, Laplacian, Cauchy])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
+def test_equal_rows_are_at_distance_zero(kind, dtype, scale):
+    """Across layouts, too: of the sparse ones some are paired as dense ones."""
+    X = clusters(scale, dtype=dtype)
+    for left, right, is_sparse in (
+        (X, X, False),
+        (X, sparse.csr_matrix(X), True),
+        (sparse.csr_matrix(X), X, True),
+        (sparse.csr_matrix(X), sparse.csr_matrix(X), True),
+    ):
+        centre = None if is_sparse else X.mean(axis=0, dtype=np.float64)
+        found = tile(VectorEvaluator(kind(7.0 / scale**2), dtype, centre, is_sparse), left, right)
+        assert (found[squares(X, X) == 0] == 1).all()
+
+
+@pytest.mark.parametrize("kind", [RBF, Exponential])
+def test_far_rows_in_float32(kind):
+    """Values are those of the rows as float32 holds them, not those of differences of their squared norms."""
+    X = clusters(1e4, dtype=np.float32)
+    found = tile(VectorEvaluator(kind(1.0), np.float32, None, False), X, X)
+    np.testing.assert_allclose(found, KINDS[kind](squares(X, X)), rtol=0, atol=1e-5)
+
+
+def test_a_row_of_zeros_and_no_rows():
+    X = np.zeros((3, 5))
+    evaluator = VectorEvaluator(RBF(1.0), np.float64, None, False)
+    assert (tile(evaluator, X, X) == 1).all()
+    assert tile(evaluator, X[:0], X).shape == (0, 3) and tile(evaluator, X, X[:0]).shape == (3, 0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_of_the_kernel_matrix(layout):
+    X = clusters(1e6)
+    source = as_source(LAYOUTS[layout](X))
+    evaluator = VectorEvaluator(RBF(1.0), np.float64, survey(source).centre, source.sparse)
+    out = np.empty((len(X), len(X)))
+    with Pool.open() as pool:
+        Gram(evaluator, source, pool).rows(np.arange(len(X)), out, np.arange(len(X)))
+    assert (np.diag(out) == 1).all()
+    np.testing.assert_allclose(out, np.exp(-squares(X, X)), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(("kernel", "scale"), [("exponential", 1e6), ("rbf", 1e8)])
+def test_the_certificate_is_that_of_the_model(kernel, scale):
+    rng = np.random.default_rng(0)
+    X, y = scale * rng.normal(size=(60, 5)), rng.integers(0, 2, 60)
+    X[30:] = X[:30]  # every row twice, with labels that may differ
+    model = SVC(kernel=kernel, gamma=1.0, C=1.0).fit(X, y)
+    square = squares(X, X)
+    K = np.exp(-square) if kernel == "rbf" else np.exp(-np.sqrt(square))
+    beta = np.zeros(60)
+    beta[model.support_] = model.dual_coef_[0]
+    f = K @ beta + model.intercept_[0]
+    primal = beta @ K @ beta / 2 + np.maximum(0, 1 - np.where(y == 1, 1, -1) * f).sum()
+    dual = np.abs(beta).sum() - beta @ K @ beta / 2
+    assert model.objective_ == pytest.approx(primal, rel=1e-9)
+    assert model.duality_gap_ == pytest.approx(primal - dual, abs=1e-6 * primal)
+    np.testing.assert_allclose(model.decision_function(X), f, rtol=0, atol=1e-9)

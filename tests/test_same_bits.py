@@ -1,0 +1,177 @@
+"""A row's predictions have the same bits whatever stands beside it, for every estimator and every kind of rows."""
+
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm import gram as gram_module
+from fastsvm import scores as scores_module
+from fastsvm._threads import Pool
+from fastsvm.estimators import _prediction
+from fastsvm.evaluators import Rows, VectorEvaluator
+from fastsvm.kernels import KERNELS
+from fastsvm.row_products import add_panel_products, panels_of, panels_of_columns
+from fastsvm.scores import block_scores
+from fastsvm.sources import DenseBlock, open_hdf5
+
+N, D = 300, 37
+BATCHES = (1, 2, 3, 7, 64, 257)
+rng = np.random.default_rng(16)
+FLOATS = rng.normal(size=(N, D))
+FLOATS[40:60] = FLOATS[:20]  # equal rows, of which some are supports
+GAPS = np.where(rng.random((N, D)) < 0.6, 0, FLOATS)
+BYTES = rng.integers(0, 256, (N, D), np.uint8)
+STORED = {
+    "float64": FLOATS,
+    "float32": FLOATS.astype(np.float32),
+    "float16": FLOATS.astype(np.float16),
+    "uint8": BYTES,
+    "int64": BYTES.astype(np.int64),
+    "csr": sparse.csr_matrix(GAPS),
+    "csr of float32": sparse.csr_matrix(GAPS.astype(np.float32)),
+}
+CLASSES = {2: (FLOATS[:, 0] > 0).astype(int), 4: np.digitize(FLOATS[:, 0], [-0.7, 0, 0.7])}
+FEW = dict(max_iter=60)
+
+
+def assert_same_bits(function, X):
+    whole = function(X)
+    for size in BATCHES:
+        parts = np.concatenate([function(X[a : a + size]) for a in range(0, N, size)])
+        np.testing.assert_array_equal(parts, whole, err_msg=f"{size} rows at a time")
+    order = np.random.default_rng(0).permutation(N)
+    np.testing.assert_array_equal(function(X[order]), whole[order])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", STORED)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_svc(kernel, kind):
+    X = STORED[kind]
+    for n_classes in (2, 4) if kernel == "rbf" else (4,):
+        model = SVC(kernel=kernel, gamma="scale", coef0=0.3, **FEW).fit(X, CLASSES[n_classes])
+        assert_same_bits(model.decision_function, X)
+        np.testing.assert_array_equal(model.predict(X[:1]), model.predict(X)[:1])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kernel", ["rbf", "exponential", "sigmoid"])
+def test_values_in_float32(kernel, monkeypatch):
+    monkeypatch.setattr(_prediction, "value_type", lambda *given: np.float32)
+    model = SVC(kernel=kernel, **FEW).fit(FLOATS, CLASSES[4])
+    assert_same_bits(model.decision_function, FLOATS)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_kernel_values_given():
+    values = FLOATS @ FLOATS.T
+    assert_same_bits(SVC(kernel="precomputed", **FEW).fit(values, CLASSES[4]).decision_function, values)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_of_bytes_beside_others(monkeypatch):
+    """The support vectors are bytes in the guise of floats; one row of a batch is not."""
+    monkeypatch.setattr(_prediction, "_MANY_VALUES", 0)
+    X = BYTES / 255
+    model = SVC(**FEW).fit(X, CLASSES[4])
+    mixed = X.copy()
+    mixed[::5] += 1e-3
+    for rows in (mixed, sparse.csr_matrix(mixed), mixed.astype(np.float32)):
+        assert_same_bits(model.decision_function, rows)
+    np.testing.assert_array_equal(model.decision_function(mixed)[1:5], model.decision_function(X)[1:5])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("kind", STORED)
+@pytest.mark.parametrize("estimator", [LinearSVC, LinearSVR, SGDClassifier, SGDRegressor])
+def test_linear_models(estimator, kind, standardize):
+    X = STORED[kind]
+    y = FLOATS[:, 0] if estimator in (LinearSVR, SGDRegressor) else CLASSES[4]
+    model = estimator(standardize=standardize and not sparse.issparse(X), max_iter=3).fit(X, y)
+    assert_same_bits(getattr(model, "decision_function", model.predict), X)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", STORED)
+def test_a_file_and_an_array(kind, tmp_path):
+    X = STORED[kind]
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        if sparse.issparse(X):
+            group = file.create_group("X")
+            group.attrs["shape"] = X.shape
+            for name in ("data", "indices", "indptr"):
+                group.create_dataset(name, data=getattr(X, name))
+        else:
+            file.create_dataset("X", data=X, chunks=(17, D))
+    for model in (SVC(**FEW).fit(X, CLASSES[4]), LinearSVC(max_iter=3).fit(X, CLASSES[4])):
+        with open_hdf5(tmp_path / "rows.h5") as data:
+            data.X.block_rows = 34
+            np.testing.assert_array_equal(model.decision_function(data), model.decision_function(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("q", "n", "d"), [(1, 1, 1), (7, 33, 3), (49, 100, 255), (20, 9, 513), (3, 5, 0)])
+def test_panels(q, n, d, dtype):
+    x, z = rng.normal(size=(q, d)).astype(dtype), rng.normal(size=(n, d)).astype(dtype)
+    panels = panels_of(z)
+    out = np.full((q, panels.shape[0] * panels.shape[2]), np.nan, dtype)
+    add_panel_products(x, panels, out)
+    exact = x.astype(np.float64) @ z.T.astype(np.float64)
+    np.testing.assert_allclose(out[:, :n], exact, rtol=0, atol=np.finfo(dtype).eps * (d + 4) * 8)
+    assert (out[:, n:] == 0).all()
+    for a, b in ((0, q), (q // 2, q)):
+        for k in range(n):
+            alone = np.empty((b - a, panels.shape[2]), dtype)
+            add_panel_products(np.ascontiguousarray(x[a:b]), panels_of(z[k : k + 1]), alone)
+            np.testing.assert_array_equal(alone[:, 0], out[a:b, k])
+
+
+def test_panels_of_columns_go_on():
+    x, z = rng.normal(size=(5, 90)), rng.normal(size=(90, 41)).astype(np.float32)
+    width = panels_of_columns(z).shape[2] * len(panels_of_columns(z))
+    whole = np.empty((5, width))
+    add_panel_products(x, panels_of_columns(z), whole)
+    parts = np.empty((5, width))
+    add_panel_products(np.ascontiguousarray(x[:, :31]), panels_of_columns(z[:31]), parts)
+    add_panel_products(np.ascontiguousarray(x[:, 31:]), panels_of_columns(z[31:]), parts, begun=True)
+    np.testing.assert_array_equal(parts, whole)
+    np.testing.assert_allclose(whole[:, :41], x @ z, rtol=0, atol=1e-12)
+
+
+def test_many_scores_in_parts(monkeypatch):
+    coef, intercept = rng.normal(size=(50, D)), rng.normal(size=50)
+    whole = block_scores(DenseBlock(FLOATS), coef, intercept)
+    np.testing.assert_allclose(whole, FLOATS @ coef.T + intercept, rtol=0, atol=1e-12)
+    monkeypatch.setattr(scores_module, "_CACHED_ROWS", 7)
+    np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef, intercept), whole)
+    np.testing.assert_array_equal(block_scores(DenseBlock(FLOATS), coef[:1], intercept[:1]), whole[:, :1])
+
+
+def test_supports_in_parts(monkeypatch):
+    evaluator = VectorEvaluator(KERNELS["rbf"](0.1), np.float64, None, False, ordered=True)
+    coef = rng.normal(size=(N, 6))
+    with Pool.open() as pool:
+        whole = gram_module.expand(evaluator, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
+        monkeypatch.setattr(gram_module, "_EXPAND_ROWS", 41)
+        parts = gram_module.expand(evaluator, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
+    np.testing.assert_array_equal(parts, whole)
+    squares = ((FLOATS[:, None] - FLOATS) ** 2).sum(axis=2)
+    np.testing.assert_allclose(whole, np.exp(-0.1 * squares) @ coef, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_tile_and_its_columns(name, dtype):
+    """Roots and quotients of vectors may be others than those of single numbers."""
+    kernel = KERNELS[name](*[0.1] * ("gamma" in KERNELS[name]._fields))
+    evaluator = VectorEvaluator(kernel, dtype, None, False, ordered=True)
+    block, slots = DenseBlock(FLOATS[:101]), np.arange(40)
+    operand, terms = evaluator.prepare(DenseBlock(FLOATS[:40])), evaluator.terms(block)
+    whole, alone = np.empty((40, 101), dtype), np.empty((40, 101), dtype)
+    evaluator.tile(operand, block, terms, Rows(whole, slots, 0))
+    for k in range(101):
+        evaluator.tile(operand, block.slice(k, k + 1), terms[k : k + 1], Rows(alone, slots, k))
+    np.testing.assert_array_equal(alone, whole)
