@@ -1,0 +1,365 @@
+"""An independent judge: what a fitted model's arrays are worth, by the problems' definitions alone.
+
+Nothing of the package is called. Products are formed in extended precision (80 bits where the processor has them), so
+that what the judge itself loses is small beside the bound on what float64 arithmetic of the package may lose, which is
+computed here from the numbers at hand: with the unit roundoff u, a sum of d products errs by at most (d + 1) u times
+the sum of their absolute values (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1).
+"""
+
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "Kernel", "LinearVerdict", "Verdict", "decisions_of", "descent_objective", "judge_linear", "judge_svc", "kernel_of",
+    "linear_scores", "resolved_gamma",
+]  # fmt: skip
+
+U = float(np.finfo(np.float64).eps) / 2
+TINY = float(np.finfo(np.float64).tiny)
+LONG = np.longdouble
+_NEAR = 2.0**-13  # of the squared norms: pairs that are nearer are to be computed by differences
+
+
+class Kernel(NamedTuple):
+    """Kernel values, and a bound on the error of each if it is computed in float64."""
+
+    values: np.ndarray
+    errors: np.ndarray
+
+
+def _long(X: np.ndarray) -> np.ndarray:
+    return np.asarray(X, LONG)
+
+
+# --- kernels ---------------------------------------------------------------------------------------------
+
+
+def resolved_gamma(gamma: Any, X: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """Return gamma as scikit-learn defines it, with weights as repeated rows, and a bound on its relative error."""
+    if not isinstance(gamma, str):
+        return float(gamma), 0.0
+    if gamma == "auto":
+        return 1.0 / X.shape[1], 2 * U
+    rows = _long(X)
+    w = np.ones(len(X), LONG) if weight is None else _long(weight)
+    mean = (w @ rows).sum() / (w.sum() * X.shape[1])
+    variance = (w @ (rows - mean) ** 2).sum() / (w.sum() * X.shape[1])
+    square = (w @ rows**2).sum() / (w.sum() * X.shape[1])
+    if variance <= (X.size + 4) * U * square:  # nothing, or rounding: scikit-learn takes either for what it is
+        return 1.0, np.inf
+    return float(1 / (X.shape[1] * variance)), float((X.size + 4) * U * (1 + square / variance))
+
+
+def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np.ndarray) -> Kernel:
+    """Return the kernel values of rows X with rows Z, both in float64, for a model's kernel parameters.
+
+    `centre` is what may be subtracted from all rows by a kernel of their differences.
+    """
+    name, d = model.kernel, X.shape[1]
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        if name in ("linear", "poly", "sigmoid"):
+            dot = _long(X) @ _long(Z).T
+            error = (d + 2) * U * (np.abs(X) @ np.abs(Z).T)
+            if name == "linear":
+                return Kernel(dot, error)
+            base = LONG(gamma) * dot + LONG(model.coef0)
+            error = gamma * error + 3 * U * (np.abs(gamma * dot) + abs(model.coef0))
+            if name == "sigmoid":
+                return Kernel(np.tanh(base), np.asarray(np.minimum(2, error + 6 * U), float))
+            p = model.degree
+            grown = p * (np.abs(base) + error) ** max(p - 1, 0) * error
+            return Kernel(base**p, np.asarray(grown + (p + 4) * U * np.abs(base) ** p, float))
+        distance, squared = _distances(X, Z, name == "laplacian")
+        if name == "laplacian":
+            error = (d + 3) * U * distance
+        else:
+            size = lambda rows: ((rows - centre) ** 2).sum(axis=1)  # noqa: E731
+            error = (d + 6) * U * np.minimum(squared / _NEAR, size(X)[:, None] + size(Z)[None])
+            if name == "exponential":
+                error = np.minimum(error / np.maximum(2 * distance, 1e-300), np.sqrt(error))
+        argument = squared if name == "rbf" else distance
+        values = np.exp(-gamma * argument)
+        error = gamma * (error + 3 * U * argument)
+        least = np.exp(-gamma * argument + np.minimum(error, 700))  # where the distance is smaller
+        return Kernel(values.astype(LONG), np.minimum(1, least * np.minimum(error, 1) + 4 * U * least))
+
+
+def _distances(X: np.ndarray, Z: np.ndarray, manhattan: bool) -> tuple[np.ndarray, np.ndarray]:
+    distance, squared = np.zeros((len(X), len(Z))), np.zeros((len(X), len(Z)))
+    for x, z in zip(X.T, Z.T, strict=True):
+        apart = np.abs(x[:, None] - z[None])
+        if manhattan:
+            distance += apart
+        else:
+            squared += apart * apart
+    return (distance if manhattan else np.sqrt(squared)), squared
+
+
+# --- support vector machines with a kernel ---------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """What the arrays of a model are worth, summed over the two-class problems, each with a bound on its rounding.
+
+    Attributes
+    ----------
+    dual, primal : float
+        Objectives; the primal one with the offset of the model.
+    gap : float
+        Their differences, none less than zero.
+    violation : float
+        The largest of the problems.
+    dual_error, primal_error, gap_error, violation_error : float
+        Bounds.
+    infeasible : float
+        By how much a multiplier leaves its bounds, in parts of them, or the sum of y α is not zero, in parts of Σ α.
+    distance : list of float
+        Of each problem, a bound on ‖w - w*‖.
+    """
+
+    dual: float
+    primal: float
+    gap: float
+    violation: float
+    dual_error: float
+    primal_error: float
+    gap_error: float
+    violation_error: float
+    infeasible: float
+    distance: list[float]
+
+
+class _Problem(NamedTuple):
+    rows: np.ndarray
+    y: np.ndarray
+    upper: np.ndarray
+    alpha: np.ndarray
+    intercept: float
+
+
+def _problems(model: Any, codes: np.ndarray, upper: np.ndarray) -> list[_Problem]:
+    """Return the two-class problems and the multipliers that `dual_coef_` gives them."""
+    k = len(model.classes_)
+    class_of = np.repeat(np.arange(k), model.n_support_)
+    found = []
+    for number, (a, b) in enumerate(combinations(range(k), 2)):
+        beta = np.zeros(len(codes))
+        of_a, of_b = class_of == a, class_of == b
+        beta[model.support_[of_a]] = model.dual_coef_[b - 1, of_a]
+        beta[model.support_[of_b]] = model.dual_coef_[a, of_b]
+        rows = np.flatnonzero(((codes == a) | (codes == b)) & (upper > 0))
+        y = np.where(codes[rows] == (b if k == 2 else a), 1.0, -1.0)
+        found.append(_Problem(rows, y, upper[rows], beta[rows] * y, float(model.intercept_[number])))
+    return found
+
+
+def judge_svc(model: Any, K: Kernel, codes: np.ndarray, upper: np.ndarray, solver: str, squared: bool) -> Verdict:
+    """Judge a fitted SVC, or scikit-learn's.
+
+    Parameters
+    ----------
+    model : SVC
+        Fitted.
+    K : Kernel
+        Of all rows.
+    codes : ndarray of int
+        Numbers of the rows' classes, -1 for none.
+    upper : ndarray
+        C times the weights of rows and classes.
+    solver : str
+        "smo" if there is an offset in the problem; "coordinate" if not; "primal" if `fit_intercept` says so.
+    squared : bool
+        Whether the loss is the squared hinge.
+    """
+    balanced = solver == "smo" or (solver == "primal" and model.fit_intercept)
+    parts = [_judge(each, K, balanced, squared) for each in _problems(model, codes, upper)]
+    sums = [float(sum(getattr(part, name) for part in parts)) for name in ("dual", "primal")]
+    gap = float(sum(max(0.0, part.primal - part.dual) for part in parts))
+    errors = [float(sum(getattr(part, name) for part in parts)) for name in ("dual_error", "primal_error", "gap_error")]
+    worst = max(parts, key=lambda part: part.violation)
+    most = max(part.violation_error for part in parts)
+    infeasible = max(part.infeasible for part in parts)
+    return Verdict(*sums, gap, worst.violation, *errors, most, infeasible, [part.distance[0] for part in parts])
+
+
+def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdict:
+    rows, y, upper, alpha, intercept = problem
+    block, errors = K.values[np.ix_(rows, rows)], K.errors[np.ix_(rows, rows)]
+    n_terms = np.count_nonzero(alpha) + 3
+    beta = y * alpha
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = block @ _long(beta)
+        # Of a sum: what its terms err, and what adding them up does.
+        error = np.abs(beta) @ errors + n_terms * U * (np.abs(beta) @ np.abs(block).astype(float))
+        ridge = 1 / (2 * _long(upper)) if squared else np.zeros(len(y), LONG)
+        F = sums + y * ridge * alpha - y
+        F_error = error + 3 * U * (np.abs(ridge * alpha) + 1).astype(float)
+        top = np.full(len(y), np.inf) if squared else upper
+        may_rise = np.where(y > 0, alpha < top, alpha > 0)
+        may_fall = np.where(y > 0, alpha > 0, alpha < top)
+        low, high = F[may_rise].min(initial=np.inf), F[may_fall].max(initial=-np.inf)
+        if not balanced:
+            low, high = min(low, 0), max(high, 0)
+        violation = max(0.0, float(high - low))
+        quadratic = float(_long(beta) @ sums)
+        size = float(np.abs(beta) @ error) + 2 * n_terms * U * float(np.abs(beta) @ np.abs(sums).astype(float))
+        dual = float(_long(alpha).sum() - _long(beta) @ sums / 2 - (ridge * _long(alpha) ** 2).sum() / 2)
+        linear = n_terms * U * float(alpha.sum() + (ridge * alpha**2).sum())
+        offset = intercept if balanced else 0.0
+        margin = y * (sums + offset)
+        slack = np.maximum(0, 1 - margin)
+        margin_error = error + 3 * U * (np.abs(sums).astype(float) + abs(offset) + 1)
+        loss = _long(upper) * (slack**2 if squared else slack)
+        slope = 2 * slack.astype(float) + margin_error if squared else 1.0
+        may_lose = (slack > 0) | (1 - margin > -margin_error)
+        loss_error = float((upper * slope * margin_error)[may_lose].sum()) + (len(y) + 3) * U * float(loss.sum())
+        primal = float(quadratic / 2 + loss.sum())
+        dual_error, primal_error = size / 2 + linear, size / 2 + loss_error + 3 * U * abs(primal)
+        share = float(np.max(np.maximum(-alpha, alpha - top) / np.where(np.isfinite(top), top, 1), initial=0.0))
+        if balanced and alpha.any():
+            # It is as good as zero where the objectives' rounding hides what an offset makes of it.
+            excess = abs(float(_long(beta).sum()))
+            if excess * (1 + abs(intercept)) > dual_error + primal_error:
+                share = max(share, excess / float(np.abs(alpha).sum()))
+    distance = float(np.sqrt(2 * max(0.0, primal - dual) + 2 * (dual_error + primal_error)))
+    gap_error = dual_error + primal_error
+    return Verdict(
+        dual, primal, max(0.0, primal - dual), violation, dual_error, primal_error, gap_error, 2 * float(F_error.max()),
+        share, [distance],
+    )  # fmt: skip
+
+
+def decisions_of(model: Any, K: Kernel, codes: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the decision value of each pair of classes for rows, and bounds, by kernel values of those with all rows.
+
+    Signs are those of scikit-learn: of two classes the second is positive, of more the first of a pair.
+    """
+    found, bounds = [], []
+    for rows, y, _, alpha, intercept in _problems(model, codes, upper):
+        beta = y * alpha
+        block, errors = K.values[:, rows], K.errors[:, rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = block @ _long(beta)
+            n_terms = np.count_nonzero(beta) + 3
+            size = np.abs(block).astype(float) @ np.abs(beta)
+            least = TINY * (np.abs(beta).sum() + 1)  # of numbers that are too small to be normal
+            bounds.append(errors @ np.abs(beta) + n_terms * U * size + 2 * U * abs(intercept) + least)
+            found.append((sums + intercept).astype(float))
+    return np.column_stack(found), np.column_stack(bounds)
+
+
+# --- linear models ---------------------------------------------------------------------------------------
+
+
+class LinearVerdict(NamedTuple):
+    """The objective of weights, of each problem, and a bound on its rounding."""
+
+    objective: float
+    error: float
+
+
+def _sign_losses(name: str, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the losses of scores of labels ±1, and the greatest slope there."""
+    z = y * scores
+    one = np.ones_like(z)
+    if name == "hinge":
+        return np.maximum(0, 1 - z), one
+    if name == "perceptron":
+        return np.maximum(0, -z), one
+    if name == "squared_hinge":
+        return np.maximum(0, 1 - z) ** 2, 2 * np.maximum(0, 1 - z)
+    if name == "log_loss":
+        return np.logaddexp(LONG(0), -z), one
+    if name == "modified_huber":
+        return np.where(z < -1, -4 * z, np.maximum(0, 1 - z) ** 2), np.minimum(4, 2 * np.maximum(0, 1 - z))
+    raise KeyError(name)
+
+
+def _real_losses(name: str, scores: np.ndarray, y: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    r = np.abs(scores - y)
+    beyond = np.maximum(0, r - epsilon)
+    if name == "squared_error":
+        return r**2 / 2, r
+    if name == "huber":
+        return np.where(r <= epsilon, r**2 / 2, epsilon * (r - epsilon / 2)), np.minimum(r, epsilon)
+    if name == "epsilon_insensitive":
+        return beyond, np.ones_like(r)
+    return beyond**2, 2 * beyond
+
+
+def _class_losses(name: str, scores: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    n, k = scores.shape
+    own = scores[np.arange(n), codes]
+    if name == "softmax":
+        most = scores.max(axis=1)
+        return np.log(np.exp(scores - most[:, None]).sum(axis=1)) + most - own, np.full(n, 2.0)
+    excess = scores - own[:, None] + 1
+    excess[np.arange(n), codes] = 0
+    excess = np.maximum(0, excess)
+    if name == "crammer_singer":
+        return excess.max(axis=1), np.full(n, 2.0)
+    return excess.sum(axis=1), np.full(n, 2.0 * k)
+
+
+OF_CLASSES = ("softmax", "weston_watkins", "crammer_singer")
+
+
+def linear_scores(
+    coef: np.ndarray, intercept: np.ndarray, X: np.ndarray, u: float = U
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores of rows and a bound on their error if they are computed with the unit roundoff u."""
+    W, b = np.atleast_2d(coef), np.atleast_1d(intercept)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = _long(X) @ _long(W).T + b
+        # Two units more: of the weights and the offset, when they are brought to the type of products.
+        return found, (X.shape[1] + 4) * u * (np.abs(X) @ np.abs(W).T + np.abs(b))
+
+
+def _sum_of_losses(
+    name: str, found: tuple[np.ndarray, np.ndarray], targets: np.ndarray, costs: np.ndarray, epsilon: float
+) -> tuple[float, float]:
+    """Return Σ c loss, and a bound: `costs` has a column for each score, or one for all."""
+    scores, errors = found
+    n = len(scores)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if name in OF_CLASSES:
+            losses, slope = _class_losses(name, scores, targets)
+            error = slope * errors.max(axis=1)
+            return float(costs @ losses), float(costs @ error) + (n + 6) * U * float(costs @ losses)
+        real = name in ("squared_error", "huber") or "epsilon" in name
+        losses, slope = _real_losses(name, scores, targets, epsilon) if real else _sign_losses(name, scores, targets)
+        error = slope * errors + errors**2 + 6 * U * (np.abs(scores) + np.abs(targets) + 1) * slope
+        total = float((_long(costs) * losses).sum())
+        return total, float((costs * error).sum()) + (n + 6) * U * total
+
+
+def judge_linear(
+    model: Any, name: str, X: np.ndarray, targets: np.ndarray, costs: np.ndarray, epsilon: float = 0.0
+) -> LinearVerdict:
+    """Return ½ ‖w‖² + Σ c loss of a fitted LinearSVC or LinearSVR, or scikit-learn's.
+
+    `targets` and `costs` are as in `_sum_of_losses`. The offset is penalised as the weight of a constant feature.
+    """
+    W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if name in OF_CLASSES and len(W) == 1:  # the difference of two, shown as one: the halves are the shortest such
+        W, b = np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
+    constant = _long(b) / model.intercept_scaling if model.fit_intercept else np.zeros(1)
+    total, error = _sum_of_losses(name, linear_scores(W, b, X), targets, costs, epsilon)
+    penalty = float((_long(W) ** 2).sum() + (constant**2).sum()) / 2
+    return LinearVerdict(penalty + total, error + (X.shape[1] + 6) * U * penalty)
+
+
+def descent_objective(
+    model: Any, name: str, X: np.ndarray, targets: np.ndarray, weights: np.ndarray, total: float
+) -> LinearVerdict:
+    """Return the mean loss + alpha R(w) of a fitted SGDClassifier or SGDRegressor."""
+    W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    if name in OF_CLASSES and len(W) == 1:
+        W, b = np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
+    loss, error = _sum_of_losses(name, linear_scores(W, b, X), targets, weights, model.epsilon)
+    share = {"l2": 0.0, "l1": 1.0, "elasticnet": model.l1_ratio, None: 0.0}[model.penalty]
+    alpha = 0.0 if model.penalty is None else model.alpha
+    penalty = alpha * ((1 - share) * float((_long(W) ** 2).sum()) / 2 + share * float(np.abs(_long(W)).sum()))
+    return LinearVerdict(loss / total + penalty, error / total + (W.size + 6) * U * penalty)
