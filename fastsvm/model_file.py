@@ -229,6 +229,8 @@ def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, A
     found: dict[str, Any] = {}
     for key, shape in header["sparse"].items():
         parts = tuple(arrays.pop(f"{key}.{name}") for name in _CSR)
+        if any(part.dtype.kind not in "iu" for part in parts[1:]):  # which SciPy would cut to whole numbers
+            raise ValueError(f"the indices and indptr of {key} must be integers")
         found[key] = sparse.csr_matrix(parts, shape=tuple(shape))
     for name, array in arrays.items():
         key, dot, column = name.partition(".")
