@@ -39,7 +39,10 @@ def _mean_costs(problem: Problem) -> np.ndarray:
 
 def _shortening(squares: np.ndarray) -> np.ndarray:
     """Return what ‖x‖² of rows is to be multiplied with, for none to be much longer than most are."""
-    return np.minimum(1.0, _LONG * np.median(squares) / np.maximum(squares, 1e-300))
+    limit = _LONG * np.median(squares)
+    longer, found = squares > limit, np.ones(len(squares))
+    found[longer] = limit / squares[longer]
+    return found
 
 
 def _sampled(problem: Problem, width: int) -> np.ndarray:

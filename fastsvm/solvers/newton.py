@@ -122,7 +122,7 @@ def _held_step(
 
 
 def _as_far_as_bounds(direction: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # by directions of 0 or next to it
         reach = np.where(direction > 0, high / direction, np.where(direction < 0, low / direction, np.inf))
     return min(1.0, float(reach.min())) * direction
 
