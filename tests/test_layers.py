@@ -9,8 +9,8 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"_jit", "atomic_file", "hdf5_output"},
-    {"_threads", "_vectors", "kernels", "losses"},
+    {"_jit", "hdf5_output", "locks"},
+    {"_threads", "_vectors", "atomic_file", "kernels", "losses"},
     {"sources"},
     {"evaluators", "scores"},
     {"gram"},
