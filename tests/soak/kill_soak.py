@@ -223,10 +223,12 @@ class Soak:
         Of moments and signals.
     mounts : bool
         Whether a session may have a disk for itself, which then is filled at times.
+    most_kills : int
+        In a session.
     """
 
-    def __init__(self, folder: Path, seed: int, mounts: bool = False) -> None:
-        self.folder, self.mounts, self.random = folder, mounts, random.Random(seed)
+    def __init__(self, folder: Path, seed: int, mounts: bool = False, most_kills: int = _MOST_KILLS) -> None:
+        self.folder, self.mounts, self.random, self.most_kills = folder, mounts, random.Random(seed), most_kills
         self.counts: Counter[tuple[str, str]] = Counter()
         self.finds: list[str] = []
         self._wanted: dict[str, tuple[dict[str, Any], float]] = {}
@@ -249,7 +251,7 @@ class Soak:
     def wanted(self, case: Case) -> tuple[dict[str, Any], float]:
         """Return what a command ends with that nothing happens to, and how long it works."""
         if case.name not in self._wanted:
-            for _ in range(2):  # the first compiles
+            for _ in range(1 if self.most_kills == 1 else 2):  # the first may compile
                 folder = self._disk()
                 process, begin = self._started(case, folder), 0.0
                 begin = self._wait(case, folder, process)
@@ -265,7 +267,7 @@ class Soak:
         """Kill a command some times, let it end, and compare."""
         wanted, seconds = self.wanted(case)
         folder, happened = self._disk(), []
-        for _ in range(self.random.randint(1, _MOST_KILLS)):
+        for _ in range(self.random.randint(1, self.most_kills)):
             what = self.random.choice([*SIGNALS, *([FULL, FULL] if self.mounts else [])])
             ended = self._attempt(case, folder, what, seconds, happened)
             if ended:
