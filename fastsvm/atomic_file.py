@@ -1,5 +1,7 @@
 """Files that are whole or not there: written beside their destination, made safe on the disk, then renamed."""
 
+import errno
+import glob
 import hashlib
 import os
 import secrets
@@ -8,9 +10,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["check_output", "complete", "name_beside", "room_beside", "written_beside"]
+from fastsvm.locks import has_locks, is_taken
 
+__all__ = ["FULL", "check_input", "check_output", "complete", "name_beside", "room_beside", "written_beside"]
+
+FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # numbers of errors that pass when there is room
 _NAME_BYTES = 255  # of a file's name, where the system does not tell
+
+
+def check_input(path: str | Path) -> None:
+    """Raise the error that reading a file or folder would end with, if it is neither: a pipe may have no end.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is none, or it is a pipe, a socket or a device.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file or folder {path}.")
+    if not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is a pipe, a socket or a device; write what it gives to a file and name that.")
 
 
 def check_output(output: str | Path, *inputs: str | Path) -> None:
@@ -18,20 +38,37 @@ def check_output(output: str | Path, *inputs: str | Path) -> None:
 
     Raises
     ------
-    ValueError, FileNotFoundError, PermissionError
-        If it is a folder or one of the `inputs`, its folder does not exist, or cannot be written to.
+    ValueError, IsADirectoryError, FileNotFoundError, PermissionError
+        If it is a folder, a device or one of the `inputs`, its name is too long, its folder does not exist, or cannot
+        be written to.
     """
     output = Path(output)
     folder = output.absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder} to write {output.name} to.")
+    longest = _longest_name(folder)
+    if len(os.fsencode(output.name)) > longest:
+        raise ValueError(f"The name {output.name[:40]}... is too long: it has at most {longest} bytes there.")
     if output.is_dir():
         raise IsADirectoryError(f"{output} is a folder; name a file to write.")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"The folder {folder} cannot be written to.")
+    if output.exists() and not output.is_file():
+        raise ValueError(f"{output} is a pipe, a socket or a device; name a file to write.")
+    _check_folder(folder, output)
     for path in map(Path, inputs):
         if output.exists() and path.exists() and output.samefile(path):
             raise ValueError(f"{output} is read by this command; name another file to write.")
+
+
+def _check_folder(folder: Path, output: Path) -> None:
+    """Make a file and remove it: what the permissions say is not true for all users and file systems."""
+    trial = name_beside(output, f".{secrets.token_hex(4)}.part")
+    try:
+        trial.touch(exist_ok=False)
+    except OSError as error:
+        if error.errno in FULL:  # there may be room by the time that there is something to write
+            return
+        raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
+    trial.unlink()
 
 
 def name_beside(path: Path, ending: str) -> Path:
@@ -65,13 +102,50 @@ def written_beside(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def room_beside(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder beside `path` for what is on its way there; it is removed at the end, whatever happens."""
-    room = name_beside(Path(path), f".{secrets.token_hex(4)}.part")
-    room.mkdir()
+    """Yield a new folder beside `path` for what is on its way there; it is removed at the end, whatever happens.
+
+    What processes that were killed have left on their way to the same `path` is removed too: they hold no lock.
+    """
+    path = Path(path)
+    while True:
+        room = name_beside(path, f".{secrets.token_hex(4)}.part")
+        room.mkdir()
+        try:
+            with _locked(room) as alone:
+                if not alone and has_locks():  # another process took it for one that was left
+                    continue
+                with _locked(room) as again:
+                    if not again:  # not all file systems keep locks
+                        _remove_left(path)
+                yield room
+                return
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
+
+
+def _remove_left(path: Path) -> None:
+    """Remove the folders beside a path that no process has locked."""
+    ending = ".????????.part"
+    start = name_beside(path, ending).name.removesuffix(ending)
+    for room in path.absolute().parent.glob(glob.escape(start) + ending):
+        if room.is_dir() and not room.is_symlink():
+            with _locked(room) as alone:
+                if alone:
+                    shutil.rmtree(room, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Lock a folder if that can be done; yield whether no other process has it."""
     try:
-        yield room
+        number = os.open(folder, os.O_RDONLY) if has_locks() else -1
+    except OSError:
+        number = -1
+    try:
+        yield number >= 0 and not is_taken(number, shared=False)
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        if number >= 0:
+            os.close(number)
 
 
 def complete(part: Path, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from inspect import signature
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fastsvm.budget import parse_memory
+from fastsvm.jobs.say import say
+from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.jobs.visible import visible
 
 __all__ = ["main"]
@@ -28,26 +29,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C; 143 after
-        SIGTERM in a run or a prediction.
+        0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C, 143 after
+        SIGTERM, 129 after SIGHUP.
     """
     options = _parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        with ended_by_signals(), warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
             warnings.showwarning = _say_warning
             report = options.run(options)
         _show(report, options.json)
     except KeyboardInterrupt as stop:
-        print(f"fastsvm: interrupted{_how_to_go_on(options)}", file=sys.stderr)
+        say(f"interrupted{_how_to_go_on(options)}")
         return 128 + getattr(stop, "number", 2)
     except BrokenPipeError:  # the reader of our output has left
         return 1
     except _BAD_INPUT as error:
-        print(f"fastsvm: {_one_line(error)}", file=sys.stderr)
+        say(_one_line(error))
         return 2
     except Exception as error:
-        print(f"fastsvm: failed: {type(error).__name__}: {_one_line(error)}", file=sys.stderr)
+        how = _how_to_go_on(options) if isinstance(error, OSError) and options.run is not _predict else ""
+        say(f"failed: {type(error).__name__}: {_one_line(error)}{how}")
         return 1
     return 0
 
@@ -56,7 +58,7 @@ def _how_to_go_on(options: argparse.Namespace) -> str:
     if options.run is _predict:
         return "; the same command goes on where it stopped"
     folder = getattr(options, "out", None) or getattr(options, "run_folder", None)
-    return f"; go on with: fastsvm resume {folder}" if folder else ""
+    return f"; go on with: fastsvm resume {folder}" if folder and Path(folder, "job.json").exists() else ""
 
 
 def _one_line(error: BaseException | str) -> str:
@@ -65,7 +67,7 @@ def _one_line(error: BaseException | str) -> str:
 
 def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):
-        print(f"fastsvm: warning: {_one_line(message)}", file=sys.stderr)
+        say(f"warning: {_one_line(message)}")
 
 
 # --- commands --------------------------------------------------------------------------------------------

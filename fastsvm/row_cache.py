@@ -152,7 +152,11 @@ class RowCache:
 
     def cached(self, rows: np.ndarray) -> np.ndarray:
         """Return which of `rows` are in a slot now."""
-        return self._slot_of[rows] >= 0
+        return self.slots_of(rows) >= 0
+
+    def slots_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the slots of `rows`, -1 for those that are in none; that is no use of them."""
+        return self._slot_of[rows]
 
     @property
     def worth_filling(self) -> float:

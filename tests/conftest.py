@@ -1,6 +1,7 @@
 """What all tests share: the naive oracles on the path, data sets, and fresh processes."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,14 @@ def stored(tmp_path, monkeypatch):
     yield put
     for data in opened:
         data.close()
+
+
+@pytest.fixture
+def heard():
+    """Let processes that a test starts hear of SIGHUP, though tests may run where it is ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 class Python:

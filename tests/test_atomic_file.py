@@ -5,6 +5,7 @@ import os
 import pytest
 
 from fastsvm.atomic_file import check_output, name_beside, room_beside, written_beside
+from fastsvm.locks import has_locks
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -53,3 +54,28 @@ def test_what_cannot_be_written_is_said_beforehand(tmp_path):
         check_output(tmp_path)
     with pytest.raises(ValueError, match="is read by this command"):
         check_output(tmp_path / "file", tmp_path / "file")
+
+
+@pytest.mark.skipif(not has_locks(), reason="there are no locks")
+@pytest.mark.parametrize("name", ["rows.h5", "x" * 254, "[a]*.h5"])
+def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path, name):
+    path = tmp_path / name
+    left = name_beside(path, ".0a1b2c3d.part")
+    left.mkdir()
+    (left / "data.h5").write_text("half")
+    others = [tmp_path / "rows.h5.mine.part", tmp_path / "other.h5.0a1b2c3d.part", tmp_path / "a.h5.0a1b2c3d.part"]
+    for other in others:
+        other.mkdir()
+    with room_beside(path) as first, room_beside(path) as second:
+        assert first.is_dir() and second.is_dir() and not left.exists()
+    assert set(tmp_path.iterdir()) == set(others)
+
+
+@pytest.mark.skipif(not has_locks(), reason="there are no locks")
+def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
+    monkeypatch.setattr("fastsvm.atomic_file.is_taken", lambda *_, **__: False)
+    left = tmp_path / "rows.h5.0a1b2c3d.part"
+    left.mkdir()
+    with room_beside(tmp_path / "rows.h5") as room:
+        assert room.is_dir()
+    assert list(tmp_path.iterdir()) == [left]

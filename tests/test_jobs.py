@@ -173,14 +173,14 @@ def until(condition, seconds=60.0):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_a_run_with_a_checkpoint(number, code, job, tmp_path):
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)])
+def test_a_signal_ends_a_run_with_a_checkpoint(number, code, job, tmp_path, heard):
     process = started("run", job, "--out", "run", folder=tmp_path)
     folder = tmp_path / "run"
     until(lambda: list(folder.glob("checkpoint-*.h5")))
     files = {path.name for path in folder.glob("checkpoint-*.h5")}
     begin = time.monotonic()
-    process.send_signal(number)
+    process.send_signal(getattr(signal, number))
     _, err = process.communicate(timeout=60)
     assert process.returncode == code and time.monotonic() - begin < 4
     assert "go on with: fastsvm resume run" in err
@@ -219,6 +219,34 @@ def test_a_folder_that_is_used_already(file, whole, tmp_path):
         run(of("sgd", file), tmp_path)
     with pytest.raises(FileNotFoundError, match="holds no run"):
         resume(tmp_path)
+
+
+def test_a_run_that_was_killed_as_it_began_can_begin_again(file, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "job.json.0a1b2c3d.part").write_text("{")
+    run(of("sgd", file), folder)
+    assert not list(folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("kind", ["linear", "search"])
+def test_a_run_that_was_killed_before_its_report_is_completed(kind, file, iris, tmp_path, monkeypatch):
+    job = of(kind, file) if kind == "linear" else searching("linear", iris)
+    removed = []
+    with monkeypatch.context() as patch:
+        patch.setattr("fastsvm.jobs.runner._clear", removed.append)
+        result = run(job._replace(checkpoint_seconds=1e-9), tmp_path / "run")
+    report = tmp_path / "run" / "report.html"
+    wanted = report.read_text()
+    report.rename(tmp_path / "run" / "report.html.0a1b2c3d.part")
+    assert removed and list((tmp_path / "run").glob("checkpoint-*.h5"))
+    assert resume(tmp_path / "run") == result
+    assert report.read_text() == wanted
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert left - {"search.json"} == {"job.json", "lock", "log.jsonl", "model.h5", "report.html", "result.json"}
+    (tmp_path / "run" / "model.h5").write_bytes(b"")
+    report.unlink()
+    assert resume(tmp_path / "run") == result and not report.exists()
 
 
 def test_files_that_are_not_there_make_no_folder(file, tmp_path):

@@ -9,8 +9,8 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"_jit", "array_file", "atomic_file", "hdf5_output"},
-    {"_threads", "_vectors", "kernels", "losses"},
+    {"_jit", "array_file", "hdf5_output", "locks"},
+    {"_threads", "_vectors", "atomic_file", "kernels", "losses"},
     {"row_products", "sources"},
     {"evaluators", "scores"},
     {"gram"},

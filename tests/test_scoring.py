@@ -199,16 +199,16 @@ def test_a_process_that_is_killed_again_and_again(name, ending, made, whole, tmp
 @posix
 @pytest.mark.parametrize(
     ("number", "code", "name", "ending"),
-    [(signal.SIGTERM, 143, "words", "h5"), (signal.SIGINT, 130, "numbers", "csv")],
+    [("SIGTERM", 143, "words", "h5"), ("SIGINT", 130, "numbers", "csv"), ("SIGHUP", 129, "numbers", "h5")],
 )
-def test_a_signal_and_the_lock(number, code, name, ending, made, whole, tmp_path, capsys):
+def test_a_signal_and_the_lock(number, code, name, ending, made, whole, tmp_path, capsys, heard):
     output = tmp_path / f"out.{ending}"
     process = started("predict", *made[name], "-o", output)
     until(lambda: safe_rows(output) >= 500)
     assert main(["predict", *map(str, made[name]), "-o", str(output)]) == 2
     assert "being written by another process" in capsys.readouterr().err
     begin = time.monotonic()
-    process.send_signal(number)
+    process.send_signal(getattr(signal, number))
     _, err = process.communicate(timeout=60)
     assert process.returncode == code and time.monotonic() - begin < 4
     assert err == "fastsvm: interrupted; the same command goes on where it stopped\n"

@@ -63,6 +63,8 @@ _RULES = {
     "warm_start": boolean,
 }
 
+_ROUNDING = 1e-9  # of the violation, in parts
+
 
 class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """C-support vector classification, exact, from memory or from an HDF5 file.
@@ -347,7 +349,7 @@ shape (n_samples, n_features)
         """Return the fitted attributes that do not hold rows."""
         outcome = task.outcome()
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
-        if reason is StopReason.CONVERGED and not violation <= self.tol:  # rounding is all that is left
+        if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
             reason = StopReason.STALLED
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
         expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))

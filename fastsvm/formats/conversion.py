@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from fastsvm.atomic_file import check_output, complete, room_beside
+from fastsvm.atomic_file import check_input, check_output, complete, room_beside
 from fastsvm.formats.registry import FORMATS, recognise
 from fastsvm.formats.rows import Rows
 from fastsvm.formats.shuffle import shuffled
@@ -136,7 +136,7 @@ def convert(
     (2, 2, 2)
     """
     source, destination = Path(source), Path(destination)
-    _check_paths(source, destination)
+    _check_paths(source, destination, label)
     memory = int(memory)
     _check_numbers(memory, seed, n_features)
     format = recognise(source) if format is None else format
@@ -188,12 +188,12 @@ def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) 
             bar.update(len(block))
 
 
-def _check_paths(source: Path, destination: Path) -> None:
-    if not source.exists():
-        raise FileNotFoundError(f"There is no file or folder {source}.")
+def _check_paths(source: Path, destination: Path, label: object) -> None:
+    check_input(source)
     if source.is_file() and source.stat().st_size == 0:
         raise ValueError(f"{source} is empty.")
-    check_output(destination, source)
+    labels = Path(label) if isinstance(label, (str, Path)) else source  # which may be a column
+    check_output(destination, source, labels)
 
 
 def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:

@@ -121,7 +121,15 @@ def _delimiter(path: Path, longest: int) -> str:
     """Return the delimiter that cuts the first line into the most cells."""
     with _text(path, longest) as text:
         line = next((line for line in text if line.strip()), "")
-    return max(_DELIMITERS, key=lambda mark: (len(next(csv.reader([line], delimiter=mark), [])), mark == ","))
+    return max(_DELIMITERS, key=lambda mark: (_n_cells(line, mark), mark == ","))
+
+
+def _n_cells(line: str, mark: str) -> int:
+    """Return in how many cells a delimiter cuts a line; in none if one is longer than a cell may be."""
+    try:
+        return len(next(csv.reader([line], delimiter=mark), []))
+    except csv.Error:
+        return 0
 
 
 def _position(label: object, first: list[str], path: Path) -> int | None:

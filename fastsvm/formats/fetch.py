@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from fastsvm.atomic_file import check_output
 from fastsvm.formats.conversion import convert
 from fastsvm.formats.download import FetchError, Remote, download
 
@@ -111,9 +112,11 @@ def fetch(name: str, folder: str | Path, *, progress: bool = True, base_url: str
     originals = folder / name
     originals.mkdir(parents=True, exist_ok=True)
     addresses = dataset.addresses if base_url is None else (base_url.rstrip("/") + "/",)
+    targets = {split: folder / f"{name}-{split}.h5" for split in ("train", "test")}
+    for target in targets.values():
+        check_output(target)
     for remote in dataset.files:
         _from_any(addresses, originals, remote, progress)
-    targets = {split: folder / f"{name}-{split}.h5" for split in ("train", "test")}
     for split, target in targets.items():
         if not target.exists():
             source, names = originals / dataset.source, dataset.class_names

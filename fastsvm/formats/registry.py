@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import h5py
 
+from fastsvm.atomic_file import check_input
 from fastsvm.formats import cifar10, csv_text, idx, npy, npz, svmlight
 from fastsvm.formats.stream import Options, Stream
 
@@ -94,8 +95,7 @@ def recognise(path: str | Path) -> str:
     'svmlight'
     """
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file or folder {path}.")
+    check_input(path)
     for name, known in FORMATS.items():
         if known.recognises(path):
             return name

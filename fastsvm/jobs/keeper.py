@@ -13,6 +13,7 @@ from typing import Any
 from fastsvm.jobs.checkpoint import Checkpoints
 from fastsvm.jobs.memory import peak_memory
 from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals, quiet_alarm
 
 __all__ = ["JobKeeper", "Stopped"]
@@ -83,12 +84,12 @@ class JobKeeper(StopSignals):
             path = self.checkpoints.save({"seconds": self.before + begin - self._begin, "tree": tree})
         except OSError as error:
             if not self._failing:
-                self._say(f"a checkpoint could not be written: {error}. The run goes on and will try again.")
+                say(f"a checkpoint could not be written: {error}. The run goes on and will try again.")
             self._failing = True
             self.folder.log("checkpoint failed", error=str(error))
         else:
             if self._failing:
-                self._say("checkpoints can be written again.")
+                say("checkpoints can be written again.")
             self._failing = False
             self.folder.log("checkpoint", file=path.name, seconds=time.perf_counter() - begin)
         now = time.perf_counter()
@@ -106,10 +107,7 @@ class JobKeeper(StopSignals):
             self._next_line = now + _SAY_SECONDS
             if not sys.stderr.isatty():
                 shown = ", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN)
-                print(f"fastsvm: {shown}", file=sys.stderr, flush=True)
-
-    def _say(self, words: str) -> None:
-        print(f"fastsvm: {words}", file=sys.stderr, flush=True)
+                say(shown)
 
 
 _SHOWN = ("epoch", "iteration", "objective", "gap", "problems")

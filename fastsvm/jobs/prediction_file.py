@@ -7,7 +7,6 @@ safely on disk, in which bytes, and with which checksum. When all rows are there
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +17,8 @@ import numpy as np
 
 from fastsvm.atomic_file import complete, name_beside
 from fastsvm.jobs.layouts import Layout, Stretch, write_all
-from fastsvm.jobs.locks import has_locks, take
+from fastsvm.jobs.say import say
+from fastsvm.locks import has_locks, take
 
 __all__ = ["PredictionFile", "Reached", "parts_of"]
 
@@ -162,8 +162,9 @@ class PredictionFile:
             yield
         except OSError as error:
             raise OSError(
+                error.errno,
                 f"{self.part} cannot be written: {error.strerror or error}. The rows in it stay; when there is room "
-                "again, the same command goes on."
+                "again, the same command goes on.",
             ) from error
 
     # --- at the beginning --------------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ class PredictionFile:
             self.reached = self._found()
             self._safe_rows = self.reached.rows
         except _Unusable as reason:
-            print(f"fastsvm: {self.part} is not gone on with: {reason}. Beginning anew.", file=sys.stderr, flush=True)
+            say(f"{self.part} is not gone on with: {reason}. Beginning anew.")
         if not self.reached.rows:
             self.reached = Reached()
         self._cut()

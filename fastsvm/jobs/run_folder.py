@@ -4,14 +4,14 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fastsvm.atomic_file import written_beside
 from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.locks import is_taken, take
+from fastsvm.locks import is_taken, take
 
 __all__ = ["RunFolder"]
 
@@ -49,7 +49,7 @@ class RunFolder:
         folder = cls(path)
         if folder.job_file.exists():
             raise ValueError(f"{path} holds a run already: go on with it by 'fastsvm resume {path}', or name another.")
-        if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        if folder.path.exists() and (not folder.path.is_dir() or any(folder._others())):
             raise ValueError(f"{path} exists and is not empty; name a folder that a run can have for itself.")
         folder.path.mkdir(parents=True, exist_ok=True)
         folder.write(folder.job_file, job._asdict())
@@ -123,6 +123,10 @@ class RunFolder:
         with written_beside(path) as part:
             part.write_text(json.dumps(words, indent=1, default=_plain) + "\n", encoding="utf-8")
 
+    def _others(self) -> Iterator[Path]:
+        """Yield what is in the folder, but for what a process that was killed as it began had half written."""
+        return (one for one in self.path.iterdir() if not one.match(f"{self.job_file.name}.*.part"))
+
     def clear_parts(self) -> None:
         """Remove what a process that was killed had half written."""
         for part in self.path.glob("*.part"):
@@ -140,9 +144,9 @@ class RunFolder:
         with self.lock_file.open("a+", encoding="utf-8") as file:
             if not take(file):
                 raise ValueError(f"{self.path} is in use by process {self.runner() or '?'}; wait for it to end.")
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            with suppress(OSError):  # a full disk has room for a lock, if not for words about it
+                file.truncate(0)
+                os.write(file.fileno(), str(os.getpid()).encode())
             yield
 
     def runner(self) -> int | None:
@@ -158,8 +162,9 @@ class RunFolder:
         if self._lost_events:
             line["events_lost_before"] = self._lost_events
         try:
+            text = json.dumps(line, default=_plain) + "\n"
             with self.log_file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line, default=_plain) + "\n")
+                file.write("\n" + text if self._lost_events else text)  # after what a full disk took of a line
             self._lost_events = 0
         except OSError:
             self._lost_events += 1

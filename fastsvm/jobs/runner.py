@@ -3,8 +3,9 @@
 import hashlib
 import json
 import platform
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
@@ -12,17 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm.atomic_file import check_input
 from fastsvm.budget import parse_memory
 from fastsvm.formats import convert
 from fastsvm.jobs.checkpoint import Checkpoints, check_bound
 from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
+from fastsvm.jobs.finished import written_surely
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.keeper import JobKeeper, Stopped
 from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.report import write_report
 from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.say import say
 from fastsvm.jobs.searching import best_of, check_grid, search
-from fastsvm.jobs.training import Trained, train
+from fastsvm.jobs.training import Trained, TrainingReport, measured, train
+from fastsvm.model_file import load
 
 __all__ = ["resume", "run", "status"]
 
@@ -51,7 +56,7 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
     ValueError, FileNotFoundError
         If the folder, a file or a parameter is not usable.
     Stopped
-        After SIGTERM or Ctrl-C, with what was reached in a checkpoint.
+        After SIGTERM, SIGHUP or Ctrl-C, with what was reached in a checkpoint.
     """
     _check_files(job)
     check_grid(job)
@@ -74,6 +79,7 @@ def resume(path: str | Path) -> dict[str, Any]:
     with folder.locked():
         found = folder.result
         if found is not None:
+            _complete(folder, found)
             return found
         return _Run(folder, folder.job).go()
 
@@ -123,9 +129,9 @@ class _Run:
         folder.log(event, checkpoint=found and found.number, versions=_versions())
         for words in found.refused if found else []:
             folder.log("checkpoint refused", error=words)
-            print(f"fastsvm: {words} The one before it is gone on with.", file=sys.stderr)
+            say(f"{words} The one before it is gone on with.")
         if begun is not None:
-            print(f"fastsvm: going on after {keeper.before:.0f} s of work.", file=sys.stderr)
+            say(f"going on after {keeper.before:.0f} s of work.")
         try:
             with keeper.listening():
                 best = self._searched(job, bound, keeper)
@@ -167,7 +173,7 @@ class _Run:
         try:
             self.folder.write(self.folder.search_file, known)
         except OSError as error:
-            print(f"fastsvm: {self.folder.search_file} could not be written: {error}", file=sys.stderr)
+            say(f"{self.folder.search_file} could not be written: {error}")
         self.folder.log("compared", n_cells=len(known["cells"]), **best_of(job, known["cells"]))
 
     def _converted(self) -> Job:
@@ -191,21 +197,49 @@ class _Run:
         result["seconds"] += keeper.before
         if self.cells:
             result["search"] = best_of(job, self.cells)
-        folder.write(folder.result_file, result)
+        written_surely(lambda: folder.write(folder.result_file, result), folder.result_file)
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
-        for file in keeper.checkpoints.files():
-            file.unlink(missing_ok=True)
         if job.report:
-            self._report(job, trained, result)
+            with _result_stays(folder):
+                write_report(folder, job, trained, result, self.cells)
+        _clear(folder)
         return result
 
-    def _report(self, job: Job, trained: Trained, result: dict[str, Any]) -> None:
-        """Write the page about the run; whatever goes wrong there, the result stays."""
-        try:
-            write_report(self.folder, job, trained, result, self.cells)
-        except Exception as error:
-            self.folder.log("report failed", error=f"{type(error).__name__}: {error}")
-            print(f"fastsvm: the report could not be written: {error}", file=sys.stderr)
+    def report(self, result: dict[str, Any]) -> None:
+        """Write the page about a run that has ended, of what it has left."""
+        job, best = self._converted(), result.get("search")
+        if best is not None and self.folder.search is not None:
+            self.cells = self.folder.search["cells"]
+            job = job._replace(parameters={**job.parameters, **best["parameters"]})
+        model = load(self.folder.model_file)
+        report = TrainingReport(**{name: result[name] for name in TrainingReport._fields})
+        write_report(self.folder, job, Trained(model, report, measured(model, job)), result, self.cells)
+
+
+def _complete(folder: RunFolder, result: dict[str, Any]) -> None:
+    """Do what a process has left undone that was killed when it had written its result."""
+    if not folder.report_file.exists():
+        with _result_stays(folder):
+            if folder.job.report:
+                _Run(folder, folder.job).report(result)
+    _clear(folder)
+
+
+@contextmanager
+def _result_stays(folder: RunFolder) -> Iterator[None]:
+    """Let nothing that goes wrong with the page about a run that has ended be an error of the run."""
+    try:
+        yield
+    except Exception as error:
+        folder.log("report failed", error=f"{type(error).__name__}: {error}")
+        say(f"the report could not be written: {error}")
+
+
+def _clear(folder: RunFolder) -> None:
+    """Remove what a run that has ended needs no longer."""
+    for file in Checkpoints(folder.path, {}).files():
+        file.unlink(missing_ok=True)
+    folder.clear_parts()
 
 
 def _settled(job: Job) -> Job:
@@ -222,8 +256,8 @@ def _settled(job: Job) -> Job:
 def _check_files(job: Job) -> None:
     """Raise the error that a file of the job would end with, before a folder is made."""
     for path in (job.train, job.test):
-        if path is not None and not Path(path).exists():
-            raise FileNotFoundError(f"There is no file {path}.")
+        if path is not None:
+            check_input(path)
 
 
 def _digest(job: Job) -> str:

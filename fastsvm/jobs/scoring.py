@@ -1,7 +1,6 @@
 """Predict the rows of a file with a saved model, block by block."""
 
 import hashlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from fastsvm.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.layouts import CSVLayout, HDF5Layout, label_type
 from fastsvm.jobs.prediction_file import PredictionFile, Reached, parts_of
+from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
 from fastsvm.jobs.tally import measure_of
 from fastsvm.model_file import load
@@ -107,7 +107,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
     OSError
         If the disk is full; the rows that are written stay.
     Stopped
-        After SIGTERM or Ctrl-C, when the rows that are predicted are on disk.
+        After SIGTERM, SIGHUP or Ctrl-C, when the rows that are predicted are on disk.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -119,7 +119,7 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
         layout = CSVLayout() if str(output).endswith(".csv") else HDF5Layout(len(data), label_type(model))
         with PredictionFile.opened(output, layout, _bound_to(model, model_path, path)) as place:
             if place.reached.rows:
-                _say(f"going on after {place.reached.rows:,} of {len(data):,} rows.")
+                say(f"going on after {place.reached.rows:,} of {len(data):,} rows.")
             report = _score(model, data, place, stops.raise_if_asked)
     return report._replace(output=str(output), seconds=time.perf_counter() - begin)
 
@@ -212,10 +212,6 @@ def _progress(done: int, total: int) -> Iterator[Callable[[int], None]]:
             bar.update(rows)
             if bar.disable and time.perf_counter() >= next_line:
                 next_line = time.perf_counter() + _SAY_SECONDS
-                _say(f"predict: {done:,} of {total:,} rows ({done / total:.0%})")
+                say(f"predict: {done:,} of {total:,} rows ({done / total:.0%})")
 
         yield tell
-
-
-def _say(words: str) -> None:
-    print(f"fastsvm: {words}", file=sys.stderr, flush=True)

@@ -1,7 +1,6 @@
 """Compare parameters by cross-validation, as a job asks, one group of them after another, and say which are best."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from fastsvm.budget import parse_memory
 from fastsvm.estimators import SVC, SVCSearch
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.models import MODELS
+from fastsvm.jobs.say import say
 from fastsvm.jobs.training import estimator_of, split, with_labels
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -60,7 +60,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
         kind = SVCSearch if _shares(job) else GridSearchCV
         for grid in tqdm(grids, desc="search", unit="group", disable=None):
             if found and time.perf_counter() >= end:
-                print(f"fastsvm: the search ends for want of time, with {len(found)} cells.", file=sys.stderr)
+                say(f"the search ends for want of time, with {len(found)} cells.")
                 break
             labelled = {
                 name: [with_labels({name: value}, y)[name] for value in values] for name, values in grid.items()

@@ -1,15 +1,15 @@
-"""SIGTERM and Ctrl-C as a wish to stop, which work that can be gone on with meets between two of its steps."""
+"""SIGTERM, SIGHUP and Ctrl-C as a wish to stop, which work that can be gone on with meets between two of its steps."""
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["StopSignals", "Stopped"]
+__all__ = ["StopSignals", "Stopped", "ended_by_signals"]
 
 _PATIENCE = 1.0  # seconds from a signal until a step is interrupted
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_NAMES = ("SIGTERM", "SIGINT", "SIGHUP")  # of which a system may lack the last
 
 
 class Stopped(KeyboardInterrupt):
@@ -34,20 +34,18 @@ class StopSignals:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take SIGTERM and Ctrl-C as a wish to stop, raised as `Stopped` if a step does not end in time."""
+        """Take signals as a wish to stop, raised as `Stopped` if a step does not end in time."""
         if threading.current_thread() is not threading.main_thread():  # where signals do not arrive
             yield
             return
-        before = {number: signal.signal(number, self._asked) for number in _SIGNALS}
-        alarm = signal.signal(signal.SIGALRM, self._impatient) if hasattr(signal, "SIGALRM") else None
+        handlers: dict[int, Callable[[int, Any], None]] = dict.fromkeys(_asking(), self._asked)
+        if hasattr(signal, "SIGALRM"):
+            handlers[signal.SIGALRM] = self._impatient
         try:
-            yield
+            with _handled(handlers):
+                yield
         finally:
             quiet_alarm()
-            if alarm is not None:
-                signal.signal(signal.SIGALRM, alarm)
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _asked(self, number: int, frame: Any) -> None:
         if self._signal is not None or not hasattr(signal, "SIGALRM"):
@@ -63,6 +61,38 @@ class StopSignals:
         if self._signal is not None:
             quiet_alarm()  # what is written on the way out should not be lost
             raise Stopped(self._signal)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let all signals that ask to stop end work as Ctrl-C does: at once, and with what is half written removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with _handled(dict.fromkeys(_asking() - {signal.SIGINT}, _stop)):
+        yield
+
+
+def _stop(number: int, frame: Any) -> None:
+    raise Stopped(number)
+
+
+def _asking() -> set[int]:
+    """Return the signals that ask to stop: not SIGHUP in a process that was told to outlive its terminal (nohup)."""
+    found = {getattr(signal, name) for name in _NAMES if hasattr(signal, name)}
+    return {one for one in found if one == signal.SIGINT or signal.getsignal(one) is not signal.SIG_IGN}
+
+
+@contextmanager
+def _handled(handlers: dict[int, Callable[[int, Any], None]]) -> Iterator[None]:
+    """Set handlers of signals, and at the end those that were there."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # which was not set by Python
+                signal.signal(number, handler)
 
 
 def quiet_alarm() -> None:

@@ -12,13 +12,13 @@ from sklearn.metrics import accuracy_score, r2_score
 from fastsvm._threads import at_most
 from fastsvm.atomic_file import check_output
 from fastsvm.estimators._keeping import Keeper, go_on_from, keep_with
+from fastsvm.jobs.finished import save_surely
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.memory import peak_memory
 from fastsvm.jobs.models import MODELS
-from fastsvm.model_file import save
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["Tested", "Trained", "TrainingReport", "estimator_of", "split", "train", "with_labels"]
+__all__ = ["Tested", "Trained", "TrainingReport", "estimator_of", "measured", "split", "train", "with_labels"]
 
 
 class TrainingReport(NamedTuple):
@@ -134,14 +134,22 @@ def train(job: Job, destination: str | Path | None = None, keeper: Keeper | None
         reads = data.X.reads
         passes, speed = reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9)
         if destination is not None:
-            save(estimator, destination)
-        tested = None
-        if len(held):
-            tested = Tested(job.train, held, data.y[held], _predicted(estimator, data, held))
-        elif job.test is not None:
-            tested = _tested(estimator, job.test)
+            save_surely(estimator, destination)
+        tested = _measured(estimator, job, data, held)
         report = _report(estimator, tested, destination, len(training), seconds, passes, speed)
         return Trained(estimator, report, tested)
+
+
+def measured(model: Any, job: Job) -> Tested | None:
+    """Return what `train` measured a model on, again."""
+    with open_hdf5(job.train) as data, at_most(job.threads):
+        return _measured(model, job, data, split(len(data), job.holdout, job.seed)[1])
+
+
+def _measured(model: Any, job: Job, data: HDF5Data, held: np.ndarray) -> Tested | None:
+    if len(held):
+        return Tested(job.train, held, data.y[held], _predicted(model, data, held))
+    return None if job.test is None else _tested(model, job.test)
 
 
 def estimator_of(job: Job, y: np.ndarray) -> Any:

@@ -117,6 +117,7 @@ class Coordinate(Decomposition):
 
     def finish(self, state: State) -> Solution:
         """Return the solution, and the certificate of the problem without an offset."""
+        state = self._summed_anew(state)
         low, high = self._bounds(state)
         objective = self._objective(state)
         gap = max(0.0, self._primal(state, 0.0) - objective)

@@ -595,6 +595,23 @@ class Decomposition(ABC):
         falls = np.argpartition(np.where(down, -state.gradient, np.inf), most - 1)[:most]
         return np.unique(np.concatenate([rises, falls, np.linspace(0, n - 1, most).astype(np.int64)]))
 
+    def _summed_anew(self, state: State) -> State:
+        """Return the state with F from its multipliers alone, if the kernel rows for it are cached in float64.
+
+        The sum of all changes differs from it by the rounding of each.
+        """
+        support = np.flatnonzero(state.alpha)
+        slots = self.rows.slots_of(support)
+        if not self._exact or (slots < 0).any():
+            return state
+        if self._rounding > 0:  # which is large here
+            sums = extended_sums(self._matrix(), state.alpha * self.problem.y, -self.problem.y)
+            return state._replace(gradient=sums)
+        gradient, drift = -self.problem.y, self._products.drift
+        self._products.add(gradient, slots, (state.alpha * self.problem.y)[support])
+        self._products.drift = drift
+        return state._replace(gradient=gradient)
+
     def _recompute(self, state: State) -> None:
         """Set the gradient from the multipliers alone."""
         support = np.flatnonzero(state.alpha)

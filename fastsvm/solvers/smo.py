@@ -45,6 +45,7 @@ class SMO(Decomposition):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
+        state = self._summed_anew(state)
         near = self._at_bounds(state)
         if self._gap(near) > self.tol >= self._gap(state):
             near = state

@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from fastsvm.atomic_file import check_input
 from fastsvm.sources.base import Reads, Source, read_ahead
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, reading
@@ -31,6 +32,7 @@ def open_file(path: str | Path) -> h5py.File:
     """
     path = Path(path)
     if not path.is_file():
+        check_input(path)
         raise FileNotFoundError(f"There is no file {path}.")
     check_heaps(path)
     try:

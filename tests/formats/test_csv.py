@@ -25,6 +25,20 @@ def test_delimiters_and_headers(tmp_path, converted, mark, header):
     assert stored.y.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_rows_longer_than_a_cell_may_be(tmp_path, converted, mark):
+    X = np.arange(60_000).reshape(2, 30_000) + 0.25
+    path = write(tmp_path, "".join(mark.join(map(str, [*row, 1])) + "\n" for row in X.tolist()))
+    assert path.stat().st_size > 2 * 131_072
+    np.testing.assert_array_equal(converted(path).X, X.astype(np.float32))
+
+
+def test_a_cell_longer_than_one_may_be(tmp_path, refused):
+    path = write(tmp_path, "1,2,0\n3," + "4" * 131_073 + ",1\n")
+    assert "line 2" in refused(path)
+    assert "line 1" in refused(write(tmp_path, "4" * 131_073 + ",1\n"))
+
+
 def test_words_as_labels(tmp_path, converted):
     path = write(tmp_path, '\ufeffname,"x, y",z\r\n"an ""ä""",1,2\r\nb,3,4\r\n')
     stored = converted(path, label="name")

@@ -28,7 +28,7 @@ def take(file: IO) -> bool:
     return False
 
 
-def is_taken(file: IO, shared: bool = True) -> bool:
+def is_taken(file: IO | int, shared: bool = True) -> bool:
     """Return whether another process has locked an open file; if not, this one has, perhaps with others."""
     if fcntl is None:
         return False

@@ -1,0 +1,358 @@
+"""Disks that are full, limits of file sizes, and errors of a disk: told as what they are, and nothing is lost."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import fastsvm
+from fastsvm.hdf5_output import hdf5_written
+from fastsvm.jobs import finished
+from fastsvm.jobs.finished import save_surely, written_surely
+from fastsvm.jobs.run_folder import RunFolder
+
+# What is written here are kinds of files: `written(kind, folder)`. In `sizes` the file system takes so many bytes.
+PROGRAM = """
+import errno, json, os, sys, warnings
+from pathlib import Path
+import numpy as np
+import fastsvm
+from fastsvm.formats import convert
+from fastsvm.jobs.checkpoint import Checkpoints
+from fastsvm.jobs.layouts import HDF5Layout
+from fastsvm.jobs.prediction_file import PredictionFile
+
+rng = np.random.default_rng(0)
+source, out = Path(sys.argv[1]), Path(sys.argv[2])
+X, y = rng.normal(size=(2000, 30)), rng.integers(0, 3, 2000)
+np.savez(source / "rows.npz", X=X, y=y)
+(source / "rows.svm").write_text("".join(f"{k % 2} 1:{k} {2 + k % 50}:0.5\\n" for k in range(6000)))
+model = fastsvm.LinearSVC()
+model.coef_, model.intercept_, model.classes_ = rng.normal(size=(3, 9000)), np.zeros(3), np.arange(3)
+model.n_features_in_ = 9000
+
+def predictions():
+    with PredictionFile.opened(out / "predictions", HDF5Layout(3000, np.dtype(np.int64)), {}) as file:
+        for k in range(3):
+            file.append(np.arange(1000), rng.normal(size=(1000, 5)), np.zeros(1))
+            file.save()
+
+KINDS = {
+    "dense": lambda: convert(source / "rows.npz", out / "dense", memory=100_000),
+    "sparse": lambda: convert(source / "rows.svm", out / "sparse"),
+    "model": lambda: fastsvm.save(model, out / "model"),
+    "checkpoint": lambda: Checkpoints(out, {}).save({"a": X, "b": [y, "words"]}),
+    "predictions": predictions,
+}
+
+def tried(kind):
+    try:
+        KINDS[kind]()
+        return 0
+    except OSError as error:
+        return error.errno
+
+def left():
+    return sorted(path.name for path in out.iterdir())
+"""
+
+LIMITED = (
+    PROGRAM
+    + """
+import resource
+found = {}
+for kind in KINDS:
+    for limit in (0, 50, 1000, 5000, 20_000, 50_000, 100_000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        found.setdefault(kind, []).append(tried(kind))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    found[kind].append(tried(kind))
+print(json.dumps({"found": found, "left": left()}))
+"""
+)
+
+SMALL = (
+    PROGRAM
+    + """
+import subprocess
+found, sizes = {}, (16, 32, 64, 128, 256)
+for kind in KINDS:
+    for size in (*sizes, 4000):
+        subprocess.run(["mount", "-o", f"remount,size={size}k", str(out)], check=True)
+        found.setdefault(kind, []).append(tried(kind))
+    (out / kind).unlink(missing_ok=True)
+    for path in out.glob("checkpoint-*"):
+        path.unlink()
+print(json.dumps({"found": found, "left": left()}))
+"""
+)
+
+
+def small_file_systems_are_allowed():
+    try:
+        command = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"]
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+on_a_small_file_system = pytest.mark.skipif(
+    not small_file_systems_are_allowed(), reason="no file system may be mounted here (unshare -rm)"
+)
+
+
+def in_a_small_file_system(folder, size, command):
+    """Return the words that run a command where a folder is a file system of a size, 0 for any."""
+    mount = 'mount -t tmpfs -o "size=$2" none "$1" && shift 2 && exec "$@"'
+    return ["unshare", "-rm", "sh", "-c", mount, "sh", str(folder), size, *command]
+
+
+def found_by(command):
+    """Return what a process printed that ended well: no signal, no word on standard error."""
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (process.returncode, process.stderr) == (0, "")
+    return json.loads(process.stdout)
+
+
+def program(code, tmp_path):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "out").mkdir()
+    return [sys.executable, "-c", code, str(tmp_path / "source"), str(tmp_path / "out")]
+
+
+def check_each(found, wanted):
+    """Each kind of file is refused until there is room, and then written."""
+    for kind, numbers in found.items():
+        first = numbers.index(0) if 0 in numbers else len(numbers)
+        assert first > 0 and set(numbers[:first]) == {wanted}, (kind, numbers)
+        assert set(numbers[first:]) == {0}, (kind, numbers)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes")
+def test_a_limit_of_file_sizes(tmp_path):
+    told = found_by(program(LIMITED, tmp_path))
+    check_each(told["found"], errno.EFBIG)
+    assert [name for name in told["left"] if not name.startswith("checkpoint")] == [
+        "dense",
+        "model",
+        "predictions",
+        "sparse",
+    ]
+    for path in (tmp_path / "out").iterdir():
+        with h5py.File(path) as file:
+            file.visititems(lambda name, node: node[()] if isinstance(node, h5py.Dataset) else None)
+
+
+@on_a_small_file_system
+def test_a_small_file_system(tmp_path):
+    command = program(SMALL, tmp_path)
+    told = found_by(in_a_small_file_system(tmp_path / "out", "4000k", command))
+    check_each(told["found"], errno.ENOSPC)
+    assert told["left"] == []
+
+
+class Disk:
+    """An unbuffered file that fails once so many bytes are in it."""
+
+    def __init__(self, file, most, error):
+        self._file, self._most, self._error = file, most, error
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def write(self, data):
+        if self._file.tell() + len(data) > self._most:
+            raise OSError(self._error, os.strerror(self._error))
+        return self._file.write(data)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EDQUOT, errno.ENOSPC, errno.EFBIG])
+@pytest.mark.parametrize("most", [0, 100, 3000, 90_000])
+def test_errors_of_a_disk_are_raised_as_they_are(tmp_path, monkeypatch, number, most):
+    raw = open
+    monkeypatch.setattr("builtins.open", lambda *words, **more: Disk(raw(*words, **more), most, number))
+    with pytest.raises(OSError, match=os.strerror(number)) as caught, hdf5_written(tmp_path / "file") as output:
+        output.do(lambda file: file.create_dataset("X", data=np.arange(20_000.0), chunks=(1000,)).shape)
+        output.do(lambda file: file.attrs.update(words="some"))
+    assert caught.value.errno == number
+
+
+def test_the_file_is_that_of_hdf5(tmp_path):
+    """Rows are written, read back while the file is open, and there when it is closed."""
+    X = np.random.default_rng(0).normal(size=(5000, 7))
+
+    def fill(file):
+        rows = file.create_dataset("X", (0, 7), "f4", maxshape=(None, 7), chunks=(100, 7))
+        for start in range(0, 5000, 123):
+            rows.resize(min(5000, start + 123), 0)
+            rows[start:] = X[start : start + 123]
+        file.flush()
+        np.testing.assert_array_equal(rows[:], X.astype(np.float32))
+        file["words"] = ["one", "two"]
+
+    with hdf5_written(tmp_path / "file", rdcc_nbytes=0) as output:
+        output.do(fill)
+    with h5py.File(tmp_path / "file") as file:
+        np.testing.assert_array_equal(file["X"][:], X.astype(np.float32))
+        assert file["words"].asstr()[:].tolist() == ["one", "two"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path):
+    """The signal comes from within a write of HDF5; what it raises is raised where HDF5 was called from."""
+
+    class Cut:
+        def __array__(self, *_, **__):
+            os.kill(os.getpid(), signal.SIGINT)
+            return np.arange(50_000.0)
+
+    with pytest.raises(KeyboardInterrupt), hdf5_written(tmp_path / "file") as output:
+        for _ in range(100):
+            output.do(lambda file: file.create_dataset("X", data=np.asarray(Cut())).shape)
+    with h5py.File(tmp_path / "file") as file:
+        assert file["X"].shape == (50_000,)
+
+
+# --- in commands -----------------------------------------------------------------------------------------
+
+
+def test_what_took_long_waits_for_room(monkeypatch, capsys):
+    tries = []
+
+    def write():
+        tries.append(1)
+        if len(tries) < 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(finished, "_PAUSE", 0.0)
+    written_surely(write, "file")
+    assert len(tries) == 3
+    assert capsys.readouterr().err.count("file cannot be written: No space left on device. Make room") == 1
+
+
+def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch):
+    model = fastsvm.LinearSVC()
+    model.coef_, model.intercept_ = np.arange(8.0).reshape(2, 4), np.zeros(2)
+    model.classes_, model.n_features_in_ = np.arange(2), 4
+    monkeypatch.setattr(finished, "_SECONDS", 0.0)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    real, path = fastsvm.save, tmp_path / "full" / "model.h5"
+
+    def save(model, to):
+        if Path(to) == path:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(model, to)
+
+    monkeypatch.setattr(finished, "save", save)
+    with pytest.raises(OSError, match="not lost: it is in ") as caught:
+        save_surely(model, path)
+    assert caught.value.errno == errno.ENOSPC
+    (kept,) = tmp_path.glob("fastsvm-model-*.h5")
+    assert str(kept) in str(caught.value)
+    np.testing.assert_array_equal(fastsvm.load(kept).coef_, model.coef_)
+
+
+def test_the_log_after_a_disk_that_was_full_in_a_line(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path)
+    folder.log("begin")
+    with folder.log_file.open("a") as file:
+        file.write('{"event": "pro')
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "log_file", tmp_path / "nowhere" / "log")
+        folder.log("lost")
+    folder.log("end")
+    assert [event["event"] for event in folder.events()] == ["begin", "end"]
+    assert folder.events()[-1]["events_lost_before"] == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_run_that_nobody_hears(tmp_path):
+    """Standard error is a file on a full disk: what cannot be said does not end the work."""
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        rng = np.random.default_rng(0)
+        file["X"], file["y"] = rng.normal(size=(200, 4)), rng.integers(0, 2, 200)
+    code = "import sys; from fastsvm.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = ["train", str(tmp_path / "data.h5"), "-o", str(tmp_path / "model.h5"), "--model", "sgd", "--max_iter", "1"]
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", code, *words, "--tol", "1e-9"]  # it warns, for it does not converge
+        process = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, timeout=120)
+    assert (tmp_path / "model.h5").exists() and process.stdout
+
+
+RUN = """
+import sys, threading, time
+from pathlib import Path
+import fastsvm.jobs.keeper as keeper
+from fastsvm.cli import main
+
+keeper._MOST_SHARE = 1e9
+out = Path(sys.argv[2])
+ballast = out / "ballast"
+save, saved = keeper.JobKeeper.save, []
+
+def fill():
+    with open(ballast, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(512))
+        except OSError:
+            pass
+
+def counted(self, tree):
+    saved.append(save(self, tree))
+    if len(saved) == 2:
+        fill()
+    if len(saved) == 6:
+        ballast.unlink()
+    return saved[-1]
+
+keeper.JobKeeper.save = counted
+code = main(["run", sys.argv[1], "--out", str(out / "run")])
+print("".join("yn"[not one] for one in saved[:8]), file=sys.stderr)
+import shutil
+shutil.copy(out / "run" / "model.h5", sys.argv[3])
+sys.exit(code)
+"""
+
+
+@on_a_small_file_system
+def test_a_run_goes_on_while_its_disk_is_full(tmp_path):
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        y = rng.integers(0, 3, 500)
+        file["X"], file["y"] = rng.normal(size=(500, 60)) + np.eye(60)[y], y
+    (tmp_path / "job.toml").write_text(
+        f'[data]\ntrain = "{tmp_path / "data.h5"}"\n[model]\nkind = "sgd"\nmax_iter = 30\ntol = 1e-30\n'
+        '[checkpoint]\nevery = "0.0001s"\n[output]\nreport = false\n'
+    )
+    models = []
+    for size in ("200k", "0"):
+        place = tmp_path / f"disk{size}"
+        place.mkdir()
+        models.append(tmp_path / f"{size}.h5")
+        command = [sys.executable, "-c", RUN, str(tmp_path / "job.toml"), str(place), str(models[-1])]
+        if size == "0":
+            command[2] = RUN.replace("fill()\n    if", "pass\n    if").replace("ballast.unlink()", "pass")
+        process = subprocess.run(
+            in_a_small_file_system(place, size, command), capture_output=True, text=True, timeout=120
+        )
+        assert process.returncode == 0, process.stderr
+        if size == "200k":
+            assert "yynnnnyy" in process.stderr and "The run goes on and will try again." in process.stderr
+            assert "checkpoints can be written again" in process.stderr
+    np.testing.assert_array_equal(fastsvm.load(models[0]).coef_, fastsvm.load(models[1]).coef_)
+    shutil.rmtree(tmp_path / "disk200k")

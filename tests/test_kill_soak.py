@@ -1,0 +1,46 @@
+"""A few rounds of the kill soak, on rows that take little; `tests/soak/kill_soak.py` does many on real ones."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from soak.kill_soak import FULL, Find, Soak, cases_of, difference, same
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+
+NAMES = ("sgd, bytes", "convert, floats")
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    return {case.name: case for case in cases_of(tmp_path_factory.mktemp("inputs"), None, NAMES, small=True)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_killed_ends_as_if_it_was_not(name, cases, tmp_path, heard):
+    soak = Soak(tmp_path, seed=0, most_kills=1)
+    soak.session(cases[name])
+    assert sum(soak.counts.values()) <= 1
+
+
+def test_the_soak_finds(tmp_path):
+    """What a session would call a find."""
+    soak, number = Soak(tmp_path, 0), -signal.SIGSEGV
+    for code, what, err in (
+        (number, "SIGTERM", ""), (1, "SIGINT", "failed"), (143, "SIGINT", ""), (130, "SIGINT", "Traceback"),
+        (1, FULL, "RuntimeError"), (number, FULL, "No space left on device"),
+    ):  # fmt: skip
+        with pytest.raises(Find):
+            soak._check_end(code, what, err, True)
+    for code, what, err in (
+        (143, "SIGTERM", ""),
+        (-9, "SIGTERM twice", ""),
+        (0, FULL, ""),
+        (1, FULL, "No space left on device"),
+    ):
+        soak._check_end(code, what, err, True)
+    wanted = np.array([1.0, -2.0])
+    assert same(wanted + 1e-10, wanted, 1e-9) and not same(wanted + 1e-8, wanted, 1e-9)
+    assert not same(wanted + 1e-15, wanted, 0.0) and not same(wanted[:1], wanted, 1e-9)
+    assert not same(b"ab", b"abc", 0.0) and difference(b"ab", b"abc") == "2 bytes, not 3"
