@@ -15,6 +15,7 @@ from fastsvm.locks import has_locks, is_taken
 __all__ = ["FULL", "check_input", "check_output", "complete", "name_beside", "room_beside", "written_beside"]
 
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # numbers of errors that pass when there is room
+_NO_MORE = FULL | {errno.EFBIG}
 _NAME_BYTES = 255  # of a file's name, where the system does not tell
 
 
@@ -94,8 +95,9 @@ def written_beside(path: str | Path) -> Iterator[Path]:
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
     part = name_beside(path, f".{secrets.token_hex(4)}.part")
     try:
-        yield part
-        complete(part, path)
+        with _named(path):
+            yield part
+            complete(part, path)
     finally:
         part.unlink(missing_ok=True)
 
@@ -117,10 +119,22 @@ def room_beside(path: str | Path) -> Iterator[Path]:
                 with _locked(room) as again:
                     if not again:  # not all file systems keep locks
                         _remove_left(path)
-                yield room
+                with _named(path):
+                    yield room
                 return
         finally:
             shutil.rmtree(room, ignore_errors=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Give errors of a disk that takes no more the name of what is written: a write does not know it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_MORE and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 def _remove_left(path: Path) -> None:

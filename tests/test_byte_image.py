@@ -387,7 +387,7 @@ def oracle(model, gamma, Z):
 
 
 def rows_to_predict():
-    """Return the name, rows, and whether they are bytes / 255, of many kinds of rows."""
+    """Return the name, rows, and whether some of them are bytes / 255, of many kinds of rows."""
     B = levels(256, (40, 70), seed=9)
     rng = np.random.default_rng(10)
     one_off = B / 255
@@ -399,9 +399,9 @@ def rows_to_predict():
         "sparse pixels": (sparse.csr_array((B * (B > 128)) / 255), True),
         "normal": (rng.normal(0.5, 0.3, (40, 70)), False),
         "normal in float32": (rng.normal(0.5, 0.3, (40, 70)).astype(np.float32), False),
-        "one value off": (one_off, False),
+        "one value off": (one_off, True),  # but for its row
         "normalised pixels": (B / 127.5 - 1, False),
-        "pixels above": (B / 255 + 1 / 255 * (B == 255), False),
+        "pixels above": (B / 255 + 1 / 255 * (B == 255), True),
         "zeros and ones": ((B > 128).astype(float), True),
         "whole numbers": ((B > 128).astype(np.int64), True),
         "sparse": (sparse.csr_array(rng.normal(size=(40, 70)) * (B > 128)), False),
@@ -454,7 +454,7 @@ def test_a_model_of_bytes_decides_on_rows_of_float16():
 
 
 @needs_bytes
-def test_each_block_of_rows_is_converted_by_itself(scales, monkeypatch):
+def test_each_row_is_converted_by_itself(scales, monkeypatch):
     monkeypatch.setattr(memory, "_BLOCK_ROWS", 16)
     B, y = labelled(256)
     model = SVC(gamma=0.1).fit(B / 255, y)
@@ -469,7 +469,8 @@ def test_each_block_of_rows_is_converted_by_itself(scales, monkeypatch):
     Z = B[:70] / 255
     Z[40, 3] += 1e-3
     np.testing.assert_allclose(model.decision_function(Z), oracle(model, 0.1, Z), atol=1e-6)
-    assert converted == [True, True, True, False, True, True]  # the first are the support vectors
+    # The first are the support vectors; of the block with a row that is not bytes, the others are.
+    assert converted == [True, True, True, False, True, True, True]
 
 
 @needs_bytes

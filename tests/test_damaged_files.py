@@ -197,7 +197,7 @@ FORGERIES = {
         "a gamma as a word": tell("attributes", "_gamma", "much"),
         "a gamma that is not finite": tell("attributes", "_gamma", float("inf")),
         "a gamma below 0": tell("attributes", "_gamma", -0.5),
-        "a centre of other features": put("_centre", shorter),
+        "a centre of other features": lambda header, arrays: arrays.update(_centre=np.zeros(3)),
         "a negative C": tell("parameters", "C", -1),
         "a kernel of no name": tell("parameters", "kernel", "cubic"),
         "a kernel of a list": tell("parameters", "kernel", ["rbf"]),

@@ -147,6 +147,9 @@ def test_a_limit_of_file_sizes(tmp_path):
         "sparse",
     ]
     for path in (tmp_path / "out").iterdir():
+        if path.name == "model":
+            fastsvm.load(path)
+            continue
         with h5py.File(path) as file:
             file.visititems(lambda name, node: node[()] if isinstance(node, h5py.Dataset) else None)
 
@@ -245,9 +248,7 @@ def test_what_took_long_waits_for_room(monkeypatch, capsys):
 
 
 def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch):
-    model = fastsvm.LinearSVC()
-    model.coef_, model.intercept_ = np.arange(8.0).reshape(2, 4), np.zeros(2)
-    model.classes_, model.n_features_in_ = np.arange(2), 4
+    model = fastsvm.LinearSVC().fit(np.eye(4), [0, 0, 1, 1])
     monkeypatch.setattr(finished, "_SECONDS", 0.0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     real, path = fastsvm.save, tmp_path / "full" / "model.h5"

@@ -33,7 +33,7 @@ def warn_unless_converged(model: Any) -> None:
         f"iterations: the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}. "
         f"What to try: {_advice(model)}.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 
@@ -54,7 +54,7 @@ def warn_of_unfinished_descent(model: Any) -> None:
         f"objective, {model.objective_:.6g}, may still fall{more}. What to try: "
         f"{_ADVICE_ON_DESCENT[StopReason(model.stop_reason_)]}.",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
 
 
@@ -78,5 +78,5 @@ def warn_of_gap(model: Any) -> None:
         f"objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {asked}. "
         f"What to try: {_ADVICE_ON_GAP[StopReason(model.stop_reason_)]}.",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=6,
     )

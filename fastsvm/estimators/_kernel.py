@@ -25,6 +25,7 @@ __all__ = [
     "Coefficients",
     "TrainingRows",
     "bytes_for",
+    "centre_of",
     "check_kernel",
     "choose_precision",
     "evaluator_of_given",
@@ -47,7 +48,7 @@ class Coefficients(NamedTuple):
 _FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
-_NEAR_CENTRE = 0.5  # of the squared norm: closer to the middle, centring would save less than a bit
+_NEAR_CENTRE = 0.2  # of the squared norm: closer to the middle, centring saves little, and rounds rows near the origin
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
 
 
@@ -218,8 +219,12 @@ def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) 
     dtype = value_type(estimator, kernel, 0.0 if image is not None and centred else sq_norm, expected, n)
     if image is not None:
         return ByteEvaluator(kernel, dtype, image.scale)
-    off_centre = found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm
-    return VectorEvaluator(kernel, dtype, found.centre if off_centre else None, source.sparse)
+    return VectorEvaluator(kernel, dtype, centre_of(found), source.sparse)
+
+
+def centre_of(found: Survey) -> np.ndarray | None:
+    """Return what to subtract from rows that are far from the origin beside how far they are from each other."""
+    return found.centre if found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm else None
 
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:

@@ -8,7 +8,7 @@ from fastsvm._threads import Pool
 from fastsvm.budget import Need, Plan, plan
 from fastsvm.estimators._classes import class_weights
 from fastsvm.estimators._input import TrainingSet
-from fastsvm.estimators._kernel import is_precomputed, resolve_gamma, training_evaluator, training_rows
+from fastsvm.estimators._kernel import centre_of, is_precomputed, resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._repeats import Repeats
 from fastsvm.estimators._solvers import check_landmarks, has_landmarks, is_dual, landmark_bytes, solver_of
@@ -50,7 +50,7 @@ def prepare(
         budget -= source.nbytes
     estimator.class_weight_, upper = bounds(estimator, classes, labels, data.weight)
     estimator._gamma = resolve_gamma(estimator.gamma, source.shape[1], found.variance)
-    estimator._centre, estimator._sq_norm = found.centre, found.sq_norm
+    estimator._centre, estimator._sq_norm = centre_of(found), found.sq_norm
     estimator._centred_sq_norm = found.usual_sq_norm
     bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_dual(estimator) else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())

@@ -17,6 +17,7 @@ from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import encode
 from fastsvm.estimators._input import TrainingSet
 from fastsvm.estimators._kernel import (
+    centre_of,
     is_precomputed,
     resolve_gamma,
     resolve_kernel,
@@ -305,7 +306,7 @@ class SharedFits:
         model.support_, model.within_margin_ = place[model.support_], np.sort(place[model.within_margin_])
         model.class_weight_, model.shape_fit_ = class_weight, (len(fold.split.train), self.data.source.shape[1])
         model._source, model._gamma = self.data.source, given._gamma
-        model._centre, model._sq_norm, model._centred_sq_norm = found.centre, found.sq_norm, found.usual_sq_norm
+        model._centre, model._sq_norm, model._centred_sq_norm = centre_of(found), found.sq_norm, found.usual_sq_norm
         return model
 
     def _decisions(self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel]) -> list[np.ndarray]:

@@ -20,7 +20,7 @@ _COST_OF_BYTE, _COST_OF_SPARSE = 1 / 400, 4.0  # nanoseconds
 # A squared distance is the difference of larger numbers, of which it has the rounding errors. It is computed by the
 # rows' differences where it is not above those errors; for rows so far out that the kernel sees them, where it is not
 # above this share of the squared norms.
-_MOST_ROUNDING = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-9}  # of a kernel value, by its type
+_MOST_ROUNDING = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-12}  # of a kernel value, by its type
 _NEAR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-4}
 
 

@@ -160,6 +160,19 @@ def shows(total: float, dtype: np.dtype, tol: float) -> bool:
     return total * _ROUNDING * np.finfo(dtype).eps > _UNSEEN * tol
 
 
+def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray) -> bool:
+    """Change new multipliers for Σ y α to be that of the old ones, which clipping at bounds changed; tell whether it is.
+
+    All that are not at a bound share the difference.
+    """
+    inside = (new > 0) & (new < upper)
+    for _ in range(2):  # the second time for the rounding of the first
+        if inside.any():
+            new[inside] -= (y * float(y @ (new - old)) / np.count_nonzero(inside))[inside]
+    within = bool(((new >= 0) & (new <= upper)).all())
+    return within and abs(float(y @ (new - old))) <= _BALANCED * float(new.sum() + old.sum())
+
+
 class Decomposition(ABC):
     """Solve one two-class problem by working sets.
 
@@ -520,8 +533,11 @@ class Decomposition(ABC):
         change = newton_step(block, dtype, state.gradient[free], low, high, self.pool, self.balanced)
         if change is None:
             return False
+        new = moved(old, bound, change * sign)
+        if self.balanced and not _balance(new, old, bound, sign):
+            return False
         kept = state.alpha.copy(), state.gradient.copy(), self._objective(state)
-        state.alpha[free] = moved(old, bound, change * sign)
+        state.alpha[free] = new
         self._products.add(state.gradient, slots, (state.alpha - kept[0])[free] * y[free])
         if self._objective(state) >= kept[2]:
             return True

@@ -43,7 +43,7 @@ class HDF5Data:
             held = ", ".join(sorted(self._file)) or "nothing"
             raise ValueError(f"{self.path} has no dataset or CSR group 'X'; it holds {held}.")
         node = member(self._file, "X")
-        for part in [node] if isinstance(node, h5py.Dataset) else [member(node, name) for name in node]:
+        for part in [member(node, name) for name in node] if isinstance(node, h5py.Group) else [node]:
             if isinstance(part, h5py.Dataset):
                 check_storage(part)
         return node

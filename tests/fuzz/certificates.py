@@ -19,6 +19,7 @@ __all__ = [
 U = float(np.finfo(np.float64).eps) / 2
 TINY = float(np.finfo(np.float64).tiny)
 LONG = np.longdouble
+_UNSEEN = 1e-11  # of a kernel value: for errors of squared distances that change it by less nothing is done
 _NEAR = 2.0**-13  # of the squared norms: pairs that are nearer are to be computed by differences
 
 
@@ -76,7 +77,8 @@ def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np
             error = (d + 3) * U * distance
         else:
             size = lambda rows: ((rows - centre) ** 2).sum(axis=1)  # noqa: E731
-            error = (d + 6) * U * np.minimum(squared / _NEAR, size(X)[:, None] + size(Z)[None])
+            error = (d + 6) * U * (size(X)[:, None] + size(Z)[None])
+            error = np.where(gamma * error > _UNSEEN, np.minimum((d + 6) * U * squared / _NEAR, error), error)
             if name == "exponential":
                 error = np.minimum(error / np.maximum(2 * distance, 1e-300), np.sqrt(error))
         argument = squared if name == "rbf" else distance
