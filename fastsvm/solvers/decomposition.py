@@ -161,7 +161,7 @@ def shows(total: float, dtype: np.dtype, tol: float) -> bool:
 
 
 def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray) -> bool:
-    """Change new multipliers for Σ y α to be that of the old ones, which clipping at bounds changed; tell whether it is.
+    """Make Σ y α of new multipliers that of the old ones, which clipping at bounds changed; return whether it is.
 
     All that are not at a bound share the difference.
     """
