@@ -342,27 +342,33 @@ def in_precision(kernel: Any, dtype: np.dtype) -> Any:
 
 CHUNK = 32
 """Pairings that are mapped at once: fewer would be mapped by other code, whose roots and quotients may be others."""
+_MANY_CHUNKS = 4 * CHUNK
 
 
 @jit
 def map_chunks(kernel, pairings, sq_x, sq_z, out):
     """Write k of pairings whose number is a multiple of `CHUNK`."""
-    for chunk in range(out.size // CHUNK):
-        for i in range(CHUNK * chunk, CHUNK * chunk + CHUNK):
+    for start in range(0, out.size, CHUNK):
+        for i in range(start, start + CHUNK):
             out[i] = kernel_value(kernel, pairings[i], sq_x, sq_z[i])
 
 
 @jit
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`."""
-    n, padded = sq_z.size, -(-sq_z.size // CHUNK) * CHUNK
+    n = sq_z.size
+    many = n // _MANY_CHUNKS * _MANY_CHUNKS
+    padded = -(-(n - many) // CHUNK) * CHUNK
     pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
-    norms[:n] = sq_z
+    norms[: n - many] = sq_z[many:]
     for s in range(tile.shape[0]):
         source = tile[s]
         target = out[slots[s], start : start + n]
-        for i in range(n):
-            pairings[i] = source[i]
-        map_chunks(kernel, pairings, sq_x[s], norms, values)
-        for i in range(n):
-            target[i] = values[i]
+        for i in range(many):  # a multiple of what one round of the loop takes, so that none is left to other code
+            target[i] = kernel_value(kernel, source[i], sq_x[s], sq_z[i])
+        if many < n:
+            for i in range(many, n):
+                pairings[i - many] = source[i]
+            map_chunks(kernel, pairings, sq_x[s], norms, values)
+            for i in range(many, n):
+                target[i] = values[i - many]

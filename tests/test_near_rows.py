@@ -76,8 +76,8 @@ def test_values_of_far_rows(kind, scale, layout, ordered):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
 def test_equal_rows_are_at_distance_zero(kind, dtype, scale):
-    """Across layouts, too: of the sparse ones some are paired as dense ones."""
-    X = clusters(scale, dtype=dtype)
+    """Across layouts, too: of the sparse ones some are paired as dense ones. Fits end by values in float64."""
+    X, predicts = clusters(scale, dtype=dtype), dtype == np.float32
     for left, right, is_sparse in (
         (X, X, False),
         (X, sparse.csr_matrix(X), True),
@@ -85,7 +85,7 @@ def test_equal_rows_are_at_distance_zero(kind, dtype, scale):
         (sparse.csr_matrix(X), sparse.csr_matrix(X), True),
     ):
         centre = None if is_sparse else X.mean(axis=0, dtype=np.float64)
-        found = tile(VectorEvaluator(kind(7.0 / scale**2), dtype, centre, is_sparse), left, right)
+        found = tile(VectorEvaluator(kind(7.0 / scale**2), dtype, centre, is_sparse, predicts), left, right)
         assert (found[squares(X, X) == 0] == 1).all()
 
 

@@ -123,7 +123,10 @@ class VectorEvaluator:
             return not kernel.rounding(eps, norm) <= most
 
         shares = np.full(len(norms), usual)
-        if len(norms) and seen(float(norms.max())):
+        far = len(norms) > 0 and seen(float(norms.max()))
+        if not (far or self.ordered or self.dtype == np.float64):  # no fit sees it: it ends by values in float64
+            return np.empty(0, self.dtype)
+        if far:
             shares[[seen(norm) for norm in norms.tolist()]] = max(share, usual)
         with np.errstate(over="ignore"):
             return (2 * shares * norms).astype(self.dtype)
@@ -141,7 +144,7 @@ class VectorEvaluator:
         for a, b in spans(block.shape[0], _COLUMNS):
             others, pairings = self._pairings(operand, block.slice(a, b))
             place = out.store, out.slots, out.start + a
-            if self.distance:
+            if operand.near.size:
                 norms = operand.sq_norms, terms[a:b], operand.near
                 _map_distances(self.kernel, pairings, norms, operand.rows, others, *place)
             else:
