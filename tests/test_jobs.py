@@ -157,8 +157,8 @@ def job(file, tmp_path):
 train = "{file}"
 [model]
 kind = "sgd"
-max_iter = 100000
-tol = 1e-300
+max_iter = 100000000
+n_iter_no_change = 100000000
 [checkpoint]
 every = "100ms"
 """)

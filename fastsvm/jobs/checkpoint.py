@@ -6,7 +6,7 @@ It is stored as arrays in HDF5 and a skeleton in JSON, never pickled, and bound 
 
 import hashlib
 import json
-from importlib import import_module
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -209,8 +209,8 @@ def _tree(words: Any, arrays: list[np.ndarray], path: Path) -> Any:
 
 
 def _record(module: str, name: str, values: dict[str, Any], path: Path) -> Any:
-    """Return a NamedTuple of this package; of no other, for a file should not choose what is run."""
-    kind = getattr(import_module(module), name, None) if module.startswith("fastsvm.") else None
+    """Return a NamedTuple of a module of this package that is in use: a file should not choose what is imported."""
+    kind = getattr(sys.modules.get(module), name, None) if module.startswith("fastsvm.") else None
     if not (isinstance(kind, type) and issubclass(kind, tuple) and set(values) == set(getattr(kind, "_fields", ()))):
         raise DamagedCheckpoint(f"{path} holds a {module}.{name} that this fastsvm does not know.")
     return kind(**values)
