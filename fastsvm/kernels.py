@@ -342,7 +342,8 @@ def in_precision(kernel: Any, dtype: np.dtype) -> Any:
 
 CHUNK = 32
 """Pairings that are mapped at once: fewer would be mapped by other code, whose roots and quotients may be others."""
-_MANY_CHUNKS = 4 * CHUNK
+ROUND = 4 * CHUNK
+"""Pairings that are mapped without a copy: a multiple of what a compiled loop takes at once, so that none is left."""
 
 
 @jit
@@ -357,14 +358,14 @@ def map_chunks(kernel, pairings, sq_x, sq_z, out):
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`."""
     n = sq_z.size
-    many = n // _MANY_CHUNKS * _MANY_CHUNKS
+    many = n // ROUND * ROUND
     padded = -(-(n - many) // CHUNK) * CHUNK
     pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
     norms[: n - many] = sq_z[many:]
     for s in range(tile.shape[0]):
         source = tile[s]
         target = out[slots[s], start : start + n]
-        for i in range(many):  # a multiple of what one round of the loop takes, so that none is left to other code
+        for i in range(many):
             target[i] = kernel_value(kernel, source[i], sq_x[s], sq_z[i])
         if many < n:
             for i in range(many, n):

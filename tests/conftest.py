@@ -18,6 +18,8 @@ from fastsvm.sources import hdf5
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from csr_group import write_csr
+
 settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("fastsvm")
 
@@ -66,8 +68,7 @@ def stored(tmp_path, monkeypatch):
         with h5py.File(path, "w") as file:
             if sparse.issparse(X):
                 group = file.create_group("X")
-                group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-                group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
+                write_csr(group, X)
             else:
                 file["X"] = X
             if y is not None:

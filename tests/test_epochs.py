@@ -4,6 +4,7 @@ import time
 import h5py
 import numpy as np
 import pytest
+from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm.sources import MemorySource, ScaledSource, SubsetSource, as_source, hdf5, windows
@@ -23,8 +24,7 @@ def file(tmp_path_factory):
         file["dense"] = VALUES
         file.create_dataset("chunked", data=VALUES, chunks=(3, 2), compression="gzip")
         X, group = sparse.csr_array(VALUES), file.create_group("csr")
-        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-        group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
+        write_csr(group, X)
     with h5py.File(path, "r") as file:
         yield file
 

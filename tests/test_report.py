@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import h5py
 import numpy as np
 import pytest
+from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm.jobs import report_words
@@ -54,9 +55,7 @@ def written(path, X, y, names=None):
     with h5py.File(path, "w") as file:
         if sparse.issparse(X):
             group = file.create_group("X")
-            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-            for name in ("data", "indices", "indptr"):
-                group[name] = getattr(X, name)
+            write_csr(group, X)
         else:
             file.create_dataset("X", data=X, chunks=(50, X.shape[1]))
         file["y"] = y

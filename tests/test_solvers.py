@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from csr_group import write_csr
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -80,8 +81,7 @@ def stored(tmp_path_factory):
         file.create_dataset("X", data=X, chunks=(16, 7), compression="gzip")
         file["y"] = y
         group = file.create_group("S")
-        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-        group["data"], group["indices"], group["indptr"] = S.data, S.indices, S.indptr
+        write_csr(group, S)
     with open_hdf5(path) as data:
         yield X, y, data
 

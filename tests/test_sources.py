@@ -4,6 +4,7 @@ import threading
 import h5py
 import numpy as np
 import pytest
+from csr_group import write_csr
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -80,13 +81,6 @@ FILE_CSR = {
     "CSR file chunked": {"dtype": np.float64, "index": np.int64, "chunks": (7,), "compression": "gzip"},
     "CSR file float16": {"dtype": np.float16},
 }
-
-
-def write_csr(group, X, dtype=None, **options):
-    group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-    group.create_dataset("data", data=X.data if dtype is None else X.data.astype(dtype), **options)
-    group.create_dataset("indices", data=X.indices, **options)
-    group["indptr"] = X.indptr
 
 
 @pytest.fixture(scope="module")

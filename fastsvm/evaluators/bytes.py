@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._jit import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile, jit
 from fastsvm.evaluators.base import Rows
-from fastsvm.kernels import CHUNK, Kernel, in_precision, map_chunks
+from fastsvm.kernels import CHUNK, ROUND, Kernel, in_precision, kernel_value, map_chunks
 from fastsvm.sources import Block
 
 __all__ = ["ByteEvaluator", "multiplies_bytes"]
@@ -155,13 +155,18 @@ def _map_bytes(kernel, products, terms, out, slots, start):
     """Write k from integer products; `terms` are those of the operand, of the rows, and half a squared unit."""
     of_operand, of_rows, unit = terms
     real, n = out.dtype.type, of_rows.size
-    padded = -(-n // CHUNK) * CHUNK
+    many, zero = n // ROUND * ROUND, unit - unit
+    padded = -(-(n - many) // CHUNK) * CHUNK
     pairings, zeros, values = np.zeros(padded, out.dtype), np.zeros(padded, out.dtype), np.empty(padded, out.dtype)
     for s in range(of_operand.size):
         source, own = products[s], of_operand[s]
         target = out[slots[s], start : start + n]
-        for i in range(n):
-            pairings[i] = unit * real(np.int32(source[i] + source[i] + own + of_rows[i]))
-        map_chunks(kernel, pairings, zeros[0], zeros, values)
-        for i in range(n):
-            target[i] = values[i]
+        for i in range(many):
+            twice = np.int32(source[i] + source[i] + own + of_rows[i])
+            target[i] = kernel_value(kernel, unit * real(twice), zero, zero)
+        if many < n:
+            for i in range(many, n):
+                pairings[i - many] = unit * real(np.int32(source[i] + source[i] + own + of_rows[i]))
+            map_chunks(kernel, pairings, zero, zeros, values)
+            for i in range(many, n):
+                target[i] = values[i - many]

@@ -275,9 +275,9 @@ class Decomposition(ABC):
     @property
     def verified(self) -> bool:
         """Whether the gradient is that of the multipliers, but for errors that are small beside the tolerance."""
-        dtype = self.rows.store.dtype
         # Values of float32 were chosen because their rounding, times the values, is small.
-        return not shows(self._products.drift * (self._largest if dtype == np.float64 else 1.0), dtype, self.tol)
+        scale = self._largest if self._exact else 1.0
+        return not shows(self._products.drift * scale, self.rows.store.dtype, self.tol)
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, which is made feasible, or at zero."""
@@ -492,9 +492,11 @@ class Decomposition(ABC):
         kept = State(state.alpha.copy(), state.gradient.copy(), state.working_set), self._products.drift
         before = self._badness(state)
         state.alpha[:] = self._feasible(found.alpha)
-        self._recompute(state)
-        if self.rows.store.dtype == np.float64:
-            state.gradient[:] = extended_sums(self._matrix(), state.alpha * self.problem.y, -self.problem.y)
+        if self._exact:
+            state.gradient[:] = self._extended_gradient(state.alpha)
+            self._products.drift = 0.0
+        else:
+            self._recompute(state)
         if found.rounding <= _BLIND and self._badness(state) < before:
             self._rounding = found.rounding
             return max(1, found.n_steps)
@@ -509,11 +511,15 @@ class Decomposition(ABC):
     def _matrix(self) -> np.ndarray:
         """Return the kernel matrix in float64, in new memory."""
         places = np.arange(len(self.problem.y))
-        if self.rows.store.dtype == np.float64 or not self.rows.cheap_among:
+        if self._exact or not self.rows.cheap_among:
             return self.rows.store[self.rows.fetch(places)].astype(np.float64, copy=False)
         out = np.empty((len(places), len(places)))
         self.rows.among(places, 0, out)
         return out
+
+    def _extended_gradient(self, alpha: np.ndarray) -> np.ndarray:
+        """Return F, summed with more digits than float64 has."""
+        return extended_sums(self._matrix(), alpha * self.problem.y, -self.problem.y)
 
     def _badness(self, state: State) -> float:
         rho = self._rho(state) if self.balanced else 0.0
@@ -552,7 +558,7 @@ class Decomposition(ABC):
             kept = state.alpha.copy(), state.gradient.copy()
             if gap <= _EXACT or self._at_rounding(gap):
                 break
-            if self.rows.store.dtype != np.float64 or not self._newton(state, _MOST_POLISHED):
+            if not self._exact or not self._newton(state, _MOST_POLISHED):
                 break
             if self._gap(state) > gap * 0.5:  # the free set is not the right one yet
                 state, _ = self._set_steps(state, 2 * _EXACT, self.size)
@@ -621,8 +627,7 @@ class Decomposition(ABC):
         if not self._exact or (slots < 0).any():
             return state
         if self._rounding > 0:  # which is large here
-            sums = extended_sums(self._matrix(), state.alpha * self.problem.y, -self.problem.y)
-            return state._replace(gradient=sums)
+            return state._replace(gradient=self._extended_gradient(state.alpha))
         gradient, drift = -self.problem.y, self._products.drift
         self._products.add(gradient, slots, (state.alpha * self.problem.y)[support])
         self._products.drift = drift

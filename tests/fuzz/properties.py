@@ -11,6 +11,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from csr_group import write_csr
 from fuzz import certificates
 from fuzz.cases import Case, Drawn
 from fuzz.certificates import U
@@ -194,8 +195,7 @@ def _write(path: Path, X: Any) -> None:
     with h5py.File(path, "w") as file:
         if sparse.issparse(X):
             group = file.create_group("X")
-            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
-            group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
+            write_csr(group, X)
         else:
             file["X"] = np.ascontiguousarray(X)
 

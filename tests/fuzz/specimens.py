@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+from csr_group import write_csr
 from fuzz import published
 from fuzz.damage import changed
 from scipy import sparse
@@ -157,8 +158,7 @@ def _make_data(folder: Path, csr: bool) -> None:
         if csr:
             rows = sparse.csr_array(np.where(X > 0, X, 0))
             group = file.create_group("X")
-            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", rows.shape
-            group["data"], group["indices"], group["indptr"] = rows.data, rows.indices, rows.indptr
+            write_csr(group, rows)
         else:
             file.create_dataset("X", data=X, chunks=(8, 4), compression="gzip", shuffle=True)
         file["y"] = y if csr else np.array(["ant", "bee", "cat"], object)[y]
