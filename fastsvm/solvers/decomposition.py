@@ -41,7 +41,7 @@ from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveContents, ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.drive import Report
-from fastsvm.solvers.interior_point import interior_solution
+from fastsvm.solvers.interior_point import BLIND, interior_solution
 from fastsvm.solvers.interior_problem import badness, extended_sums
 from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.products import KernelProducts
@@ -65,7 +65,7 @@ _MOST_INTERIOR = 3072  # rows
 _STEPS_BEFORE_INTERIOR = 100_000
 _INTERIOR_SPEED = 5_000  # of the rows' cube, in the time of a step
 _ROUNDED = 16  # times the rounding error of F that is of its largest sum, what others together may come to
-_BLIND = 1000  # rounding error of F, in margins, beyond which a solution is none
+_NOWHERE = 1.9  # badness of a solution whose duality gap is nine tenths of its objective
 _POLISH_ROUNDS = 20
 _UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
 _DECIDING_ROWS = 32  # of either end, whose F is computed in float64 before a fit ends, and as many others
@@ -497,11 +497,13 @@ class Decomposition(ABC):
             self._products.drift = 0.0
         else:
             self._recompute(state)
-        if found.rounding <= _BLIND and self._badness(state) < before:
+        if found.rounding <= BLIND and self._badness(state) < before:
             self._rounding = found.rounding
             return max(1, found.n_steps)
         state.alpha[:], state.gradient[:] = kept[0][:2]
         self._products.drift = kept[1]
+        if before >= _NOWHERE and found.rounding > BLIND:  # nor would steps lead anywhere
+            self._rounding = found.rounding
         return 0
 
     def _at_rounding(self, gap: float) -> bool:

@@ -41,10 +41,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._threads import Pool
+from fastsvm.solvers.crossover import crossed_over, newton_on_free
 from fastsvm.solvers.interior_problem import Point, Scaled
 from fastsvm.solvers.interior_systems import LowRankSystem, System
 
-__all__ = ["Found", "interior_solution"]
+__all__ = ["BLIND", "Found", "interior_solution"]
 
 _STEPS = 100  # of a path
 _BACK = 0.995  # of the way to the boundary
@@ -54,10 +55,10 @@ _FARTHER, _FARTHEST = 1e4, 1e8  # how much larger x is each time; beyond, it beg
 _ENDED = 1e-16  # of Σ_i α_i, what the products come to
 _GONE = 1e-40  # of the first μ
 _HOPELESS, _NEAR = 1.0, 16  # rounding as large as a margin; and times it, what is violated if that is rounding
+BLIND = 1000  # rounding errors of F, in margins, in which nothing can be seen: no path leads anywhere
 _EXACT = 1e-12  # a violation that nobody asks to be less
 _RIDGE, _MOST_RIDGE = 1e-14, 1e-9  # of the diagonal: above rounding; and what only an indefinite matrix needs
-_MOST_REFINED, _REFINED_ROUNDS = 500, 10  # free rows at the end
-_FEW = 100  # in each step
+_FEW = 100  # free variables, on which a Newton step costs little
 
 
 class Found(NamedTuple):
@@ -77,6 +78,8 @@ class Found(NamedTuple):
         Newton steps.
     ended : bool
         Whether the path led to its end, and all that is violated is rounding.
+    last : ndarray of float64, shape (n,), or None
+        What the path pointed to when it ended; rounding may hide that this is better.
     """
 
     alpha: np.ndarray
@@ -85,6 +88,12 @@ class Found(NamedTuple):
     rounding: float
     n_steps: int
     ended: bool = False
+    last: np.ndarray | None = None
+
+    @property
+    def hidden(self) -> float:
+        """The rounding error of the gradient, if it may be all that is violated, else 0."""
+        return self.rounding if self.violation <= _NEAR * self.rounding else 0.0
 
 
 def interior_solution(
@@ -112,20 +121,18 @@ def interior_solution(
     try:
         if problem.factor is not None:
             best = _best_of_paths(problem, best, pool, deadline)
-        hopeless = best.rounding > _HOPELESS and best.violation <= _NEAR * best.rounding
-        if not (best.ended or hopeless):
+        if not (best.ended or best.hidden > _HOPELESS or best.rounding > BLIND):
             best = _best_of_paths(problem._replace(factor=None), best, pool, deadline)
     except np.linalg.LinAlgError:
         return None
     if time.perf_counter() >= deadline or not best.badness < np.inf:
         return None
-    best = best._replace(**problem.judged(best.alpha, exactly=True))
-    for _ in range(_REFINED_ROUNDS):
-        x = problem.refined(best.alpha, _MOST_REFINED)
-        refined = best._replace(alpha=x, **problem.judged(x, exactly=True))
-        if best.violation <= _EXACT or refined.badness >= best.badness:
-            break
-        best = refined
+    if best.rounding > BLIND:
+        return best._replace(alpha=problem.multipliers(best.alpha, upper))
+    begins = [best.alpha] if best.last is None or not best.hidden > 0 else [best.alpha, best.last]
+    vertices = [crossed_over(problem, x) for x in begins]
+    judged = [best._replace(alpha=x, **problem.judged(x, exactly=True), rounding=problem.rounding(x)) for x in vertices]
+    best = min(judged, key=_badness_of)
     return best._replace(alpha=problem.multipliers(best.alpha, upper))
 
 
@@ -137,8 +144,8 @@ def _best_of_paths(problem: Scaled, best: Found, pool: Pool, deadline: float) ->
         with np.errstate(all="ignore"):  # a step that fails in floating point is not taken
             found = _follow(problem, problem.begin(reach), room, pool, deadline)
         n_steps += found.n_steps
-        best = found if found.badness < best.badness else best
-        if best.ended or problem.in_the_middle(reach):
+        best = found if found.badness < best.badness or found.rounding > BLIND else best
+        if best.ended or best.rounding > BLIND or problem.in_the_middle(reach):
             return best._replace(n_steps=n_steps)
         reach = reach * _FARTHER if reach < _FARTHEST else np.inf
 
@@ -150,21 +157,23 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
     for n_steps in range(_STEPS):
         x = problem.vertex(point)
         here = Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps)
-        if here.violation > _EXACT:
-            x = problem.refined(x, _FEW)
+        n_free = np.count_nonzero((x > 0) & (x < problem.upper))
+        if here.violation > _EXACT and 0 < n_free <= _FEW:
+            x = newton_on_free(problem, x, n_free)
             here = min(here, Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps), key=_badness_of)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
         idle = 0 if better else idle + 1
         if here.badness < best.badness:
             best = here._replace(rounding=problem.rounding(here.alpha))
+        best = best._replace(n_steps=n_steps, last=x)
         lacking, total = problem.residuals(point)
         mu, left = point.mu, float(np.abs(lacking / problem.scale).max())
-        few = problem.factor is None or np.count_nonzero((x > 0) & (x < problem.upper)) <= problem.factor.shape[1] + 1
+        few = problem.factor is None or n_free <= problem.factor.shape[1] + 1
         rounded = few and best.violation <= max(_EXACT, best.rounding)
         small = left <= max(best.violation, best.rounding)
         ended = rounded and small and 2 * len(x) * mu <= _ENDED * float(problem.scale @ point.x)
         if best.violation <= _EXACT or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
-            return best._replace(n_steps=n_steps, ended=True)
+            return best._replace(ended=True)
         slow = n_steps > _PATIENCE + _PACE and left > unmet * 10.0 ** ((_PATIENCE - n_steps) / _PACE)
         if n_short >= _SHORT_STEPS or mu <= _GONE * first or (slow and mu > 0.01 * first):
             break
@@ -182,7 +191,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
                 if ridge > _MOST_RIDGE and problem.factor is None:  # it is not positive semi-definite
                     raise
                 if ridge > _MOST_RIDGE:
-                    return best._replace(n_steps=n_steps)
+                    return best
         predictor = system.direction(lacking, total, 0.0, 0.0)
         ahead = point.moved(predictor, min(1.0, point.reach(predictor)))
         aim = max(0.0, ahead.mu / mu) ** 3 * mu
@@ -194,7 +203,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         if not all(np.isfinite(value).all() for value in ahead):
             break
         point = ahead
-    return best._replace(n_steps=n_steps)
+    return best
 
 
 def _badness_of(found: Found) -> float:

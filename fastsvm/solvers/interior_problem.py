@@ -20,7 +20,6 @@ _MOST_UNEQUAL = 10  # times what they are if all products are one, multipliers a
 _LEAST_DIAGONAL = 1e-32  # of the greatest
 _LOW_RANK = 1 / 3  # of the rows, up to which it is cheaper
 _NO_RANK, _FACTORISED = 1e-14, 1e-11  # of the diagonal, what may be left of it, and of any value
-_SINGULAR = 1e-14
 _BALANCED = 1e-13
 _BLOCK = 256
 _WORST = {"violation": np.inf, "badness": np.inf}
@@ -154,23 +153,6 @@ class Scaled(NamedTuple):
             if share > 0:  # what is left of the sum goes to where it is least beside what is there
                 x = np.clip(x - (self.balance @ x) / share * weight, 0, self.upper)
         return x
-
-    def refined(self, x: np.ndarray, most: int) -> np.ndarray:
-        """Return x after a Newton step on what is free, clipped, if that is at most so many."""
-        free = np.flatnonzero((x > 0) & (x < self.upper))
-        if not 0 < len(free) <= most:
-            return x
-        block = np.zeros((len(free) + 1,) * 2)
-        block[:-1, :-1] = self.matrix[np.ix_(free, free)]
-        right = np.append(-extended_sums(self.matrix[free], x, -self.scale[free]), 0.0)
-        unit = 1 / np.abs(self.balance[free]).max()
-        if self.balanced:
-            block[-1, :-1] = block[:-1, -1] = unit * self.balance[free]
-            right[-1] = -unit * float(self.balance @ x)
-        moved = x.copy()
-        change = linalg.lstsq(block, right, cond=_SINGULAR, check_finite=False)[0]
-        moved[free] = np.clip(x[free] + change[:-1], 0, self.upper[free])
-        return moved
 
     def judged(self, x: np.ndarray, exactly: bool = False) -> dict[str, float]:
         """Return violation and badness, infinite of what is not balanced; `exactly`, of sums that take longer."""
