@@ -4,6 +4,7 @@ Work is cut into pieces whose bounds do not depend on the number of threads, and
 one thread alone, so results have the same bits for any number of threads.
 """
 
+import ctypes
 import functools
 import os
 import threading
@@ -43,13 +44,15 @@ def _library(controller: Any) -> _Library:
     gives it back: so OpenBLAS is asked directly, by the symbols that threadpoolctl names.
     """
     kind, dynlib = controller.internal_api, controller.dynlib
-    own = ["MKL_Set_Num_Threads_Local"] if kind == "mkl" else []
-    if kind == "openblas" and getattr(controller, "threading_layer", None) != "openmp":
-        names = getattr(controller, "check_symbols", ())
-        own = [name.replace("_get_", "_set_") for name in names if hasattr(dynlib, name)]
-    setters = [getattr(dynlib, name) for name in own if hasattr(dynlib, name)]
     of_thread = kind in ("mkl", "blis") or getattr(controller, "threading_layer", None) == "openmp"
-    return _Library(controller.get_num_threads, setters[0] if setters else controller.set_num_threads, of_thread)
+    get, own = controller.get_num_threads, ["MKL_Set_Num_Threads_Local"] if kind == "mkl" else []
+    if kind == "openblas" and not of_thread:
+        names = [name for name in getattr(controller, "check_symbols", ()) if hasattr(dynlib, name)]
+        # Asked before each batch of work: a call that gave up the GIL would wait for the threads that begin on it.
+        get = getattr(ctypes.PyDLL(dynlib._name, handle=dynlib._handle), names[0]) if names else get
+        own = [name.replace("_get_", "_set_") for name in names]
+    setters = [getattr(dynlib, name) for name in own if hasattr(dynlib, name)]
+    return _Library(get, setters[0] if setters else controller.set_num_threads, of_thread)
 
 
 @functools.cache

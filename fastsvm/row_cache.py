@@ -108,6 +108,11 @@ class RowCache:
         return self._gram.dear
 
     @property
+    def resident(self) -> bool:
+        """Whether all rows of the data are in memory."""
+        return self._gram.resident
+
+    @property
     def cheap(self) -> bool:
         """Whether computing all rows once more, in float64, costs little."""
         return self._gram.cheap

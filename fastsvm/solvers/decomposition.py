@@ -69,6 +69,8 @@ _NOWHERE = 1.9  # badness of a solution whose duality gap is nine tenths of its 
 _POLISH_ROUNDS = 20
 _UNSEEN = 0.1  # of the tolerance, which errors of the gradient may be
 _DECIDING_ROWS = 32  # of either end, whose F is computed in float64 before a fit ends, and as many others
+_DOUBT = 10  # times the error that was met, what errors elsewhere may be
+_FEW_DOUBTFUL = 0.7  # of the rows, up to which those in doubt are computed and not all
 _STRICTER = 0.9  # of the gap that was gone for, what is gone for after F in float64 refused it
 _ROUNDING = 0.05  # of an error in each value, what comes to if there are few values: their errors do not cancel
 _NEAR = 10  # times the tolerance
@@ -593,20 +595,30 @@ class Decomposition(ABC):
         """Return whether the gap is within tolerance by F in float64, which is written to the rows that decide.
 
         Those are the rows that violate most or nearly do, and some others. If F is wrong there by more than may be,
-        it is computed anew for all rows.
+        it is computed anew for more rows: all that have a multiplier, of which the objective is made, and those that
+        would violate if F were wrong by many times as much.
         """
         support = np.flatnonzero(state.alpha)
         if self._exact or len(support) == 0:
             return True
-        coef = (state.alpha * self.problem.y)[support]
-        deciding = self._deciding(state)
-        exact = self.rows.weighted_sum(support, coef, deciding) - self.problem.y[deciding]
-        if np.abs(exact - state.gradient[deciding]).max() > _UNSEEN * self.tol:
-            state.gradient[:] = self.rows.weighted_sum(support, coef) - self.problem.y
-        else:
-            state.gradient[deciding] = exact
+        error = self._set_exactly(state, support, self._deciding(state))
+        if error > _UNSEEN * self.tol:
+            slack = settled(*self.problem, state.alpha, state.gradient, *self._bounds(state))
+            doubtful = np.flatnonzero((state.alpha > 0) | (slack <= _DOUBT * error))
+            few = self.rows.resident and len(doubtful) <= _FEW_DOUBTFUL * len(slack)
+            if not few or self._set_exactly(state, support, doubtful) > _DOUBT / 2 * error:
+                self._set_exactly(state, support, None)
         low, high = self._bounds(state)
         return high - low <= self.tol and self._certified(state)
+
+    def _set_exactly(self, state: State, support: np.ndarray, places: np.ndarray | None) -> float:
+        """Write F in float64 to some rows, or to all, and return by how much it was wrong."""
+        coef = (state.alpha * self.problem.y)[support]
+        where = slice(None) if places is None else places
+        exact = self.rows.weighted_sum(support, coef, places) - self.problem.y[where]
+        error = float(np.abs(exact - state.gradient[where]).max(initial=0.0))
+        state.gradient[where] = exact
+        return error
 
     def _deciding(self, state: State) -> np.ndarray:
         """Return the rows of least F among those that may rise, of greatest among those that may fall, and others."""
