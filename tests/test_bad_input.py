@@ -56,6 +56,8 @@ BAD_DATA = {
     "infinity among weights": ((X, Y, np.where(np.arange(60) == 9, np.inf, 1)), "sample_weight contains"),
     "few weights": ((X, Y, np.ones(59)), "sample_weight"),
     "weights in two columns": ((X, Y, np.ones((60, 2))), "1D"),
+    "weights below the numbers": ((X, Y, np.full(60, 1e-320)), "sample_weight sum to .*e-319"),
+    "weights beyond the numbers": ((X, Y, np.full(60, 1e308)), "sample_weight sum to inf"),
     "no weights": ((X, Y, np.zeros(60)), "sample_weight are zero"),
     "huge values": ((with_value(1e200), Y), "too large"),
 }
@@ -248,7 +250,7 @@ def test_a_file_with_nan(data):
 @pytest.mark.parametrize("name", ["empty", "narrow"])
 def test_an_empty_dataset(name, data):
     rows = data._file[name]
-    refused(SVC(), (rows, Y[: len(rows)]), "holds no data")
+    refused(SVC(), (rows, Y[: len(rows)]), f"{name} in .*holds no data")
 
 
 def test_labels_of_another_length(data):

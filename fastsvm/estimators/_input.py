@@ -77,7 +77,11 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
         return source
     source = as_source(X)
     if source.shape[0] == 0 or source.shape[1] == 0:
-        raise ValueError(f"X holds no data, its shape is {source.shape}; at least one row and one feature is needed.")
+        where = f"{X.name} in {X.file.filename}" if isinstance(X, (h5py.Dataset, h5py.Group)) else "X"
+        where = f"X in {X.path}" if isinstance(X, HDF5Data) else where
+        raise ValueError(
+            f"{where} holds no data, its shape is {source.shape}; it needs at least one row and one feature."
+        )
     if reset:
         estimator.n_features_in_ = source.shape[1]
         if hasattr(estimator, "feature_names_in_"):
@@ -177,4 +181,8 @@ def _weights(sample_weight: Any, n: int) -> np.ndarray:
         raise ValueError(f"Negative values in sample_weight: {weight[row]} at row {row}; weights must be at least 0.")
     if not weight.any():
         raise ValueError("All entries of sample_weight are zero: there is nothing to fit.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not n * np.finfo(np.float64).tiny <= total < np.inf:
+        raise ValueError(f"The entries of sample_weight sum to {total}; multiply them so that they are about 1.")
     return weight

@@ -150,6 +150,8 @@ def convert(
         _check_rows(stream.header, source, memory)
         if names is not None:
             stream = stream._replace(header=stream.header._replace(class_names=names))
+        if stream.header.y_dtype is not None and stream.header.y_dtype.kind == "U":
+            stream = stream._replace(blocks=_storable(stream.blocks, source))
         return _write(stream, destination, room, order, progress)
 
 
@@ -179,6 +181,21 @@ def _write(stream: Stream, destination: Path, room: Path, order: _Order, progres
         header.class_names,
         destination.stat().st_size,
     )
+
+
+def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
+    """Pass on blocks whose labels are text that HDF5 can store, which ends at a NUL."""
+    first = 0
+    for block in blocks:
+        letters = np.ascontiguousarray(block.y).view(np.uint32).reshape(len(block), block.y.itemsize // 4)
+        cut = np.flatnonzero(((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1))  # at the end it is padding
+        if len(cut):
+            label = str(block.y[cut[0]])
+            raise ValueError(
+                f"{source} is damaged, or is no text: the label of row {first + cut[0]} holds a NUL, {label!r}."
+            )
+        yield block
+        first += len(block)
 
 
 def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) -> Iterator[Rows]:

@@ -1,5 +1,6 @@
 """NumPy arrays in a .npz archive, streamed from it."""
 
+import errno
 import io
 import math
 import struct
@@ -65,6 +66,10 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
             yield rows_of(_matrix(archive, files, rows, path), column, options)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # which a place before the beginning of the file is
+            raise
+        raise ValueError(f"{path} is truncated or damaged (it leads out of itself); get the file again.") from error
 
 
 def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:

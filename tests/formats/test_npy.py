@@ -78,6 +78,16 @@ def test_npz(tmp_path, converted, compress):
         np.testing.assert_array_equal(stored.y, y)
 
 
+def test_an_npz_archive_that_leads_out_of_itself(tmp_path, refused):
+    path = tmp_path / "rows.npz"
+    np.savez(path, X=np.ones((3, 2)), y=np.arange(3))
+    content = bytearray(path.read_bytes())
+    end = content.rindex(b"PK\5\6")
+    content[end + 16 : end + 20] = (len(content)).to_bytes(4, "little")  # where the list of its arrays begins
+    path.write_bytes(content)
+    assert "rows.npz is truncated or damaged" in refused(path, format="npz")
+
+
 def test_npz_with_other_names(tmp_path, converted, refused):
     path = pack(tmp_path, data=X, target=y, frame=np.array("none"))
     np.testing.assert_array_equal(converted(path).y, y)
