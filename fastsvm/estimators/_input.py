@@ -136,8 +136,9 @@ def check_training_set(
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
     y = labels_of(X, y)
+    name = "sample_weight"
     if sample_weight is None and isinstance(X, HDF5Data):
-        sample_weight = X.sample_weight
+        sample_weight, name = X.sample_weight, f"sample_weight of {X.path}"
     if isinstance(sample_weight, h5py.Dataset):
         sample_weight = sample_weight[:]
     if y is None:
@@ -159,30 +160,30 @@ def check_training_set(
         raise ValueError(
             f"X and y have inconsistent numbers of samples: X has {len(source)} rows, y has {len(y)} entries."
         )
-    return TrainingSet(source, y, _weights(sample_weight, len(y)), sample_weight is not None)
+    return TrainingSet(source, y, _weights(sample_weight, len(y), name), sample_weight is not None)
 
 
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
+def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n)
     if sparse.issparse(sample_weight):
-        raise TypeError("sample_weight must be an array, found a sparse matrix.")
+        raise TypeError(f"{name} must be an array, found a sparse matrix.")
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
         if weight.ndim != 1:
             raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim}D array.")
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n,)}: one weight for each row of X.")
+        raise ValueError(f"{name} has the shape {weight.shape}, expected {(n,)}: one weight for each row of X.")
     if not np.isfinite(weight).all():
-        raise ValueError("sample_weight contains NaN or infinity.")
+        raise ValueError(f"{name} contains NaN or infinity.")
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
-        raise ValueError(f"Negative values in sample_weight: {weight[row]} at row {row}; weights must be at least 0.")
+        raise ValueError(f"Negative values in {name}: {weight[row]} at row {row}; weights must be at least 0.")
     if not weight.any():
-        raise ValueError("All entries of sample_weight are zero: there is nothing to fit.")
+        raise ValueError(f"All entries of {name} are zero: there is nothing to fit.")
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if not n * np.finfo(np.float64).tiny <= total < np.inf:
-        raise ValueError(f"The entries of sample_weight sum to {total}; multiply them so that they are about 1.")
+        raise ValueError(f"The entries of {name} sum to {total}; multiply them so that they are about 1.")
     return weight
