@@ -151,7 +151,7 @@ def test_many_scores_in_parts(monkeypatch):
 
 
 def test_supports_in_parts(monkeypatch):
-    evaluator = VectorEvaluator(KERNELS["rbf"](0.1), np.float64, None, False, ordered=True)
+    evaluator = VectorEvaluator(KERNELS["rbf"](0.1), np.float64, None, False, all_near=True)
     coef = rng.normal(size=(N, 6))
     with Pool.open() as pool:
         whole = gram_module.expand(evaluator, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
@@ -167,7 +167,7 @@ def test_supports_in_parts(monkeypatch):
 def test_a_tile_and_its_columns(name, dtype):
     """Roots and quotients of vectors may be others than those of single numbers."""
     kernel = KERNELS[name](*[0.1] * ("gamma" in KERNELS[name]._fields))
-    evaluator = VectorEvaluator(kernel, dtype, None, False, ordered=True)
+    evaluator = VectorEvaluator(kernel, dtype, None, False, all_near=True)
     block, slots = DenseBlock(FLOATS[:101]), np.arange(40)
     operand, terms = evaluator.prepare(DenseBlock(FLOATS[:40])), evaluator.terms(block)
     whole, alone = np.empty((40, 101), dtype), np.empty((40, 101), dtype)
