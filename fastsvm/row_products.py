@@ -6,6 +6,8 @@ Few others, as the weights of a linear model, are met by rows as they are stored
 feature of all beside each other and then the next, so that vectors hold the sums of all of them.
 """
 
+import threading
+
 import numpy as np
 
 from fastsvm._jit import JIT_DISABLED, jit
@@ -32,6 +34,10 @@ __all__ = [
 
 _FEATURES, _CACHED_ROWS = 256, 48  # of rows that stay in the processor's cache while they meet all panels
 _PACKED = 16  # features of a panel that are written while they are in the cache
+_LINE = 64  # bytes
+_KEPT_BYTES = 8 << 20  # of panels, in each thread: the first touch of new memory is dear
+
+_own = threading.local()
 
 
 def product_type(dtype: np.dtype) -> np.dtype:
@@ -115,19 +121,28 @@ _tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
 
 
 def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
+    """Return memory for panels, each vector in a line of the cache; it serves the thread's next panels, too."""
     width = PANEL_BYTES // dtype.itemsize
-    return np.empty((-(-n // width), d, width), dtype)
+    shape = -(-n // width), d, width
+    size = shape[0] * d * PANEL_BYTES
+    memory = getattr(_own, "memory", None)
+    if memory is None or len(memory) < size:
+        memory = np.empty(size + _LINE, np.uint8)
+        memory = memory[-memory.ctypes.data % _LINE :]
+        if size <= _KEPT_BYTES:
+            _own.memory = memory
+    return memory[:size].view(dtype).reshape(shape)
 
 
 def panels_of(rows: np.ndarray) -> np.ndarray:
-    """Return the panels of rows of floats, the last one filled up with zeros."""
+    """Return the panels of rows of floats, the last one filled up with zeros, until the thread asks for others."""
     panels = _empty_panels(*rows.shape, rows.dtype)
     _pack(np.ascontiguousarray(rows), panels)
     return panels
 
 
 def panels_of_columns(values: np.ndarray) -> np.ndarray:
-    """Return the panels of the columns of an array, in float64."""
+    """Return the panels of the columns of an array, in float64, until the thread asks for others."""
     panels = _empty_panels(values.shape[1], values.shape[0], np.dtype(np.float64))
     _pack_columns(values, panels)
     return panels

@@ -45,6 +45,8 @@ class Operand(NamedTuple):
     near : ndarray
         For each, the squared distance up to which it is computed by differences, below 0 if it never is; empty if the
         kernel is none of distances.
+    shares : tuple of float
+        From which squared norm on the kernel sees rounding, and which share of it is near then and before.
     by_feature : ndarray or None
         The rows by features.
     """
@@ -52,6 +54,7 @@ class Operand(NamedTuple):
     rows: np.ndarray
     sq_norms: np.ndarray
     near: np.ndarray
+    shares: tuple[np.floating, np.floating, np.floating]
     by_feature: np.ndarray | None
 
     @property
@@ -119,21 +122,24 @@ class VectorEvaluator:
         rows = self._dense(block)
         by_feature = np.ascontiguousarray(rows.T) if self.by_feature else None
         norms = self.terms(block) if self.by_feature else sq_norms(rows)
-        return Operand(rows, norms, self._near(norms, block.shape[1]), by_feature)
+        shares = self._shares(block.shape[1])
+        return Operand(rows, norms, self._near(norms, shares), shares, by_feature)
 
-    def _near(self, norms: np.ndarray, n_features: int) -> np.ndarray:
+    def _near(self, norms: np.ndarray, shares: tuple[np.floating, np.floating, np.floating]) -> np.ndarray:
         """Return up to which squared distance from shorter rows those of given squared norms are near."""
+        least_seen, seen, usual = shares
         if not self.distance:
             return np.empty(0, self.dtype)
-        least, seen, usual = self._shares(n_features)
         with np.errstate(over="ignore"):
-            return np.where(norms >= least, 2 * seen * norms, 2 * usual * norms - (usual == 0)).astype(self.dtype)
+            return np.where(norms >= least_seen, 2 * seen * norms, 2 * usual * norms - (usual == 0)).astype(self.dtype)
 
-    def _shares(self, n_features: int) -> tuple[float, float, float]:
-        """Return from which squared norm on the kernel sees rounding, and which share of it is near then and before."""
-        usual = min((2 * n_features + 8) * float(np.finfo(self.dtype).eps), max(_NEAR[self.dtype], 1e-3))
-        real = self.dtype.type  # no sum of so many roundings is larger
-        return self._least_seen, real(max(_NEAR[self.dtype], usual)), real(usual if self.all_near else 0)
+    def _shares(self, n_features: int) -> tuple[np.floating, np.floating, np.floating]:
+        real, least_share = self.dtype.type, _NEAR[self.dtype]
+        if not self.distance:
+            return real(0), real(0), real(0)
+        rounding = (2 * n_features + 8) * float(np.finfo(real).eps)
+        usual = min(rounding, max(least_share, 1e-3))  # no sum of so many roundings is larger
+        return self._least_seen, real(max(least_share, usual)), real(usual if self.all_near else 0)
 
     @cached_property
     def _least_seen(self) -> np.floating:
@@ -161,8 +167,7 @@ class VectorEvaluator:
             place = out.store, out.slots, out.start + a
             if self.distance:  # be no row near: it is other code, which may round otherwise
                 norms = operand.sq_norms, terms[a:b], operand.near
-                shares = self._shares(block.shape[1])
-                _map_distances(self.kernel, pairings, norms, shares, operand.rows, others, *place)
+                _map_distances(self.kernel, pairings, norms, operand.shares, operand.rows, others, *place)
             else:
                 map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
