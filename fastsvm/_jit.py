@@ -37,6 +37,7 @@ __all__ = [
     "jit",
     "maximum",
     "minimum",
+    "multiply_add",
     "multiply_add_bytes",
     "thread_count",
 ]
@@ -299,6 +300,24 @@ def _plain_maximum(a: float, b: float) -> float:
 
 minimum = _plain_minimum if JIT_DISABLED else _extremum("minnum")
 maximum = _plain_maximum if JIT_DISABLED else _extremum("maxnum")
+
+
+@intrinsic
+def _multiply_add(typing_context, a, b, c):
+    def codegen(context, builder, signature, arguments):
+        real = arguments[0].type
+        function = builder.module.declare_intrinsic("llvm.fmuladd", [real], ir.FunctionType(real, [real] * 3))
+        return builder.call(function, arguments)  # without the flags by which LLVM may add in another order
+
+    return a(a, a, a), codegen
+
+
+def _plain_multiply_add(a: float, b: float, c: float) -> float:
+    return a * b + c
+
+
+multiply_add = _plain_multiply_add if JIT_DISABLED else _multiply_add
+"""`multiply_add(a, b, c)`, all of one type, is a b + c: sums that are made of it keep the order they are written in."""
 
 
 def exp(x: float) -> float:

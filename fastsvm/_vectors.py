@@ -18,10 +18,12 @@ __all__ = [
     "HAS_WIDE_VECTORS",
     "PANEL_BYTES",
     "PANEL_ROWS",
+    "PANEL_VECTORS",
     "add_tile_1",
     "add_tile_2",
     "add_tile_5",
     "byte_square_tile",
+    "pack_tile",
     "panel_tile",
     "product_tile_1",
     "product_tile_2",
@@ -234,11 +236,60 @@ def byte_square_tile(typing_context, p0, p1, p2, p3, q0, q1, q2, q3, n, out):
     return signature, codegen
 
 
-_PANEL_VECTORS, _TOGETHER = 2, 4  # vectors of a panel, features in a turn of the loop
-PANEL_BYTES = _PANEL_VECTORS * (_BYTES if HAS_WIDE_VECTORS else _BYTES // 2)
+PANEL_VECTORS, _TOGETHER = 2, 4  # vectors of a panel, features in a turn of the loop
+PANEL_BYTES = PANEL_VECTORS * (_BYTES if HAS_WIDE_VECTORS else _BYTES // 2)
 """Of a panel: one feature of all its rows."""
 PANEL_ROWS = 8 if HAS_WIDE_VECTORS else 6
 """Rows with which `panel_tile` multiplies a panel: their sums stay in the registers."""
+
+
+@intrinsic
+def pack_tile(typing_context, real, rows, row_stride, out):
+    """Write the first 16 bytes of as many rows as a vector has numbers, at the given address, to a panel.
+
+    That are four features in float32 and two in float64, of which one of all rows stands beside each other.
+    """
+    signature = types.void(real, rows, row_stride, out)
+
+    def codegen(context, builder, signature, arguments):
+        _, rows, row_stride, out = arguments
+        kind, word = context.get_value_type(signature.args[0]), rows.type
+        size = signature.args[0].bitwidth // 8
+        features, parts = 16 // size, PANEL_BYTES // PANEL_VECTORS // 16
+
+        def shuffled(a: Any, b: Any, lanes: list[int]) -> Any:
+            return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+
+        def load(row: int) -> Any:
+            address = builder.add(rows, builder.mul(row_stride, word(row)))
+            value = builder.load(builder.inttoptr(address, ir.VectorType(kind, features).as_pointer()))
+            value.align = size
+            return value
+
+        def joined(vectors: list[Any]) -> Any:
+            while len(vectors) > 1:
+                both = list(range(2 * vectors[0].type.count))
+                vectors = [shuffled(a, b, both) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+            return vectors[0]
+
+        # Part p of vector r is of row p * features + r: what is left is to transpose squares within the parts.
+        vectors = [joined([load(part * features + r) for part in range(parts)]) for r in range(features)]
+        lanes, half = parts * features, features // 2
+        while half:
+            low = [i if i % (2 * half) < half else lanes + i - half for i in range(lanes)]
+            high = [i + half if i % (2 * half) < half else lanes + i for i in range(lanes)]
+            found = list(vectors)
+            for r in range(features):
+                if not r & half:
+                    found[r] = shuffled(vectors[r], vectors[r | half], low)
+                    found[r | half] = shuffled(vectors[r], vectors[r | half], high)
+            vectors, half = found, half // 2
+        for k, value in enumerate(vectors):
+            address = builder.add(out, word(k * PANEL_BYTES))
+            builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = size
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @intrinsic
@@ -255,8 +306,8 @@ def panel_tile(typing_context, real, rows, row_stride, last, panel, start, stop,
         _, rows, row_stride, last, panel, start, stop, begun, out, out_stride = arguments
         kind = context.get_value_type(signature.args[0])
         size, word = signature.args[0].bitwidth // 8, rows.type
-        lanes = PANEL_BYTES // _PANEL_VECTORS // size
-        vector, half = ir.VectorType(kind, lanes), PANEL_BYTES // _PANEL_VECTORS
+        lanes = PANEL_BYTES // PANEL_VECTORS // size
+        vector, half = ir.VectorType(kind, lanes), PANEL_BYTES // PANEL_VECTORS
         function = ir.FunctionType(vector, [vector] * 3)
         multiply_add = builder.module.declare_intrinsic(f"llvm.fmuladd.v{lanes}f{8 * size}", (), function)
 
@@ -301,7 +352,7 @@ def panel_tile(typing_context, real, rows, row_stride, last, panel, start, stop,
                 at = builder.add(k, word(t))
                 x_place = builder.mul(at, word(size))
                 of_panel = builder.add(panel, builder.mul(at, word(PANEL_BYTES)))
-                z = [load(of_panel, v * half) for v in range(_PANEL_VECTORS)]
+                z = [load(of_panel, v * half) for v in range(PANEL_VECTORS)]
                 x = [broadcast(builder.add(row, x_place)) for row in x_rows]
                 pairs = [(one, other) for one in x for other in z]
                 found = [builder.call(multiply_add, [*pair, total]) for pair, total in zip(pairs, found, strict=True)]
@@ -318,7 +369,7 @@ def panel_tile(typing_context, real, rows, row_stride, last, panel, start, stop,
         numbers = [builder.select(builder.icmp_signed("<", word(r), last), word(r), last) for r in range(PANEL_ROWS)]
         x_rows = [builder.add(rows, builder.mul(number, row_stride)) for number in numbers]
         targets = [builder.add(out, builder.mul(number, out_stride)) for number in numbers]
-        places = [(target, v * half) for target in targets for v in range(_PANEL_VECTORS)]
+        places = [(target, v * half) for target in targets for v in range(PANEL_VECTORS)]
         before, carry, head = builder.block, builder.append_basic_block("carry"), builder.append_basic_block("head")
         builder.cbranch(builder.icmp_signed("!=", begun, begun.type(0)), carry, head)
         builder.position_at_end(carry)

@@ -61,7 +61,7 @@ def _scatter(tile, out, slots, columns):
 
 
 def _columns(operand_size: int) -> int:
-    """Return how many columns a piece of work has; on threads it must not depend, for BLAS may round otherwise."""
+    """Return how many columns a piece of work has."""
     columns = _PIECE_PRODUCTS // max(1, operand_size)
     return min(max(columns // _LEAST_COLUMNS * _LEAST_COLUMNS, _LEAST_COLUMNS), _MOST_COLUMNS)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from fastsvm._jit import exp, generic, jit
+from fastsvm._jit import exp, generic, jit, maximum, minimum
 
 __all__ = [
     "KERNELS",
@@ -351,12 +351,16 @@ def map_chunks(kernel, pairings, sq_x, sq_z, out):
     """Write k of pairings whose number is a multiple of `CHUNK`."""
     for start in range(0, out.size, CHUNK):
         for i in range(start, start + CHUNK):
-            out[i] = kernel_value(kernel, pairings[i], sq_x, sq_z[i])
+            out[i] = kernel_value(kernel, pairings[i], minimum(sq_x, sq_z[i]), maximum(sq_x, sq_z[i]))
 
 
 @jit
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
-    """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`."""
+    """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`.
+
+    Of two squared norms the smaller comes first, so that k(x, z) and k(z, x) have the same bits: LLVM may add them, and
+    what is subtracted, in another order than the kernel is written in.
+    """
     n = sq_z.size
     many = n // ROUND * ROUND
     padded = -(-(n - many) // CHUNK) * CHUNK
@@ -366,7 +370,7 @@ def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
         source = tile[s]
         target = out[slots[s], start : start + n]
         for i in range(many):
-            target[i] = kernel_value(kernel, source[i], sq_x[s], sq_z[i])
+            target[i] = kernel_value(kernel, source[i], minimum(sq_x[s], sq_z[i]), maximum(sq_x[s], sq_z[i]))
         if many < n:
             for i in range(many, n):
                 pairings[i - many] = source[i]

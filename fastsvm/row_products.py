@@ -6,6 +6,8 @@ Few others, as the weights of a linear model, are met by rows as they are stored
 feature of all beside each other and then the next, so that vectors hold the sums of all of them.
 """
 
+import threading
+
 import numpy as np
 
 from fastsvm._jit import JIT_DISABLED, jit
@@ -13,6 +15,8 @@ from fastsvm._vectors import (
     HAS_WIDE_VECTORS,
     PANEL_BYTES,
     PANEL_ROWS,
+    PANEL_VECTORS,
+    pack_tile,
     panel_tile,
     product_tile_1,
     product_tile_2,
@@ -30,6 +34,10 @@ __all__ = [
 
 _FEATURES, _CACHED_ROWS = 256, 48  # of rows that stay in the processor's cache while they meet all panels
 _PACKED = 16  # features of a panel that are written while they are in the cache
+_LINE = 64  # bytes
+_KEPT_BYTES = 8 << 20  # of panels, in each thread: the first touch of new memory is dear
+
+_own = threading.local()
 
 
 def product_type(dtype: np.dtype) -> np.dtype:
@@ -113,40 +121,71 @@ _tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
 
 
 def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
+    """Return memory for panels, each vector in a line of the cache; it serves the thread's next panels, too."""
     width = PANEL_BYTES // dtype.itemsize
-    return np.empty((-(-n // width), d, width), dtype)
+    shape = -(-n // width), d, width
+    size = shape[0] * d * PANEL_BYTES
+    memory = getattr(_own, "memory", None)
+    if memory is None or len(memory) < size:
+        memory = np.empty(size + _LINE, np.uint8)
+        memory = memory[-memory.ctypes.data % _LINE :]
+        if size <= _KEPT_BYTES:
+            _own.memory = memory
+    return memory[:size].view(dtype).reshape(shape)
 
 
 def panels_of(rows: np.ndarray) -> np.ndarray:
-    """Return the panels of rows of floats, the last one filled up with zeros."""
+    """Return the panels of rows of floats, the last one filled up with zeros, until the thread asks for others."""
     panels = _empty_panels(*rows.shape, rows.dtype)
-    _pack(rows, panels)
+    _pack(np.ascontiguousarray(rows), panels)
     return panels
 
 
 def panels_of_columns(values: np.ndarray) -> np.ndarray:
-    """Return the panels of the columns of an array, in float64."""
+    """Return the panels of the columns of an array, in float64, until the thread asks for others."""
     panels = _empty_panels(values.shape[1], values.shape[0], np.dtype(np.float64))
     _pack_columns(values, panels)
     return panels
 
 
 @jit
-def _pack(rows, panels):
+def _pack_part(rows, panels, first, stop, done):
+    """Write the rows `first` to `stop`, which are of one panel, from feature `done` on; zeros where there are none."""
     n, d = rows.shape
+    panel, place = panels[first // panels.shape[2]], first % panels.shape[2]
+    count = max(0, min(stop, n) - first)
+    for start in range(done, d, _PACKED):
+        end = min(start + _PACKED, d)
+        for i in range(count):
+            row = rows[first + i]
+            for k in range(start, end):
+                panel[k, place + i] = row[k]
+        for k in range(start, end):
+            for i in range(count, stop - first):
+                panel[k, place + i] = 0
+
+
+def _vector_pack(rows, panels):
+    n, d = rows.shape
+    size, step, base = rows.itemsize, rows.strides[0], rows.ctypes.data
+    together, width = 16 // size, panels.shape[2]
+    count = width // PANEL_VECTORS
+    for first in range(0, panels.shape[0] * width, count):
+        done = d // together * together if first + count <= n else 0
+        row, to = base + first * step, panels[first // width].ctypes.data + first % width * size
+        for k in range(0, done, together):
+            pack_tile(panels[0, 0, 0], row + k * size, step, to + k * PANEL_BYTES)
+        if done < d:
+            _pack_part(rows, panels, first, first + count, done)
+
+
+def _plain_pack(rows, panels):
     width = panels.shape[2]
-    for p in range(panels.shape[0]):
-        panel, first = panels[p], p * width
-        count = min(width, n - first)
-        for start in range(0, d, _PACKED):
-            stop = min(start + _PACKED, d)
-            for i in range(count):
-                row = rows[first + i]
-                for k in range(start, stop):
-                    panel[k, i] = row[k]
-            for k in range(start, stop):
-                for i in range(count, width):
-                    panel[k, i] = 0
+    for first in range(0, panels.shape[0] * width, width):
+        _pack_part(rows, panels, first, first + width, 0)
+
+
+_pack = _plain_pack if JIT_DISABLED else jit(_vector_pack)
 
 
 @jit

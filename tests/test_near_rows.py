@@ -58,14 +58,14 @@ def squares(X, Z):
     return ((X[:, None].astype(np.float64) - Z[None].astype(np.float64)) ** 2).sum(axis=2)
 
 
-@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("all_near", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e8])
 @pytest.mark.parametrize("kind", [RBF, Exponential, Cauchy])
-def test_values_of_far_rows(kind, scale, layout, ordered):
+def test_values_of_far_rows(kind, scale, layout, all_near):
     X = clusters(scale)
     given = LAYOUTS[layout](X)
-    evaluator = VectorEvaluator(kind(1.0), np.float64, None, layout == "csr", ordered)
+    evaluator = VectorEvaluator(kind(1.0), np.float64, None, layout == "csr", all_near)
     found = tile(evaluator, given, given)
     square = squares(X, X)
     assert (found[square == 0] == 1).all()

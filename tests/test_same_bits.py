@@ -3,18 +3,19 @@
 import h5py
 import numpy as np
 import pytest
+from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm import gram as gram_module
 from fastsvm import scores as scores_module
-from fastsvm._threads import Pool
+from fastsvm._threads import Pool, at_most
 from fastsvm.estimators import _prediction
 from fastsvm.evaluators import Rows, VectorEvaluator
 from fastsvm.kernels import KERNELS
 from fastsvm.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.scores import block_scores
-from fastsvm.sources import DenseBlock, open_hdf5
+from fastsvm.sources import DenseBlock, as_source, open_hdf5, survey
 
 N, D = 300, 37
 BATCHES = (1, 2, 3, 7, 64, 257)
@@ -151,7 +152,7 @@ def test_many_scores_in_parts(monkeypatch):
 
 
 def test_supports_in_parts(monkeypatch):
-    evaluator = VectorEvaluator(KERNELS["rbf"](0.1), np.float64, None, False, ordered=True)
+    evaluator = VectorEvaluator(KERNELS["rbf"](0.1), np.float64, None, False, all_near=True)
     coef = rng.normal(size=(N, 6))
     with Pool.open() as pool:
         whole = gram_module.expand(evaluator, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
@@ -167,7 +168,7 @@ def test_supports_in_parts(monkeypatch):
 def test_a_tile_and_its_columns(name, dtype):
     """Roots and quotients of vectors may be others than those of single numbers."""
     kernel = KERNELS[name](*[0.1] * ("gamma" in KERNELS[name]._fields))
-    evaluator = VectorEvaluator(kernel, dtype, None, False, ordered=True)
+    evaluator = VectorEvaluator(kernel, dtype, None, False, all_near=True)
     block, slots = DenseBlock(FLOATS[:101]), np.arange(40)
     operand, terms = evaluator.prepare(DenseBlock(FLOATS[:40])), evaluator.terms(block)
     whole, alone = np.empty((40, 101), dtype), np.empty((40, 101), dtype)
@@ -175,3 +176,75 @@ def test_a_tile_and_its_columns(name, dtype):
     for k in range(101):
         evaluator.tile(operand, block.slice(k, k + 1), terms[k : k + 1], Rows(alone, slots, k))
     np.testing.assert_array_equal(alone, whole)
+
+
+# --- of training -------------------------------------------------------------------------------------------
+
+
+def training_rows(layout, scale, d):
+    """Return rows of which some are equal to others, and some near to others."""
+    rows = scale * np.random.default_rng(d).normal(size=(120, d))
+    rows[40:60], rows[60:80] = rows[:20], rows[20:40] + 0.3 / np.sqrt(d)
+    if layout == "csr":
+        return sparse.csr_matrix(np.where(rng.random(rows.shape) < 0.6, 0, rows))
+    return rows.astype(layout)
+
+
+def gram_of(source, name, dtype, pool):
+    fields = KERNELS[name]._fields
+    kernel = KERNELS[name](**{"gamma": 0.7 / source.shape[1] if name == "poly" else 0.02} if "gamma" in fields else {})
+    return gram_module.Gram(VectorEvaluator(kernel, dtype, survey(source).centre, source.sparse), source, pool)
+
+
+def all_rows(gram):
+    out = np.full((len(gram), len(gram)), np.nan, gram.dtype)
+    gram.rows(np.arange(len(gram)), out, np.arange(len(gram)))
+    return out
+
+
+def assert_rows_in_parts(gram, whole, monkeypatch, seed):
+    """Compare rows that are asked for a few at a time, some of them beside known ones, and the kernel among some."""
+    n, random = len(gram), np.random.default_rng(seed)
+    order, known = random.permutation(n), 0
+    monkeypatch.setattr(gram_module, "_columns", lambda size: int(random.choice([1, 7, 32, 100, 512])))
+    monkeypatch.setattr(gram_module, "_REST", int(random.integers(1, n)))
+    out, slot_of = np.full((n, n), np.nan, gram.dtype), np.full(n, -1)
+    while known < n:
+        new = order[known : known + int(random.choice([1, 2, 3, 8, 17, 60]))]
+        slots = np.arange(known, known + len(new))
+        gram.rows_beside(new, Rows(out, slots, 0), slot_of)
+        slot_of[new], known = slots, known + len(new)
+    np.testing.assert_array_equal(out, whole[order])
+    some = order[: random.integers(2, n)]
+    among, first = np.empty((len(some), len(some)), gram.dtype), random.integers(len(some))
+    gram.among(some, first, among)
+    np.testing.assert_array_equal(among[first:], whole[np.ix_(some[first:], some)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["float64", "float32", "csr"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_rows_of_the_kernel_matrix(name, layout, dtype, tmp_path, monkeypatch):
+    """A value is that of its two rows, whatever else is computed, where, and which of the two comes first."""
+    for scale, d in ((1.0, 37), (1e3, 37), (0.1, 403)):
+        X = training_rows(layout, scale, d)
+        with Pool.open() as pool:
+            whole = all_rows(gram_of(as_source(X), name, dtype, pool))
+        np.testing.assert_array_equal(whole, whole.T)
+        with monkeypatch.context() as patch:
+            patch.setattr(gram_module, "_SMALL_PRODUCT", 0)
+            for n_threads in (1, 2):
+                with at_most(n_threads), Pool.open() as pool:
+                    assert_rows_in_parts(gram_of(as_source(X), name, dtype, pool), whole, patch, d + n_threads)
+                for limit in ("_MANY_ROWS", "_COPY_COST", "DEAR"):  # then copy always
+                    patch.setattr(gram_module, limit, 0)
+        path = tmp_path / f"{scale}-{d}.h5"
+        with h5py.File(path, "w") as file:
+            if sparse.issparse(X):
+                write_csr(file.create_group("X"), X)
+            else:
+                file.create_dataset("X", data=X, chunks=(17, d))
+        for block_rows in (9, 34):
+            with open_hdf5(path) as data, Pool.open() as pool:
+                data.X.block_rows = block_rows
+                np.testing.assert_array_equal(all_rows(gram_of(data.X, name, dtype, pool)), whole)

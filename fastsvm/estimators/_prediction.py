@@ -74,7 +74,7 @@ class Predictor:
             return given
         sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
-            return VectorEvaluator(kernel, np.float64, None, sparse, ordered=True)
+            return VectorEvaluator(kernel, np.float64, None, sparse, all_near=True)
         sq_norm = estimator._centred_sq_norm if kernel.translation_invariant and not sparse else estimator._sq_norm
         dtype = value_type(estimator, kernel, sq_norm, self._norms, len(self.support))
-        return VectorEvaluator(kernel, dtype, estimator._centre, sparse, ordered=True)
+        return VectorEvaluator(kernel, dtype, estimator._centre, sparse, all_near=True)

@@ -1,10 +1,19 @@
-"""Kernels on rows of floats, dense or sparse, by products of matrices."""
+"""Kernels on rows of floats, dense or sparse.
 
+A value has the same bits whichever rows are computed with it, in whatever pieces, and whichever of its two rows comes
+first: so a fit that is resumed, or whose cache let other rows go, ends with the model it would have ended with, and a
+row's prediction is its own. BLAS cannot serve for that: how it rounds a product depends on the shapes of both matrices,
+for some processors on the places of the rows in them, and no padding of shapes helps everywhere. So products are those
+of `row_products`, and every other sum of a value is written in an order that does not tell its two rows apart.
+"""
+
+from bisect import bisect_left
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import generic, jit, minimum
+from fastsvm._jit import generic, jit, maximum, minimum, multiply_add
 from fastsvm._threads import spans
 from fastsvm.evaluators.base import Rows
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_tile
@@ -34,7 +43,10 @@ class Operand(NamedTuple):
     sq_norms : ndarray
         Their squared norms.
     near : ndarray
-        For each, the squared distance up to which it is computed by differences; empty if the kernel has none.
+        For each, the squared distance up to which it is computed by differences, below 0 if it never is; empty if the
+        kernel is none of distances.
+    shares : tuple of float
+        From which squared norm on the kernel sees rounding, and which share of it is near then and before.
     by_feature : ndarray or None
         The rows by features.
     """
@@ -42,6 +54,7 @@ class Operand(NamedTuple):
     rows: np.ndarray
     sq_norms: np.ndarray
     near: np.ndarray
+    shares: tuple[np.floating, np.floating, np.floating]
     by_feature: np.ndarray | None
 
     @property
@@ -65,9 +78,9 @@ class VectorEvaluator:
         are sparse.
     sparse : bool
         Whether blocks will be sparse, so that operands keep a copy by features.
-    ordered : bool, default=False
-        Whether the bits of a value depend on nothing but its two rows; by BLAS, which is faster where rows are long,
-        also on what stands beside them.
+    all_near : bool, default=False
+        Whether squared distances in float32 are computed by differences wherever rounding could be seen in them, as in
+        predictions; else only where it can be seen in the kernel, for fits end by values in float64.
     """
 
     parallel = True
@@ -78,7 +91,7 @@ class VectorEvaluator:
         dtype: np.dtype | type,
         centre: np.ndarray | None,
         sparse: bool,
-        ordered: bool = False,
+        all_near: bool = False,
     ) -> None:
         self.dtype = self.terms_dtype = np.dtype(dtype)
         self.feature_bytes = self.dtype.itemsize
@@ -88,13 +101,13 @@ class VectorEvaluator:
         self.by_feature = sparse and kernel.pairing == "dot"
         self.manhattan = self.dense_only = kernel.pairing == "manhattan"
         self.distance = kernel.translation_invariant and not self.manhattan
-        self.sparse, self.ordered = sparse, ordered
+        self.sparse, self.all_near = sparse, all_near or self.dtype == np.float64
         self._given = kernel, centre
 
     def widened(self) -> "VectorEvaluator":
         """Return an evaluator of the same kernel in float64."""
         kernel, centre = self._given
-        return VectorEvaluator(kernel, np.float64, centre, self.sparse, self.ordered)
+        return VectorEvaluator(kernel, np.float64, centre, self.sparse)
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
@@ -108,28 +121,36 @@ class VectorEvaluator:
         """Return the rows widened and centred, with their squared norms."""
         rows = self._dense(block)
         by_feature = np.ascontiguousarray(rows.T) if self.by_feature else None
-        norms = sq_norms(rows)
-        return Operand(rows, norms, self._near(norms, block.shape[1]), by_feature)
+        norms = self.terms(block) if self.by_feature else sq_norms(rows)
+        shares = self._shares(block.shape[1])
+        return Operand(rows, norms, self._near(norms, shares), shares, by_feature)
 
-    def _near(self, norms: np.ndarray, n_features: int) -> np.ndarray:
-        """Return up to which squared distance those of rows with given squared norms are computed by differences."""
+    def _near(self, norms: np.ndarray, shares: tuple[np.floating, np.floating, np.floating]) -> np.ndarray:
+        """Return up to which squared distance from shorter rows those of given squared norms are near."""
+        least_seen, seen, usual = shares
         if not self.distance:
             return np.empty(0, self.dtype)
-        eps, share = float(np.finfo(self.dtype).eps), _NEAR[self.dtype]
-        usual = min((2 * n_features + 8) * eps, max(share, 1e-3))  # no sum of so many roundings is larger
-        most, kernel = _MOST_ROUNDING[self.dtype], self._given[0]
-
-        def seen(norm: float) -> bool:
-            return not kernel.rounding(eps, norm) <= most
-
-        shares = np.full(len(norms), usual)
-        far = len(norms) > 0 and seen(float(norms.max()))
-        if not (far or self.ordered or self.dtype == np.float64):  # no fit sees it: it ends by values in float64
-            return np.empty(0, self.dtype)
-        if far:
-            shares[[seen(norm) for norm in norms.tolist()]] = max(share, usual)
         with np.errstate(over="ignore"):
-            return (2 * shares * norms).astype(self.dtype)
+            return np.where(norms >= least_seen, 2 * seen * norms, 2 * usual * norms - (usual == 0)).astype(self.dtype)
+
+    def _shares(self, n_features: int) -> tuple[np.floating, np.floating, np.floating]:
+        real, least_share = self.dtype.type, _NEAR[self.dtype]
+        if not self.distance:
+            return real(0), real(0), real(0)
+        rounding = (2 * n_features + 8) * float(np.finfo(real).eps)
+        usual = min(rounding, max(least_share, 1e-3))  # no sum of so many roundings is larger
+        return self._least_seen, real(max(least_share, usual)), real(usual if self.all_near else 0)
+
+    @cached_property
+    def _least_seen(self) -> np.floating:
+        """The least squared norm, to the digits of float32, from which on the kernel sees rounding."""
+        eps, most, kernel = float(np.finfo(self.dtype).eps), _MOST_ROUNDING[self.dtype], self._given[0]
+        norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))
+
+        def seen(bits: int) -> bool:
+            return not kernel.rounding(eps, float(np.int32(bits).view(norms))) <= most
+
+        return self.dtype.type(np.int32(bisect_left(range(infinity), True, key=seen)).view(norms))
 
     def terms(self, block: Block) -> np.ndarray:
         """Return the squared norms."""
@@ -144,9 +165,9 @@ class VectorEvaluator:
         for a, b in spans(block.shape[0], _COLUMNS):
             others, pairings = self._pairings(operand, block.slice(a, b))
             place = out.store, out.slots, out.start + a
-            if operand.near.size:
+            if self.distance:  # be no row near: it is other code, which may round otherwise
                 norms = operand.sq_norms, terms[a:b], operand.near
-                _map_distances(self.kernel, pairings, norms, operand.rows, others, *place)
+                _map_distances(self.kernel, pairings, norms, operand.shares, operand.rows, others, *place)
             else:
                 map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
@@ -160,16 +181,13 @@ class VectorEvaluator:
             _csr_products(data, indices, indptr, operand.by_feature, pairings)
             return CSRBlock(data, indices, indptr, block.n_features), pairings
         rows = self._dense(block)
-        if self.ordered and not self.manhattan:
-            panels = panels_of(rows)
-            pairings = np.empty((len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
-            add_panel_products(operand.rows, panels, pairings)
-            return DenseBlock(rows), pairings
-        pairings = np.empty((len(operand.rows), len(rows)), self.dtype)
         if self.manhattan:
+            pairings = np.empty((len(operand.rows), len(rows)), self.dtype)
             _manhattan(operand.rows, rows, pairings)
-        else:
-            np.matmul(operand.rows, rows.T, out=pairings)
+            return DenseBlock(rows), pairings
+        panels = panels_of(rows)
+        pairings = np.empty((len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
+        add_panel_products(operand.rows, panels, pairings)
         return DenseBlock(rows), pairings
 
     def cost(self, n_features: int) -> float:
@@ -198,16 +216,18 @@ def sq_norms(rows: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _map_distances(kernel, tile, norms, rows, others, out, slots, start):
+def _map_distances(kernel, tile, norms, shares, rows, others, out, slots, start):
     """Do as `map_tile`, and compute what is too near for its rounding errors from the differences of the rows.
 
-    `norms` are the squared norms of the operand, of the others, and up to which squared distance pairs are near.
+    `norms` are the squared norms of the operand, of the others, and up to which squared distance pairs may be near.
     """
     sq_x, sq_z, near = norms
     for first in range(0, sq_x.size, _CACHED_ROWS):
         last = min(first + _CACHED_ROWS, sq_x.size)
         map_tile(kernel, tile[first:last], sq_x[first:last], sq_z, out, slots[first:last], start)
         for s in range(first, last):
+            if near[s] < 0:
+                continue
             source = tile[s]
             least = sq_z[0] - source[0] - source[0]
             for i in range(1, sq_z.size):
@@ -215,16 +235,19 @@ def _map_distances(kernel, tile, norms, rows, others, out, slots, start):
             bound = near[s] + near[s] - sq_x[s]  # more than for one pair, whose sums may be rounded otherwise
             if not least > bound:
                 target = out[slots[s], start : start + sq_z.size]
-                _map_near(kernel, source, (sq_x[s], sq_z, near[s]), rows[s], others, target)
+                _map_near(kernel, source, (sq_x[s], sq_z), shares, rows[s], others, target)
 
 
 @jit
-def _map_near(kernel, source, norms, row, others, out):
-    """Write k of a row and the near ones among others."""
-    x, sq_z, bound = norms
+def _map_near(kernel, source, norms, shares, row, others, out):
+    """Write k of a row and the near ones among others: near beside the shorter of the two."""
+    x, sq_z = norms
+    least_seen, seen, usual = shares
     none = out.dtype.type(0)
     for i in range(sq_z.size):
-        if not x + sq_z[i] - source[i] - source[i] > bound:
+        low, high = minimum(x, sq_z[i]), maximum(x, sq_z[i])
+        share = seen if low >= least_seen else usual
+        if share > 0 and not low + high - source[i] - source[i] > 2 * share * low:
             half = out.dtype.type(_sq_distance(others, i, row) / -2)
             out[i] = kernel_value(kernel, half, none, none)
 
@@ -245,17 +268,19 @@ def _sq_distance_of_dense(others, i, row):
 
 @_sq_distance.register(CSRBlock)
 def _sq_distance_of_sparse(others, i, row):
-    total, k = 0.0, 0
+    total, k = 0.0, 0  # in the order of the features, whichever of the rows has them
     for t in range(others.indptr[i] - others.indptr[0], others.indptr[i + 1] - others.indptr[0]):
         column = others.indices[t]
         while k < column:
-            total += np.float64(row[k]) * np.float64(row[k])
+            value = np.float64(row[k])
+            total = multiply_add(value, value, total)
             k += 1
         difference = np.float64(row[column]) - np.float64(others.data[t])
-        total += difference * difference
+        total = multiply_add(difference, difference, total)
         k += 1
     while k < row.size:
-        total += np.float64(row[k]) * np.float64(row[k])
+        value = np.float64(row[k])
+        total = multiply_add(value, value, total)
         k += 1
     return total
 
@@ -265,7 +290,8 @@ def _csr_products(data, indices, indptr, by_feature, out):
     """Write the dot products of the operand (n_features, q) with CSR rows to `out` (q, b).
 
     Sixteen rows at a time, so that the transposed store writes whole cache lines; four values of a row at a
-    time, so that sums are loaded and stored a quarter as often.
+    time, so that sums are loaded and stored a quarter as often. Sums are in the order of the features, so that zeros
+    of either row make no difference.
     """
     q, b = out.shape
     sums = np.empty((16, q), by_feature.dtype)
@@ -280,12 +306,13 @@ def _csr_products(data, indices, indptr, by_feature, out):
                 f0, f1 = by_feature[indices[t]], by_feature[indices[t + 1]]
                 f2, f3 = by_feature[indices[t + 2]], by_feature[indices[t + 3]]
                 for s in range(q):
-                    total[s] += v0 * f0[s] + v1 * f1[s] + v2 * f2[s] + v3 * f3[s]
+                    value = multiply_add(v1, f1[s], multiply_add(v0, f0[s], total[s]))
+                    total[s] = multiply_add(v3, f3[s], multiply_add(v2, f2[s], value))
                 t += 4
             while t < end:
                 value, feature = data[t], by_feature[indices[t]]
                 for s in range(q):
-                    total[s] += value * feature[s]
+                    total[s] = multiply_add(value, feature[s], total[s])
                 t += 1
         for s in range(q):
             target = out[s, first : first + count]

@@ -95,7 +95,9 @@ def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
     centre, sq_norm, centred_sq_norm = None, 0.0, 0.0
     for start, block in _pieces(source):
         if centre is None:
-            centre = _centre(block.slice(0, min(_CENTRE_ROWS, block.shape[0])), source.dtype)
+            count = min(_CENTRE_ROWS, len(source))  # in whatever blocks they come
+            first = block.slice(0, count) if block.shape[0] >= count else source.rows(np.arange(count))
+            centre = _centre(first, source.dtype)
         rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
         moments = _byte_moments if weight is None and _is_bytes(source) else _moments
         with np.errstate(all="ignore"):  # what is not finite is reported below, not warned of
@@ -142,6 +144,7 @@ def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
         return np.zeros(block.n_features)
     with np.errstate(all="ignore"):  # the median, which one far row does not move
         centre = np.median(block.dense(np.float64), axis=0)
+    centre[~np.isfinite(centre)] = 0  # the block that comes with such a row refuses it
     # Differences of whole numbers stay exact in float32.
     return np.rint(centre) if dtype.kind in "iub" else centre
 
