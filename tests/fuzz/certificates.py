@@ -22,6 +22,7 @@ _LEAST = float(np.exp(-708.0))  # what a kernel value may be that is too small t
 # exponential is less than the last whole number whose exponential is one
 _UNSEEN = 1e-11  # of a kernel value: for errors of squared distances that change it by less nothing is done
 _FEASIBLE = 1e-13  # share of bounds or sums by which multipliers may leave them, which is rounding
+_OFF_CENTRE = 0.1  # of the largest squared norm: what is left of it by less is worth a subtraction
 _NEAR = 2.0**-13  # of the squared norms: pairs that are nearer are to be computed by differences
 
 
@@ -58,8 +59,8 @@ def resolved_gamma(gamma: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
 def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np.ndarray) -> Kernel:
     """Return the kernel values of rows X with rows Z, both in float64, for a model's kernel parameters.
 
-    `centre` is what may be subtracted from all rows by a kernel of their differences, or nothing: either has errors of
-    its own, and with one row far from all others it is the rows near the origin that lose by it.
+    `centre` is what a kernel of differences may subtract from all rows. Nothing need be subtracted if the farthest row
+    is about as far from there as from the origin: all others may then lie nearer to the origin.
     """
     name, d = model.kernel, X.shape[1]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -79,7 +80,9 @@ def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np
         if name == "laplacian":
             error = (d + 3) * U * distance
         else:
-            error = np.maximum(*(_errors_of_squares(X - c, Z - c, squared, gamma) for c in (0.0, centre)))
+            error = _errors_of_squares(X - centre, Z - centre, squared, gamma)
+            if ((Z - centre) ** 2).sum(axis=1).max() > _OFF_CENTRE * (Z**2).sum(axis=1).max():
+                error = np.maximum(error, _errors_of_squares(X, Z, squared, gamma))
             if name == "exponential":
                 error = np.minimum(error / np.maximum(2 * distance, 1e-300), np.sqrt(error))
         argument = squared if name == "rbf" else distance
