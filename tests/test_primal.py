@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator
+from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
+from fastsvm.kernels import RBF
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers import primal, ridge_system
 from fastsvm.solvers.decomposition import Problem
@@ -171,6 +172,27 @@ def test_float32_kernel_values(squared):
     solution, reason, _ = solve(K.astype(np.float32), y, upper, squared, tol=1e-4)
     check(solution, reason, K.astype(np.float32), y, upper, squared, tol=1e-4)
     assert solution.objective == pytest.approx(solve(K, y, upper, squared)[0].objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("n_steps", [3, 10])
+def test_an_early_end_with_float32_values_is_certified_by_float64_ones(n_steps):
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 12)) < 0.4).astype(np.float64)
+    y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=300) > 2.4, 1.0, -1.0)
+    upper, tol = np.full(300, 300.0), 1e-3
+    with Pool.open() as pool:
+        gram = Gram(VectorEvaluator(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
+        rows = RowCache(gram, np.empty(300 * 300 * 4, np.uint8))
+        solver = Primal(Problem(y, upper), rows, tol, pool, Method(False, True, 300, rng))
+        state, reason, _ = drive(solver, solver.init(), Limits(n_steps, np.inf), lambda state, report: False)
+        found = solver.finish(state)
+    assert reason is StopReason.MAX_ITER
+    K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
+    objective = naive.primal_objective(K, y, upper, found.alpha * y, found.intercept, False)
+    assert found.objective == pytest.approx(objective, rel=1e-9)
+    near = DualView(Problem(y, upper), False, True).feasible(found.alpha)
+    assert found.duality_gap == pytest.approx(objective - naive.dual_objective(K, y, near), rel=1e-9)
+    assert found.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, near), rel=1e-9)
 
 
 def test_no_row_is_free_and_classes_differ():

@@ -181,7 +181,7 @@ class Primal:
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
         state = self._summed_anew(state)
-        given = state.alpha, state.sums, self._offset(state), self._products.times, state.bend, self._settled
+        given = state.alpha, state.sums, self._offset(state), self._times, state.bend, self._settled
         found = self._dual.solution(*given)
         return found._replace(within=found.within | (state.alpha > 0))  # margins are known as far as the violation
 
@@ -325,8 +325,10 @@ class Primal:
         return state if self._settled else state._replace(sums=self._true_sums(state))
 
     def _true_sums(self, state: State) -> np.ndarray:
+        return self._times(self.problem.y * state.alpha)
+
+    def _times(self, coef: np.ndarray) -> np.ndarray:
         """Return Kβ, by kernel values in float64 if the rounding of those in float32 might be seen."""
-        coef = self.problem.y * state.alpha
         seen = shows(float(np.abs(coef).sum()), self.rows.store.dtype, self.tol)
         if not (seen and self.rows.store.dtype == np.float32 and self.rows.cheap):
             return self._products.times(coef)
