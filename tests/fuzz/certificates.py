@@ -59,8 +59,9 @@ def resolved_gamma(gamma: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
 def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np.ndarray) -> Kernel:
     """Return the kernel values of rows X with rows Z, both in float64, for a model's kernel parameters.
 
-    `centre` is what a kernel of differences may subtract from all rows. Nothing need be subtracted if the farthest row
-    is about as far from there as from the origin: all others may then lie nearer to the origin.
+    `centre` is the mean. A kernel of differences may subtract it or the medians from all rows, which differ by a
+    standard deviation at most. Nothing need be subtracted if the farthest row is about as far from there as from the
+    origin: all others may then lie nearer to the origin.
     """
     name, d = model.kernel, X.shape[1]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -80,8 +81,9 @@ def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np
         if name == "laplacian":
             error = (d + 3) * U * distance
         else:
-            error = _errors_of_squares(X - centre, Z - centre, squared, gamma)
-            if ((Z - centre) ** 2).sum(axis=1).max() > _OFF_CENTRE * (Z**2).sum(axis=1).max():
+            apart = ((Z - centre) ** 2).sum(axis=1)
+            error = _errors_of_squares(X - centre, Z - centre, squared, gamma, np.sqrt(apart.mean()))
+            if apart.max() > _OFF_CENTRE * (Z**2).sum(axis=1).max():
                 error = np.maximum(error, _errors_of_squares(X, Z, squared, gamma))
             if name == "exponential":
                 error = np.minimum(error / np.maximum(2 * distance, 1e-300), np.sqrt(error))
@@ -92,10 +94,16 @@ def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np
         return Kernel(values.astype(LONG), np.minimum(1, least * np.minimum(error, 1) + 4 * U * least))
 
 
-def _errors_of_squares(X: np.ndarray, Z: np.ndarray, squared: np.ndarray, gamma: float) -> np.ndarray:
-    """Return bounds on the errors of squared distances by norms and products, of near rows by their differences."""
+def _errors_of_squares(
+    X: np.ndarray, Z: np.ndarray, squared: np.ndarray, gamma: float, shift: float = 0.0
+) -> np.ndarray:
+    """Return bounds on the errors of squared distances by norms and products, of near rows by their differences.
+
+    `shift` is how far from the origin that may be from which norms are measured.
+    """
     d = X.shape[1]
-    error = (d + 6) * U * ((X**2).sum(axis=1)[:, None] + (Z**2).sum(axis=1)[None])
+    of_x, of_z = ((np.sqrt((rows**2).sum(axis=1)) + shift) ** 2 for rows in (X, Z))
+    error = (d + 6) * U * (of_x[:, None] + of_z[None])
     return np.where(gamma * error > _UNSEEN, np.minimum((d + 6) * U * squared / _NEAR, error), error)
 
 
