@@ -44,7 +44,7 @@ __all__ = [
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
-# Neither `nnan` nor `ninf`: 1e30 and infinity stand for "not a member" and "no bound".
+# Neither `nnan` nor `ninf`: infinity stands for "not a member" and "no bound".
 _FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 _PACKAGE = Path(__file__).parent
 

@@ -4,19 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import problem
+from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator
+from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
+from fastsvm.kernels import RBF
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers import primal, ridge_system
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.dual_view import DualView
+from fastsvm.solvers.landmarks import Landmarks
 from fastsvm.solvers.primal import Method, Primal
+from fastsvm.solvers.primal_descent import PrimalDescent
 from fastsvm.solvers.ridge_system import RidgeSystem
 from fastsvm.sources import MemorySource
 
@@ -170,6 +174,27 @@ def test_float32_kernel_values(squared):
     assert solution.objective == pytest.approx(solve(K, y, upper, squared)[0].objective, rel=1e-4)
 
 
+@pytest.mark.parametrize("n_steps", [3, 10])
+def test_an_early_end_with_float32_values_is_certified_by_float64_ones(n_steps):
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 12)) < 0.4).astype(np.float64)
+    y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=300) > 2.4, 1.0, -1.0)
+    upper, tol = np.full(300, 300.0), 1e-3
+    with Pool.open() as pool:
+        gram = Gram(VectorEvaluator(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
+        rows = RowCache(gram, np.empty(300 * 300 * 4, np.uint8))
+        solver = Primal(Problem(y, upper), rows, tol, pool, Method(False, True, 300, rng))
+        state, reason, _ = drive(solver, solver.init(), Limits(n_steps, np.inf), lambda state, report: False)
+        found = solver.finish(state)
+    assert reason is StopReason.MAX_ITER
+    K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
+    objective = naive.primal_objective(K, y, upper, found.alpha * y, found.intercept, False)
+    assert found.objective == pytest.approx(objective, rel=1e-9)
+    near = DualView(Problem(y, upper), False, True).feasible(found.alpha)
+    assert found.duality_gap == pytest.approx(objective - naive.dual_objective(K, y, near), rel=1e-9)
+    assert found.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, near), rel=1e-9)
+
+
 def test_no_row_is_free_and_classes_differ():
     """The bend must hold the offset although all multipliers come to their bounds."""
     K, y, upper = np.eye(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.array([0.25, 0.25, 0.25, 0.375, 0.375])
@@ -230,6 +255,19 @@ def test_systems_with_a_ridge(features, most, total, monkeypatch):
     assert b == 0 if total is None else x.sum() == pytest.approx(total, abs=1e-10)
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_a_row_far_from_all_others_is_no_reason_to_refuse_a_kernel(place):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(18, 30))
+    X[place] *= 1000
+    X[12:] = X[4:10]
+    K = (100 * X @ X.T) ** 5
+    ridge, wanted = 10 ** rng.uniform(-15, -3, 18), rng.choice([-2.0, 2.0], 18)
+    with Pool.open() as pool:
+        x, _ = RidgeSystem(cache(K, pool, 9), pool, 9).solve(np.arange(18), ridge, wanted, None, 1e-3)
+    assert np.isfinite(x).all()
+
+
 def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further(monkeypatch):
     monkeypatch.setattr(ridge_system, "MOST_FEATURES", 3)
     K, _, _ = problem(0, 80, gamma=2.0)
@@ -271,6 +309,55 @@ def test_an_early_stop_is_certified_by_a_gap_that_is_not_too_small(squared):
         objective = naive.primal_objective(K, y, upper, solution.alpha * y, solution.intercept, squared)
         assert solution.objective == pytest.approx(objective, rel=1e-10)
         assert solution.duality_gap >= objective - best - 1e-9 > 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_objective_is_that_of_the_multipliers_where_little_is_left_of_sums(seed):
+    rng = np.random.default_rng(seed)
+    X = 10 ** rng.uniform(-3, 2, 4) * rng.integers(0, 256, (28, 4))
+    y = np.where(rng.random(28) < 0.5, 1.0, -1.0)
+    upper = 100 * 10 ** rng.uniform(-6, 6, 28)
+    K = X @ X.T
+    found, _, _ = solve(K, y, upper, False, tol=1e-5, limits=Limits(200, np.inf))
+    beta = found.alpha * y
+    sums = K.astype(np.longdouble) @ beta
+    slack = np.maximum(0, 1 - y * (sums + found.intercept))
+    rounding = 28 * np.finfo(float).eps * np.abs(K) @ found.alpha
+    objective = float(beta @ sums / 2 + upper @ slack)
+    rounded = float(rounding @ found.alpha + upper @ np.where(slack + rounding > 0, rounding, 0))
+    assert found.objective == pytest.approx(objective, abs=rounded)
+    assert found.duality_gap >= 0
+
+
+def test_multipliers_that_were_made_feasible_are_certified_as_they_are(monkeypatch):
+    K, y, upper = problem(0, 40)
+    with Pool.open() as pool:
+        solver = Primal(
+            Problem(y, upper), cache(K, pool), 1e-6, pool, Method(False, True, 100, np.random.default_rng(0))
+        )
+        state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
+        monkeypatch.setattr(DualView, "feasible", lambda view, alpha: 0.5 * alpha)  # rounding does so, by a little
+        check(solver.finish(state), reason, K, y, upper, False, tol=1e-6)
+
+
+@pytest.mark.parametrize("given", [{}, {"n_components": 30}, {"learning_rate": 1e-3}], ids=str)
+def test_what_sums_lost_on_the_way_is_in_no_certificate(given, overlapping, monkeypatch):
+    X, y = overlapping
+    model = SVC(solver="primal", max_iter=3, tol=1e-9, **given)
+    kind = PrimalDescent if "learning_rate" in given else Landmarks if given else Primal
+    finish = kind.finish
+
+    def lose(solver, state):
+        return finish(solver, state._replace(sums=0.9 * state.sums))
+
+    with pytest.warns(ConvergenceWarning):
+        wanted = clone(model).fit(X, y)
+    monkeypatch.setattr(kind, "finish", lose)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.objective_ == wanted.objective_
+    assert model.kkt_violation_ == wanted.kkt_violation_
+    assert model.duality_gap_ == wanted.duality_gap_
 
 
 def test_the_objective_of_the_squared_hinge_never_rises():

@@ -175,6 +175,15 @@ def test_the_offset_when_no_multiplier_is_free_and_classes_differ():
     assert solution.intercept == pytest.approx(-middle, abs=1e-12)
 
 
+def test_the_violation_of_decision_values_of_any_size():
+    x, y, upper = np.linspace(1, 2, 8), np.array([1.0, -1.0] * 4), np.ones(8)
+    K = 1e40 * x[:, None] * x
+    alpha = np.array([1.0, 0, 0, 0, 0, 0, 0, 1.0])  # so that all F are below -1e39
+    solution, _, _ = solve(K, y, upper, alpha=alpha, limits=Limits(0, np.inf))
+    np.testing.assert_array_equal(solution.alpha, alpha)
+    assert solution.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, alpha), rel=1e-12)
+
+
 def test_a_constant_kernel():
     solution, reason, _ = solve(np.ones((10, 10)), np.repeat([1.0, -1.0], 5), np.ones(10))
     assert reason is StopReason.CONVERGED

@@ -64,6 +64,7 @@ class DualView:
         intercept: float,
         times: Callable[[np.ndarray], np.ndarray],
         bend: float = 0.0,
+        is_feasible: bool = False,
     ) -> Solution:
         """Return a solution with its certificate, by multipliers near `alpha` that satisfy the dual's constraints.
 
@@ -75,11 +76,13 @@ class DualView:
             Multiplies a vector by K.
         bend : float, default=0.0
             Half the width of the bend of the loss that was minimised.
+        is_feasible : bool, default=False
+            Whether `alpha` was made feasible: to be so once more, it would change by rounding.
         """
         y = self._y
         objective = self.primal(alpha, sums, intercept)
         within = self.within(sums + intercept, bend)
-        near = self.feasible(alpha)
+        near = alpha if is_feasible else self.feasible(alpha)
         if not np.array_equal(near, alpha):
             sums = times(y * near)
         gradient = sums + self._ridge * y * near - y

@@ -63,7 +63,7 @@ class Landmarks(Primal):
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        y = self.problem.y
+        state, y = self._summed_anew(state), self.problem.y
         near = self._dual.feasible(y * self._pull(state))
         weights = self._features_times(y * near)
         dual = self._dual.linear(near) - float(weights @ weights) / 2
@@ -78,6 +78,7 @@ class Landmarks(Primal):
 
     def _settle(self, state: State) -> None:
         state.sums[:] = self._true_sums(state)
+        self._settled = True
 
     def _coefficients(self, weights: np.ndarray) -> np.ndarray:
         """Return β for weights u of the features."""

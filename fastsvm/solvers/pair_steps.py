@@ -11,7 +11,7 @@ from fastsvm.solvers.working_set import freedom
 
 __all__ = ["solve_block"]
 
-_FAR = 1e30  # added to keep a row out of a minimum or maximum
+_FAR = np.inf  # added to keep a row out of a minimum or maximum
 _PART = 128
 
 
@@ -19,8 +19,8 @@ _PART = 128
 def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
     """Solve the block's own problem in `alpha` by pair steps and return their number.
 
-    Membership of U and L is an array of 0 or 1e30 that is added, not a branch, so both passes vectorise. They go part
-    by part: only the part with the extremum is searched for its place.
+    Membership of U and L is an array of 0 or infinity that is added, not a branch, so both passes vectorise. They go
+    part by part: only the part with the extremum is searched for its place.
     """
     q = K.shape[0]
     real = K.dtype.type

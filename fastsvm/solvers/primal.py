@@ -127,6 +127,7 @@ class Primal:
         self._dual = DualView(problem, method.squared, method.fit_intercept)
         self._products = KernelProducts(rows, pool)
         self._system = RidgeSystem(rows, pool, method.most_factorised, method.deadline)
+        self._settled = False  # the state that was returned last
 
     def init(self, alpha: np.ndarray | None = None) -> State:
         """Return the state at `alpha`, or at zero."""
@@ -152,6 +153,7 @@ class Primal:
         if not state.alpha.any() and most_steps > 0:
             state = self._begun(state)
         judged = False
+        self._settled = False
         while (violation := self._violation(state)) <= self._target(state):
             if not self._is_last(state):
                 state = state._replace(bend=max(_NARROWED * state.bend, self._last_bend))
@@ -162,6 +164,7 @@ class Primal:
                 return state, self._report(state, violation)._replace(within=True, converged=True)
         if most_steps < 1:
             return state, self._report(state, violation)
+        self._settled = False
         before, kept = self._bent_objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
         accuracy, step = _FORCING, self._newton(state, _FORCING)
         state = self._walk(state, step)
@@ -177,7 +180,8 @@ class Primal:
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
-        given = state.alpha, state.sums, self._offset(state), self._products.times, state.bend
+        state = self._summed_anew(state)
+        given = state.alpha, state.sums, self._offset(state), self._times, state.bend, self._settled
         found = self._dual.solution(*given)
         return found._replace(within=found.within | (state.alpha > 0))  # margins are known as far as the violation
 
@@ -314,10 +318,17 @@ class Primal:
         """Let what is judged in the end satisfy the dual's constraints, and Kβ be that of β."""
         state.alpha[:] = self._dual.feasible(state.alpha)
         state.sums[:] = self._true_sums(state)
+        self._settled = True
+
+    def _summed_anew(self, state: State) -> State:
+        """Return the state with Kβ from its multipliers alone: the sum of all changes has the rounding of each."""
+        return state if self._settled else state._replace(sums=self._true_sums(state))
 
     def _true_sums(self, state: State) -> np.ndarray:
+        return self._times(self.problem.y * state.alpha)
+
+    def _times(self, coef: np.ndarray) -> np.ndarray:
         """Return Kβ, by kernel values in float64 if the rounding of those in float32 might be seen."""
-        coef = self.problem.y * state.alpha
         seen = shows(float(np.abs(coef).sum()), self.rows.store.dtype, self.tol)
         if not (seen and self.rows.store.dtype == np.float32 and self.rows.cheap):
             return self._products.times(coef)

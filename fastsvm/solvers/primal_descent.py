@@ -111,6 +111,8 @@ class PrimalDescent:
 
     def finish(self, state: State) -> Solution:
         """Return the solution and its certificate."""
+        sums = self._products.times(self.problem.y * state.alpha)  # that of all changes has the rounding of each
+        state = state._replace(sums=sums)
         found = self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
         return found._replace(kkt_violation=self._gradient(state)[2])  # multipliers on the way violate bounds anyway
 

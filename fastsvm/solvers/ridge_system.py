@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import Pool
+from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
@@ -19,7 +19,6 @@ __all__ = ["MOST_FEATURES", "RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
 MOST_FEATURES = 512
-_SOME_ROWS = 16
 _SOME_RIDGE = 1e-6  # of the mean of the diagonal
 _EXACT = 1e-13
 
@@ -91,12 +90,15 @@ class RidgeSystem:
                 return solve(inside, ridge + self._rounding(inside), wanted, total, accuracy)
 
     def _rounding(self, inside: np.ndarray) -> float:
-        """Return how far below zero the rounding of kernel values may push an eigenvalue of those of some rows."""
-        some = inside[
-            np.linspace(0, len(inside) - 1, min(len(inside), self._rows.n_slots, _SOME_ROWS)).astype(np.int64)
-        ]
-        slots, store = self._rows.fetch(some), self._rows.store
-        return len(inside) * float(np.finfo(store.dtype).eps) * float(np.abs(store[slots]).max())
+        """Return how far below zero the rounding of kernel values may push an eigenvalue of those of some rows.
+
+        Its measure is the greatest value, which may be that of a single row that is far from all others.
+        """
+        store, most = self._rows.store, 0.0
+        for a, b in spans(len(inside), self._rows.n_slots):
+            some = inside[a:b]
+            most = max(most, float(np.abs(store[self._rows.fetch(some), some]).max()))
+        return len(inside) * float(np.finfo(store.dtype).eps) * most
 
     def _by_factorisation(
         self, inside: np.ndarray, ridge: np.ndarray, wanted: np.ndarray, total: float | None, accuracy: float

@@ -6,7 +6,7 @@ from fastsvm._jit import jit, maximum, minimum
 
 __all__ = ["bounds", "bounds_without_offset", "freedom", "select", "settled"]
 
-_FAR = 1e30  # keeps a row out of a minimum or maximum
+_FAR = np.inf  # keeps a row out of a minimum or maximum
 
 
 @jit

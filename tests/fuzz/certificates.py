@@ -17,9 +17,12 @@ __all__ = [
 ]  # fmt: skip
 
 U = float(np.finfo(np.float64).eps) / 2
-TINY = float(np.finfo(np.float64).tiny)
 LONG = np.longdouble
+_LEAST = float(np.exp(-708.0))  # what a kernel value may be that is too small to be a normal number: no argument of its
+# exponential is less than the last whole number whose exponential is one
 _UNSEEN = 1e-11  # of a kernel value: for errors of squared distances that change it by less nothing is done
+_FEASIBLE = 1e-13  # share of bounds or sums by which multipliers may leave them, which is rounding
+_OFF_CENTRE = 0.1  # of the largest squared norm: what is left of it by less is worth a subtraction
 _NEAR = 2.0**-13  # of the squared norms: pairs that are nearer are to be computed by differences
 
 
@@ -56,7 +59,9 @@ def resolved_gamma(gamma: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
 def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np.ndarray) -> Kernel:
     """Return the kernel values of rows X with rows Z, both in float64, for a model's kernel parameters.
 
-    `centre` is what may be subtracted from all rows by a kernel of their differences.
+    `centre` is the mean. A kernel of differences may subtract it or the medians from all rows, which differ by a
+    standard deviation at most. Nothing need be subtracted if the farthest row is about as far from there as from the
+    origin: all others may then lie nearer to the origin.
     """
     name, d = model.kernel, X.shape[1]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -76,9 +81,10 @@ def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np
         if name == "laplacian":
             error = (d + 3) * U * distance
         else:
-            size = lambda rows: ((rows - centre) ** 2).sum(axis=1)  # noqa: E731
-            error = (d + 6) * U * (size(X)[:, None] + size(Z)[None])
-            error = np.where(gamma * error > _UNSEEN, np.minimum((d + 6) * U * squared / _NEAR, error), error)
+            apart = ((Z - centre) ** 2).sum(axis=1)
+            error = _errors_of_squares(X - centre, Z - centre, squared, gamma, np.sqrt(apart.mean()))
+            if apart.max() > _OFF_CENTRE * (Z**2).sum(axis=1).max():
+                error = np.maximum(error, _errors_of_squares(X, Z, squared, gamma))
             if name == "exponential":
                 error = np.minimum(error / np.maximum(2 * distance, 1e-300), np.sqrt(error))
         argument = squared if name == "rbf" else distance
@@ -86,6 +92,19 @@ def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np
         error = gamma * (error + 3 * U * argument)
         least = np.exp(-gamma * argument + np.minimum(error, 700))  # where the distance is smaller
         return Kernel(values.astype(LONG), np.minimum(1, least * np.minimum(error, 1) + 4 * U * least))
+
+
+def _errors_of_squares(
+    X: np.ndarray, Z: np.ndarray, squared: np.ndarray, gamma: float, shift: float = 0.0
+) -> np.ndarray:
+    """Return bounds on the errors of squared distances by norms and products, of near rows by their differences.
+
+    `shift` is how far from the origin that may be from which norms are measured.
+    """
+    d = X.shape[1]
+    of_x, of_z = ((np.sqrt((rows**2).sum(axis=1)) + shift) ** 2 for rows in (X, Z))
+    error = (d + 6) * U * (of_x[:, None] + of_z[None])
+    return np.where(gamma * error > _UNSEEN, np.minimum((d + 6) * U * squared / _NEAR, error), error)
 
 
 def _distances(X: np.ndarray, Z: np.ndarray, manhattan: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +216,8 @@ def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdi
         error = np.abs(beta) @ errors + n_terms * U * (np.abs(beta) @ np.abs(block).astype(float))
         ridge = 1 / (2 * _long(upper)) if squared else np.zeros(len(y), LONG)
         F = sums + y * ridge * alpha - y
-        F_error = error + 3 * U * (np.abs(ridge * alpha) + 1).astype(float)
+        of_label = n_terms * U  # y is a term of the sum that is F, and F may be added up in any order
+        F_error = error + of_label + 3 * U * (np.abs(ridge * alpha) + 1).astype(float)
         top = np.full(len(y), np.inf) if squared else upper
         may_rise = np.where(y > 0, alpha < top, alpha > 0)
         may_fall = np.where(y > 0, alpha > 0, alpha < top)
@@ -207,30 +227,54 @@ def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdi
         violation = max(0.0, float(high - low))
         quadratic = float(_long(beta) @ sums)
         size = float(np.abs(beta) @ error) + 2 * n_terms * U * float(np.abs(beta) @ np.abs(sums).astype(float))
-        dual = float(_long(alpha).sum() - _long(beta) @ sums / 2 - (ridge * _long(alpha) ** 2).sum() / 2)
-        linear = n_terms * U * float(alpha.sum() + (ridge * alpha**2).sum())
         offset = intercept if balanced else 0.0
         margin = y * (sums + offset)
         slack = np.maximum(0, 1 - margin)
-        margin_error = error + 3 * U * (np.abs(sums).astype(float) + abs(offset) + 1)
+        margin_error = error + of_label + 3 * U * (np.abs(sums).astype(float) + abs(offset) + 1)
         loss = _long(upper) * (slack**2 if squared else slack)
         slope = 2 * slack.astype(float) + margin_error if squared else 1.0
         may_lose = (slack > 0) | (1 - margin > -margin_error)
         loss_error = float((upper * slope * margin_error)[may_lose].sum()) + (len(y) + 3) * U * float(loss.sum())
         primal = float(quadratic / 2 + loss.sum())
-        dual_error, primal_error = size / 2 + linear, size / 2 + loss_error + 3 * U * abs(primal)
+        primal_error = size / 2 + loss_error + 3 * U * abs(primal)
+        dual, dual_error = _dual(beta, y, block, errors, ridge)
         share = float(np.max(np.maximum(-alpha, alpha - top) / np.where(np.isfinite(top), top, 1), initial=0.0))
         if balanced and alpha.any():
             # It is as good as zero where the objectives' rounding hides what an offset makes of it.
             excess = abs(float(_long(beta).sum()))
             if excess * (1 + abs(intercept)) > dual_error + primal_error:
                 share = max(share, excess / float(np.abs(alpha).sum()))
+        if share > _FEASIBLE:  # on the way in the primal problem: a lower bound is that of others near by
+            dual, dual_error = _dual(y * _feasible(alpha, y, top, balanced), y, block, errors, ridge)
     distance = float(np.sqrt(2 * max(0.0, primal - dual) + 2 * (dual_error + primal_error)))
     gap_error = dual_error + primal_error
     return Verdict(
         dual, primal, max(0.0, primal - dual), violation, dual_error, primal_error, gap_error, 2 * float(F_error.max()),
         share, [distance],
     )  # fmt: skip
+
+
+def _dual(
+    beta: np.ndarray, y: np.ndarray, block: np.ndarray, errors: np.ndarray, ridge: np.ndarray
+) -> tuple[float, float]:
+    """Return the dual objective of y α, and a bound on its rounding."""
+    n_terms, size, alpha = np.count_nonzero(beta) + 3, np.abs(beta), _long(y * beta)
+    sums = block @ _long(beta)
+    error = size @ errors + n_terms * U * (size @ np.abs(block).astype(float))
+    of_square = float(size @ error) + 2 * n_terms * U * float(size @ np.abs(sums).astype(float))
+    of_rest = n_terms * U * float(size.sum() + (ridge * alpha**2).sum())
+    value = float(alpha.sum() - _long(beta) @ sums / 2 - (ridge * alpha**2).sum() / 2)
+    return value, of_square / 2 + of_rest
+
+
+def _feasible(alpha: np.ndarray, y: np.ndarray, top: np.ndarray, balanced: bool) -> np.ndarray:
+    """Return multipliers within their bounds, and if asked for those of the larger class scaled to the other's sum."""
+    alpha = np.clip(alpha, 0, top)
+    if not balanced:
+        return alpha
+    rise, fall = float(alpha[y > 0].sum()), float(alpha[y < 0].sum())
+    least = min(rise, fall)
+    return np.where(y > 0, alpha * (least / rise if rise else 1), alpha * (least / fall if fall else 1))
 
 
 def decisions_of(model: Any, K: Kernel, codes: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -246,7 +290,7 @@ def decisions_of(model: Any, K: Kernel, codes: np.ndarray, upper: np.ndarray) ->
             sums = block @ _long(beta)
             n_terms = np.count_nonzero(beta) + 3
             size = np.abs(block).astype(float) @ np.abs(beta)
-            least = TINY * (np.abs(beta).sum() + 1)  # of numbers that are too small to be normal
+            least = _LEAST * (np.abs(beta).sum() + 1)
             bounds.append(errors @ np.abs(beta) + n_terms * U * size + 2 * U * abs(intercept) + least)
             found.append((sums + intercept).astype(float))
     return np.column_stack(found), np.column_stack(bounds)

@@ -234,6 +234,11 @@ def _permuted(case: Case, drawn: Drawn, model: Any, judge: Any) -> None:
             (found.dual, found.dual_error, *judge.upper_bound()),
             (*judge.lower_bound(), found.primal, found.primal_error),
         )
+        if model.solver == "primal":  # also that of a fit that ended early, whose multipliers are not those it is of
+            pairs += (
+                (other.objective_ - other.duality_gap_, found.gap_error, *judge.upper_bound()),
+                (model.objective_ - model.duality_gap_, judge.verdict.gap_error, found.primal, found.primal_error),
+            )
     else:
         pairs = (
             (other.dual_objective_, judge.dual_error(), *judge.upper_bound()),
