@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm._jit import jit
+from fastsvm._lent import lent
 from fastsvm._threads import Pool, spans
 from fastsvm.evaluators import DEAR, Evaluator, PrecomputedEvaluator, Rows
 from fastsvm.row_products import add_panel_products, panels_of, panels_of_columns
@@ -155,7 +156,7 @@ class Gram:
         return cost >= (_COPY_COST if _DENSE * n_new >= len(self) else DEAR) and n_new >= _MANY_ROWS
 
     def _scattered(self, operand: Any, columns: np.ndarray, out: Rows) -> None:
-        tile = np.empty((len(out.slots), len(columns)), self.dtype)
+        tile = lent("tile", (len(out.slots), len(columns)), self.dtype)
         block = self.source.rows(columns)
         self.evaluator.tile(operand, block, self._terms[columns], Rows(tile, np.arange(len(out.slots)), 0))
         _scatter(tile, out.store, out.slots, columns + out.start)
@@ -286,7 +287,7 @@ def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block,
         if a not in terms:
             terms[a] = evaluator.terms(part)
         count = weights.shape[1]
-        tile = np.empty((count, b - a), evaluator.dtype)
+        tile = lent("tile", (count, b - a), evaluator.dtype)
         evaluator.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
         sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
 

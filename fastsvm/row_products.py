@@ -6,11 +6,10 @@ Few others, as the weights of a linear model, are met by rows as they are stored
 feature of all beside each other and then the next, so that vectors hold the sums of all of them.
 """
 
-import threading
-
 import numpy as np
 
 from fastsvm._jit import JIT_DISABLED, jit
+from fastsvm._lent import lent
 from fastsvm._vectors import (
     HAS_WIDE_VECTORS,
     PANEL_BYTES,
@@ -34,10 +33,6 @@ __all__ = [
 
 _FEATURES, _CACHED_ROWS = 256, 48  # of rows that stay in the processor's cache while they meet all panels
 _PACKED = 16  # features of a panel that are written while they are in the cache
-_LINE = 64  # bytes
-_KEPT_BYTES = 8 << 20  # of panels, in each thread: the first touch of new memory is dear
-
-_own = threading.local()
 
 
 def product_type(dtype: np.dtype) -> np.dtype:
@@ -121,17 +116,8 @@ _tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
 
 
 def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
-    """Return memory for panels, each vector in a line of the cache; it serves the thread's next panels, too."""
     width = PANEL_BYTES // dtype.itemsize
-    shape = -(-n // width), d, width
-    size = shape[0] * d * PANEL_BYTES
-    memory = getattr(_own, "memory", None)
-    if memory is None or len(memory) < size:
-        memory = np.empty(size + _LINE, np.uint8)
-        memory = memory[-memory.ctypes.data % _LINE :]
-        if size <= _KEPT_BYTES:
-            _own.memory = memory
-    return memory[:size].view(dtype).reshape(shape)
+    return lent("panels", (-(-n // width), d, width), dtype)
 
 
 def panels_of(rows: np.ndarray) -> np.ndarray:

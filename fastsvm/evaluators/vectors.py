@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._jit import generic, jit, maximum, minimum, multiply_add
+from fastsvm._lent import lent
 from fastsvm._threads import spans
 from fastsvm.evaluators.base import Rows
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_tile
@@ -174,7 +175,7 @@ class VectorEvaluator:
     def _pairings(self, operand: Operand, block: Block) -> tuple[Block, np.ndarray]:
         """Return the rows of a block, as they are paired, and the pairings, perhaps with some columns more."""
         if operand.by_feature is not None and isinstance(block, CSRBlock):
-            pairings = np.empty((len(operand.rows), block.shape[0]), self.dtype)
+            pairings = lent("pairings", (len(operand.rows), block.shape[0]), self.dtype)
             data = block.data.astype(self.dtype)
             indices = block.indices.astype(np.int32, copy=False)
             indptr = block.indptr.astype(np.int64, copy=False)
@@ -182,11 +183,11 @@ class VectorEvaluator:
             return CSRBlock(data, indices, indptr, block.n_features), pairings
         rows = self._dense(block)
         if self.manhattan:
-            pairings = np.empty((len(operand.rows), len(rows)), self.dtype)
+            pairings = lent("pairings", (len(operand.rows), len(rows)), self.dtype)
             _manhattan(operand.rows, rows, pairings)
             return DenseBlock(rows), pairings
         panels = panels_of(rows)
-        pairings = np.empty((len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
+        pairings = lent("pairings", (len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
         add_panel_products(operand.rows, panels, pairings)
         return DenseBlock(rows), pairings
 

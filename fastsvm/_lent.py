@@ -1,0 +1,27 @@
+"""Memory that serves a thread for one tile after another: the first touch of new memory is dear."""
+
+import threading
+
+import numpy as np
+
+__all__ = ["lent"]
+
+_LINE = 64  # bytes of a line of the cache, in which a vector is read at once
+_KEPT_BYTES = 4 << 20  # of each use, in each thread
+
+_own = threading.local()
+
+
+def lent(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
+    """Return an array that begins with a line of the cache; it is the thread's until it asks again for the same use."""
+    dtype = np.dtype(dtype)
+    size = dtype.itemsize
+    for length in shape:
+        size *= length
+    memory = getattr(_own, use, None)
+    if memory is None or len(memory) < size:
+        memory = np.empty(size + _LINE, np.uint8)
+        memory = memory[-memory.ctypes.data % _LINE :]
+        if size <= _KEPT_BYTES:
+            setattr(_own, use, memory)
+    return memory[:size].view(dtype).reshape(shape)
