@@ -234,6 +234,17 @@ def test_no_offset_if_none_is_asked_for():
     assert without.intercept == 0
 
 
+@pytest.mark.parametrize("y", [[1, 1, 0], [0, 0, 1]])
+def test_an_offset_that_is_bounded_on_one_side_only(y):
+    """All rows of one class are at their bounds and none of the other supports."""
+    X = np.array([[1.0], [1.1], [-1000.0]])
+    model = SVC(solver="coordinate", kernel="linear", C=0.01).fit(X, y)
+    assert model.converged_
+    assert abs(model.dual_coef_).tolist() == [[0.01, 0.01]]
+    assert model.intercept_[0] == 0  # which is that of the problem, and allowed
+    np.testing.assert_array_equal(model.predict(X), y)
+
+
 def test_the_offset_when_no_multiplier_is_free():
     K, y, upper = np.eye(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.full(5, 0.1)
     solution, _, _ = solve(K, y, upper)

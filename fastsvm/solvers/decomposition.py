@@ -428,11 +428,15 @@ class Decomposition(ABC):
         return float(state.alpha @ (y * state.gradient + 1)) / 2 + loss
 
     def _rho(self, state: State) -> float:
-        """Return the mean of F over the free rows; if there are none, the middle of what the others allow."""
+        """Return the mean of F over the free rows; if there are none, the middle of what the others allow.
+
+        Without an offset in the problem they may bound it on one side only: then it is the least that is allowed.
+        """
         free = (state.alpha > 0) & (state.alpha < self.problem.upper)
         if free.any():
             return float(state.gradient[free].mean())
-        return sum(bounds(*self.problem, state.alpha, state.gradient)) / 2
+        low, high = bounds(*self.problem, state.alpha, state.gradient)
+        return (low + high) / 2 if low - high < np.inf else float(np.clip(0.0, high, low))
 
     def _report(self, state: State, gap: float, n_steps: int = 0) -> Report:
         within = gap <= self._aim and self._certified(state)

@@ -138,6 +138,9 @@ class Verdict(NamedTuple):
         By how much a multiplier leaves its bounds, in parts of them, or the sum of y α is not zero, in parts of Σ α.
     distance : list of float
         Of each problem, a bound on ‖w - w*‖.
+    offset : float
+        The largest offset of a problem in parts of the largest that decides anything: with twice as much as decision
+        values and margins have all rows are of one class.
     """
 
     dual: float
@@ -150,6 +153,7 @@ class Verdict(NamedTuple):
     violation_error: float
     infeasible: float
     distance: list[float]
+    offset: float
 
 
 class _Problem(NamedTuple):
@@ -202,7 +206,8 @@ def judge_svc(model: Any, K: Kernel, codes: np.ndarray, upper: np.ndarray, solve
     worst = max(parts, key=lambda part: part.violation)
     most = max(part.violation_error for part in parts)
     infeasible = max(part.infeasible for part in parts)
-    return Verdict(*sums, gap, worst.violation, *errors, most, infeasible, [part.distance[0] for part in parts])
+    offset = max(part.offset for part in parts)
+    return Verdict(*sums, gap, worst.violation, *errors, most, infeasible, [part.distance[0] for part in parts], offset)
 
 
 def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdict:
@@ -250,7 +255,7 @@ def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdi
     gap_error = dual_error + primal_error
     return Verdict(
         dual, primal, max(0.0, primal - dual), violation, dual_error, primal_error, gap_error, 2 * float(F_error.max()),
-        share, [distance],
+        share, [distance], abs(intercept) / (2 * float((np.abs(sums) + error).max() + 2)),
     )  # fmt: skip
 
 

@@ -65,6 +65,8 @@ class JudgeSVC:
         finished = model.solver != "primal" or model.converged_
         if found.infeasible > 1e-13 and finished:
             raise Find(f"certificate: dual_coef_ is not feasible by {found.infeasible:.3g}")
+        if found.offset > 1 and finished:
+            raise Find(f"certificate: intercept_ {model.intercept_} is beyond all decision values")
         if model.converged_:
             most("certificate: converged_, but the violation", found.violation, model.tol, found.violation_error)
             if model.solver == "coordinate":
