@@ -9,7 +9,7 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"_jit", "array_file", "hdf5_output", "locks"},
+    {"_jit", "_lent", "array_file", "hdf5_output", "locks"},
     {"_threads", "_vectors", "atomic_file", "kernels", "losses"},
     {"row_products", "sources"},
     {"evaluators", "scores"},
