@@ -344,6 +344,13 @@ def test_a_newton_step_on_repeated_rows_is_finite():
     assert direction is None or np.isfinite(direction).all()
 
 
+def test_rows_of_zeros_have_no_newton_step():
+    with Pool.open() as pool:
+        for count in (2, 8):
+            given = np.zeros((count, count)), np.dtype(float), np.resize([-1.0, 1.0], count)
+            assert newton_step(*given, -np.ones(count), np.ones(count), pool) is None
+
+
 def test_an_indefinite_block_has_no_newton_step():
     assert newton_direction(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, -1.0])) is None
 

@@ -58,7 +58,8 @@ def newton_step(
         block[np.diag_indices_from(block)] += _RIDGE[dtype.itemsize] * max(float(np.trace(block)), 1e-300)
         inverse = Inverse(block, pool)
         ones = np.full(len(gradient), float(balanced))
-        solved = inverse.times(np.column_stack([gradient, ones])).T
+        with np.errstate(over="ignore", invalid="ignore"):  # among rows of zeros; what is not finite is no step
+            solved = inverse.times(np.column_stack([gradient, ones])).T
         first = _free_step(*solved, balanced)
         if first is None:
             return None
