@@ -388,6 +388,23 @@ def test_a_search_that_could_not_be_written_is_kept_in_memory(iris, tmp_path, mo
     assert result["search"] == run(job, tmp_path / "whole")["search"]
 
 
+def test_a_search_is_written_when_there_is_room_again(iris, tmp_path, monkeypatch):
+    write, whole = RunFolder.write, RunFolder(tmp_path / "whole")
+    run(searching("linear", iris), whole.path)
+
+    def full_at_first(folder, path, words):
+        if path.name == "search.json" and not folder.result_file.exists():
+            raise OSError(28, "No space left on device")
+        write(folder, path, words)
+
+    monkeypatch.setattr(RunFolder, "write", full_at_first)
+    run(searching("linear", iris), tmp_path / "run")
+    parameters = [
+        [cell["parameters"] for cell in RunFolder(tmp_path / name).search["cells"]] for name in ("run", "whole")
+    ]
+    assert parameters[0] == parameters[1]
+
+
 def test_a_search_ends_when_half_of_the_time_is_over(iris, tmp_path, capsys):
     job = searching("linear", iris)._replace(seconds=1e-3)
     with warnings.catch_warnings():

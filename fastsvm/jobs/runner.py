@@ -113,6 +113,7 @@ class _Run:
     def __init__(self, folder: RunFolder, job: Job) -> None:
         self.folder, self.job = folder, job
         self.cells: list[dict[str, Any]] = []
+        self.unkept: dict[str, Any] | None = None  # what was compared, while there is no room for it
         self.begin = time.perf_counter()
 
     def go(self) -> dict[str, Any]:
@@ -170,11 +171,16 @@ class _Run:
 
     def _keep_search(self, job: Job, known: dict[str, Any]) -> None:
         """Write down what was compared; without room for it, the run goes on with what it has in memory."""
+        self._write_search(known)
+        self.folder.log("compared", n_cells=len(known["cells"]), **best_of(job, known["cells"]))
+
+    def _write_search(self, known: dict[str, Any]) -> None:
         try:
             self.folder.write(self.folder.search_file, known)
+            self.unkept = None
         except OSError as error:
+            self.unkept = known
             say(f"{self.folder.search_file} could not be written: {error}")
-        self.folder.log("compared", n_cells=len(known["cells"]), **best_of(job, known["cells"]))
 
     def _converted(self) -> Job:
         """Return the job with HDF5 files: others are converted into the folder, once."""
@@ -198,6 +204,8 @@ class _Run:
         if self.cells:
             result["search"] = best_of(job, self.cells)
         written_surely(lambda: folder.write(folder.result_file, result), folder.result_file)
+        if self.unkept is not None:  # there was room for the result
+            self._write_search(self.unkept)
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
         if job.report:
             with _result_stays(folder):
