@@ -8,6 +8,7 @@ from sklearn.svm import SVC as Reference
 
 from fastsvm import SVC
 from fastsvm.multiclass import class_pairs, pair_coefficients
+from fastsvm.solvers.decomposition import Decomposition
 
 EPS = np.finfo(float).eps
 
@@ -91,3 +92,24 @@ def test_weights_that_differ_by_many_orders():
     found = recomputed(model, X, y, weight)
     assert model.converged_ and found["violation"] <= model.tol
     assert model.objective_ == pytest.approx(found["objective"], rel=1e-9)
+
+
+def test_decision_values_in_float32_that_are_wrong_are_computed_anew_where_it_matters(monkeypatch):
+    rows, real = [], Decomposition._set_exactly
+
+    def seen(solver, state, support, places):
+        error = real(solver, state, support, places)
+        rows.append((len(state.alpha) if places is None else len(places), error))
+        return error
+
+    monkeypatch.setattr(Decomposition, "_set_exactly", seen)
+    rng = np.random.default_rng(3)
+    X = (rng.standard_t(3, size=(3000, 6)) + 6).astype(np.float32)
+    y = (X[:, 0] + X[:, 1] - 12 + 0.3 * rng.normal(size=3000) > 0).astype(int)
+    model = SVC(C=8, gamma=0.5).fit(X, y)
+    assert rows[0][1] > 1e-4  # by which F is wrong
+    assert len(model.support_) < rows[1][0] < 2000
+    found = recomputed(model, X, y)
+    assert model.kkt_violation_ == pytest.approx(found["violation"], abs=1e-9)
+    assert model.objective_ == pytest.approx(found["objective"], rel=1e-10)
+    assert model.duality_gap_ == pytest.approx(found["gap"], abs=1e-7 * model.objective_)
