@@ -22,7 +22,7 @@ Source
 import numpy as np
 from scipy import linalg
 
-from fastsvm.solvers.interior_problem import Scaled, extended_sums
+from fastsvm.solvers.interior_problem import EXACT, Scaled, extended_sums
 
 __all__ = ["crossed_over", "newton_on_free"]
 
@@ -31,36 +31,36 @@ _STEPS, _IN_VAIN = 100, 20
 _LEAST_SHARE = 8  # the least free variables become fewer by one part of so many
 _SINGULAR = 2e-16  # of the greatest singular value
 _UNREACHED = 0.1  # of what a step is to change
-_EXACT = 1e-12  # a violation that nobody asks to be less
 
 
-def crossed_over(problem: Scaled, x: np.ndarray) -> np.ndarray:
-    """Return the best x that was met; it may be the one given."""
-    best, least = x, problem.judged(x, exactly=True)
+def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+    """Return the best x that was met, which may be the one given, and what it is worth."""
+    slope = problem.exact_slope(x)
+    best, least = x, problem.judged(x, slope)
     idle = 0
     for _ in range(_STEPS):
-        if least["violation"] <= _EXACT or idle > _IN_VAIN:
+        if least["violation"] <= EXACT or idle > _IN_VAIN:
             break
-        ahead = _stepped(problem, x)
+        ahead = _stepped(problem, x, slope)
         if ahead is None:
             break
-        x, judged = ahead, problem.judged(ahead, exactly=True)
+        x, slope = ahead, problem.exact_slope(ahead)
+        judged = problem.judged(x, slope)
         idle = idle + 1 if judged["badness"] >= least["badness"] else 0
         if idle == 0:
             best, least = x, judged
     return _rounded_well(problem, best, least)
 
 
-def _stepped(problem: Scaled, x: np.ndarray) -> np.ndarray | None:
+def _stepped(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
     """Return x after a step, None if there are no free variables or too many."""
-    rising, inside = problem.balance > 0, (x > 0) & (x < problem.upper)
+    inside = (x > 0) & (x < problem.upper)
     free = np.flatnonzero(inside)
     if not 0 < len(free) <= _MOST_FREE:
         return None
-    slope = extended_sums(problem.matrix, x, -problem.scale)
     gradient = slope / problem.balance  # F
     rho = float(gradient[free].mean()) if problem.balanced else 0.0
-    rises, falls = np.where(rising, x < problem.upper, x > 0), np.where(rising, x > 0, x < problem.upper)
+    rises, falls = problem.freedom(x)
     violation = np.maximum(np.where(rises, rho - gradient, 0.0), np.where(falls, gradient - rho, 0.0))
     worst = int(np.argmax(np.where(inside, -1.0, violation)))
     if violation[worst] > 2 * violation[free].max():
@@ -85,18 +85,18 @@ def _stepped(problem: Scaled, x: np.ndarray) -> np.ndarray | None:
     return ahead
 
 
-def _rounded_well(problem: Scaled, best: np.ndarray, least: dict[str, float]) -> np.ndarray:
+def _rounded_well(problem: Scaled, best: np.ndarray, least: dict[str, float]) -> tuple[np.ndarray, dict[str, float]]:
     """Return x after Newton steps in which ever fewer variables make up for the rounding of the others."""
     n_free = np.count_nonzero((best > 0) & (best < problem.upper))
     count = n_free if n_free <= _MOST_FREE else 0
-    while count > 0 and least["violation"] > _EXACT:
+    while count > 0 and least["violation"] > EXACT:
         x = newton_on_free(problem, best, count)
-        judged = problem.judged(x, exactly=True)
+        judged = problem.judged(x, problem.exact_slope(x))
         if judged["badness"] < least["badness"]:
             best, least = x, judged
         else:
             count -= max(1, count // _LEAST_SHARE)
-    return best
+    return best, least
 
 
 def newton_on_free(problem: Scaled, x: np.ndarray, n_least: int) -> np.ndarray:

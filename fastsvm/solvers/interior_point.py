@@ -42,7 +42,7 @@ import numpy as np
 
 from fastsvm._threads import Pool
 from fastsvm.solvers.crossover import crossed_over, newton_on_free
-from fastsvm.solvers.interior_problem import Point, Scaled
+from fastsvm.solvers.interior_problem import EXACT, Point, Scaled
 from fastsvm.solvers.interior_systems import LowRankSystem, System
 
 __all__ = ["BLIND", "Found", "interior_solution"]
@@ -56,7 +56,6 @@ _ENDED = 1e-16  # of Σ_i α_i, what the products come to
 _GONE = 1e-40  # of the first μ
 _HOPELESS, _NEAR = 1.0, 16  # rounding as large as a margin; and times it, what is violated if that is rounding
 BLIND = 1000  # rounding errors of F, in margins, in which nothing can be seen: no path leads anywhere
-_EXACT = 1e-12  # a violation that nobody asks to be less
 _RIDGE, _MOST_RIDGE = 1e-14, 1e-9  # of the diagonal: above rounding; and what only an indefinite matrix needs
 _FEW = 100  # free variables, on which a Newton step costs little
 
@@ -129,9 +128,9 @@ def interior_solution(
         return None
     if best.rounding > BLIND:
         return best._replace(alpha=problem.multipliers(best.alpha, upper))
-    begins = [best.alpha] if best.last is None or not best.hidden > 0 else [best.alpha, best.last]
-    vertices = [crossed_over(problem, x) for x in begins]
-    judged = [best._replace(alpha=x, **problem.judged(x, exactly=True), rounding=problem.rounding(x)) for x in vertices]
+    begins = [best.alpha, best.last] if best.hidden > 0 else [best.alpha]
+    ends = [crossed_over(problem, x) for x in begins]
+    judged = [best._replace(alpha=x, **found, rounding=problem.rounding(x)) for x, found in ends]
     best = min(judged, key=_badness_of)
     return best._replace(alpha=problem.multipliers(best.alpha, upper))
 
@@ -158,7 +157,7 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         x = problem.vertex(point)
         here = Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps)
         n_free = np.count_nonzero((x > 0) & (x < problem.upper))
-        if here.violation > _EXACT and 0 < n_free <= _FEW:
+        if here.violation > EXACT and 0 < n_free <= _FEW:
             x = newton_on_free(problem, x, n_free)
             here = min(here, Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps), key=_badness_of)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
@@ -169,10 +168,10 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
         lacking, total = problem.residuals(point)
         mu, left = point.mu, float(np.abs(lacking / problem.scale).max())
         few = problem.factor is None or n_free <= problem.factor.shape[1] + 1
-        rounded = few and best.violation <= max(_EXACT, best.rounding)
+        rounded = few and best.violation <= max(EXACT, best.rounding)
         small = left <= max(best.violation, best.rounding)
         ended = rounded and small and 2 * len(x) * mu <= _ENDED * float(problem.scale @ point.x)
-        if best.violation <= _EXACT or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
+        if best.violation <= EXACT or (ended and idle > (1 if best.violation <= best.rounding / 4 else 6)):
             return best._replace(ended=True)
         slow = n_steps > _PATIENCE + _PACE and left > unmet * 10.0 ** ((_PATIENCE - n_steps) / _PACE)
         if n_short >= _SHORT_STEPS or mu <= _GONE * first or (slow and mu > 0.01 * first):

@@ -13,8 +13,9 @@ from scipy import linalg
 
 from fastsvm._threads import spans
 
-__all__ = ["Point", "Scaled", "badness", "extended_sums"]
+__all__ = ["EXACT", "Point", "Scaled", "badness", "extended_sums"]
 
+EXACT = 1e-12  # a violation that nobody asks to be less
 _LARGE = 0.5  # a violation that says less of a solution than its duality gap: it is 2 for α = 0
 _MOST_UNEQUAL = 10  # times what they are if all products are one, multipliers at the beginning
 _LEAST_DIAGONAL = 1e-32  # of the greatest
@@ -154,14 +155,22 @@ class Scaled(NamedTuple):
                 x = np.clip(x - (self.balance @ x) / share * weight, 0, self.upper)
         return x
 
-    def judged(self, x: np.ndarray, exactly: bool = False) -> dict[str, float]:
-        """Return violation and badness, infinite of what is not balanced; `exactly`, of sums that take longer."""
+    def exact_slope(self, x: np.ndarray) -> np.ndarray:
+        """Return Qx − c, summed with more digits than float64 has."""
+        return extended_sums(self.matrix, x, -self.scale)
+
+    def freedom(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which y α may rise, and which may fall."""
+        rising = self.balance > 0
+        return np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
+
+    def judged(self, x: np.ndarray, slope: np.ndarray | None = None) -> dict[str, float]:
+        """Return violation and badness, infinite of what is not balanced; `slope` is Qx − c if that is known."""
         if self.balanced and abs(self.balance @ x) > _BALANCED * (np.abs(self.balance) @ x):
             return _WORST
-        slope = extended_sums(self.matrix, x, -self.scale) if exactly else self.matrix @ x - self.scale
+        slope = self.matrix @ x - self.scale if slope is None else slope
         gradient = slope / self.balance  # F
-        rising = self.balance > 0
-        rises, falls = np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
+        rises, falls = self.freedom(x)
         zero = np.inf if self.balanced else 0.0
         low, high = np.min(gradient[rises], initial=zero), np.max(gradient[falls], initial=-zero)
         margin = np.sign(self.balance) * (gradient - ((low + high) / 2 if self.balanced else 0.0))  # y f(x) − 1
