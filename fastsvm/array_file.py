@@ -84,7 +84,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             end = file.read()
         if not end.startswith(_MARK):
             raise ValueError(
-                f"{path} was cut short, is damaged, or is not a fastsvm model: its checksum is not at its end. Get "
+                f"{path} was cut short, is damaged, or was not written by fastsvm: its checksum is not at its end. Get "
                 "the file again."
             )
         if end[len(_MARK) :] != _digest(file):

@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm.evaluators import Rows
 from fastsvm.gram import Gram
+from fastsvm.storable import storable
 
 __all__ = ["CacheContents", "CacheCounts", "RowCache"]
 
@@ -22,6 +23,7 @@ class CacheCounts(NamedTuple):
     rows_computed: int
 
 
+@storable("row cache")
 class CacheContents(NamedTuple):
     """Which rows a cache holds and has held, without the rows: they can be computed again.
 

@@ -177,14 +177,14 @@ def until(condition, seconds=60.0):
 def test_a_signal_ends_a_run_with_a_checkpoint(number, code, job, tmp_path, heard):
     process = started("run", job, "--out", "run", folder=tmp_path)
     folder = tmp_path / "run"
-    until(lambda: list(folder.glob("checkpoint-*.h5")))
-    files = {path.name for path in folder.glob("checkpoint-*.h5")}
+    until(lambda: list(folder.glob("checkpoint-*.fastsvm")))
+    files = {path.name for path in folder.glob("checkpoint-*.fastsvm")}
     begin = time.monotonic()
     process.send_signal(getattr(signal, number))
     _, err = process.communicate(timeout=60)
     assert process.returncode == code and time.monotonic() - begin < 4
     assert "go on with: fastsvm resume run" in err
-    assert {path.name for path in folder.glob("checkpoint-*.h5")} != files
+    assert {path.name for path in folder.glob("checkpoint-*.fastsvm")} != files
     found = status(folder)
     assert found["state"] == "interrupted" and found["last_event"] == "stopped" and found["progress"]["epoch"] > 0
 
@@ -193,7 +193,7 @@ def test_a_signal_ends_a_run_with_a_checkpoint(number, code, job, tmp_path, hear
 def test_a_run_that_was_killed_and_the_lock(job, tmp_path, capsys):
     process = started("run", job, "--out", "run", folder=tmp_path)
     folder = tmp_path / "run"
-    until(lambda: list(folder.glob("checkpoint-*.h5")))
+    until(lambda: list(folder.glob("checkpoint-*.fastsvm")))
     assert status(folder)["state"] == "running" and status(folder)["process"] == process.pid
     assert main(["resume", str(folder)]) == 2
     assert f"in use by process {process.pid}" in capsys.readouterr().err
@@ -239,7 +239,7 @@ def test_a_run_that_was_killed_before_its_report_is_completed(kind, file, iris, 
     report = tmp_path / "run" / "report.html"
     wanted = report.read_text()
     report.rename(tmp_path / "run" / "report.html.0a1b2c3d.part")
-    assert removed and list((tmp_path / "run").glob("checkpoint-*.h5"))
+    assert removed and list((tmp_path / "run").glob("checkpoint-*.fastsvm"))
     assert resume(tmp_path / "run") == result
     assert report.read_text() == wanted
     left = {path.name for path in (tmp_path / "run").iterdir()}
@@ -270,12 +270,12 @@ def test_data_that_changed_are_refused(file, tmp_path, monkeypatch):
     path = tmp_path / "data.h5"
     path.write_bytes(file.read_bytes())
     interrupted(of("sgd", path), tmp_path / "run", monkeypatch)
-    before = {one.name: one.read_bytes() for one in (tmp_path / "run").glob("checkpoint-*.h5")}
+    before = {one.name: one.read_bytes() for one in (tmp_path / "run").glob("checkpoint-*.fastsvm")}
     with h5py.File(path, "r+") as data:
         data["y"][0] = 2 - data["y"][0]
     with pytest.raises(ValueError, match="because the training data changed"):
         resume(tmp_path / "run")
-    assert before == {one.name: one.read_bytes() for one in (tmp_path / "run").glob("checkpoint-*.h5")}
+    assert before == {one.name: one.read_bytes() for one in (tmp_path / "run").glob("checkpoint-*.fastsvm")}
 
 
 def test_a_disk_that_is_full_does_not_end_a_run(file, whole, tmp_path, monkeypatch, capsys):

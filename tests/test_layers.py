@@ -9,7 +9,7 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"_jit", "_lent", "array_file", "hdf5_output", "locks"},
+    {"_jit", "_lent", "array_file", "hdf5_output", "locks", "storable"},
     {"_threads", "_vectors", "atomic_file", "kernels", "losses"},
     {"row_products", "sources"},
     {"evaluators", "scores"},
@@ -94,4 +94,4 @@ def test_scikit_learn_from_estimators_upward(name):
 def test_the_imports_are_seen():
     assert packages("_jit.py") >= {"numba", "llvmlite"}
     assert "h5py" in packages("sources/hdf5.py")
-    assert own("row_cache.py") == {"evaluators", "gram"}
+    assert own("row_cache.py") == {"evaluators", "gram", "storable"}

@@ -17,6 +17,7 @@ from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_state import Settings, State
 from fastsvm.solvers.dual_steps import Demands
 from fastsvm.sources import DenseBlock, MemorySource, Source
+from fastsvm.storable import storable
 
 __all__ = ["Ascent", "Kept", "merged"]
 
@@ -30,6 +31,7 @@ _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two looks at
 _FEW_VALUES = 1 << 17  # of which repeated rows are looked for
 
 
+@storable("linear dual fit")
 class Kept(NamedTuple):
     """A fit that may be gone on with.
 

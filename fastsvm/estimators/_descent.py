@@ -19,6 +19,7 @@ from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State, touches_columns
 from fastsvm.solvers.sgd_steps import Penalty
 from fastsvm.sources import Source, check_finite
+from fastsvm.storable import storable
 
 __all__ = ["Descent", "Unfinished", "loss_of"]
 
@@ -33,6 +34,7 @@ _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
 
 
+@storable("sgd fit")
 class Unfinished(NamedTuple):
     """A fit that was interrupted.
 

@@ -4,11 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm.storable import storable
+
 __all__ = ["CurveParts", "LossCurve"]
 
 _MOST = 10_000  # points
 
 
+@storable("loss curve")
 class CurveParts(NamedTuple):
     """What a curve is made of: batches of a point, points, and losses that do not make up one yet."""
 

@@ -19,6 +19,7 @@ from fastsvm.multiclass import disjoint_order
 from fastsvm.row_cache import CacheContents, RowCache
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, Report, Solver, StopReason, drive
+from fastsvm.storable import storable
 
 __all__ = ["OneVsOneFit", "Outcome", "Reached", "TwoClass", "solve_paths"]
 
@@ -60,6 +61,7 @@ class Outcome(NamedTuple):
     stop_reason: StopReason
 
 
+@storable("kernel problem")
 class Snapshot(NamedTuple):
     """A problem that is being solved: state, steps so far, what the solver knows beside it, and the cache's rows."""
 
@@ -69,6 +71,7 @@ class Snapshot(NamedTuple):
     cache: CacheContents
 
 
+@storable("kernel fit")
 class Reached(NamedTuple):
     """How far a fit is.
 

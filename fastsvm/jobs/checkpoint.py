@@ -1,26 +1,27 @@
 """What a run has reached, in files that are whole or not there: versioned, checksummed, the last two kept.
 
 A checkpoint is a tree of numbers, words, arrays and the NamedTuples of this package, which are the states of solvers.
-It is stored as arrays in HDF5 and a skeleton in JSON, never pickled, and bound to what it is a checkpoint of.
+It is stored as arrays and a skeleton in JSON, never pickled, and bound to what it is a checkpoint of.
 """
 
-import hashlib
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import h5py
 import numpy as np
 
+from fastsvm.array_file import read_arrays, write_arrays
 from fastsvm.atomic_file import written_beside
-from fastsvm.hdf5_output import hdf5_written
+from fastsvm.jobs.checkpoint_1 import is_version_1, read_version_1, record_of_version_1
+from fastsvm.storable import storable_class, stored_name
 
 __all__ = ["Checkpoints", "DamagedCheckpoint", "Found", "check_bound"]
 
 FORMAT = "fastsvm-checkpoint"
-VERSION = 1
+VERSION = 2
 _KEPT = 2
+_SUFFIXES = ".fastsvm", ".h5"  # of this version and the one before
 _KIND = "$"  # in the skeleton, of what is no number or word
 
 
@@ -52,7 +53,8 @@ class Checkpoints:
 
     def files(self) -> list[Path]:
         """Return the files, the last first."""
-        return sorted(self.folder.glob("checkpoint-*.h5"), reverse=True)
+        found = (path for suffix in _SUFFIXES for path in self.folder.glob(f"checkpoint-*{suffix}"))
+        return sorted(found, key=_number, reverse=True)
 
     def save(self, tree: Any) -> Path:
         """Write a tree and remove all but the last two checkpoints.
@@ -64,7 +66,7 @@ class Checkpoints:
         """
         last = self.files()
         number = 1 + (_number(last[0]) if last else 0)
-        path = self.folder / f"checkpoint-{number:08d}.h5"
+        path = self.folder / f"checkpoint-{number:08d}{_SUFFIXES[0]}"
         with written_beside(path) as part:
             write(part, tree, self.bound_to)
         for old in self.files()[_KEPT:]:
@@ -98,18 +100,9 @@ def _number(path: Path) -> int:
 
 def write(path: Path, tree: Any, bound_to: dict[str, Any]) -> None:
     """Write a tree to a file."""
-    arrays: list[np.ndarray] = []
-    skeleton = json.dumps({"tree": _skeleton(tree, arrays), "bound_to": bound_to})
-
-    def fill(file: h5py.File) -> None:
-        for k, array in enumerate(arrays):
-            file.create_dataset(str(k), data=array)
-        file.create_dataset("skeleton", data=np.frombuffer(skeleton.encode(), np.uint8))
-        file.attrs["format"], file.attrs["version"] = FORMAT, VERSION
-        file.attrs["checksum"] = _checksum(skeleton, arrays)
-
-    with hdf5_written(path) as output:
-        output.do(fill)
+    arrays: dict[str, np.ndarray] = {}
+    header = {"format": FORMAT, "version": VERSION, "tree": _skeleton(tree, arrays), "bound_to": bound_to}
+    write_arrays(path, json.dumps(header), arrays)
 
 
 def read(path: Path, bound_to: dict[str, Any]) -> Any:
@@ -123,30 +116,28 @@ def read(path: Path, bound_to: dict[str, Any]) -> Any:
         If it belongs to something else.
     """
     try:
-        with h5py.File(path, "r") as file:
-            _check_version(file, path)
-            skeleton = bytes(file["skeleton"][:]).decode()
-            arrays = [file[str(k)][()] for k in range(len(file) - 1)]
-            checksum = file.attrs["checksum"]
-    except DamagedCheckpoint:
-        raise
-    except Exception as error:  # of HDF5, which has one of any kind for a bit that was flipped
-        raise DamagedCheckpoint(f"{path} is damaged or no checkpoint: {error}.") from error
-    if checksum != _checksum(skeleton, arrays):
-        raise DamagedCheckpoint(f"{path} is damaged: what it holds is not what was written.")
-    words = json.loads(skeleton)
-    check_bound(words["bound_to"], bound_to, path)
-    return _tree(words["tree"], arrays, path)
-
-
-def _check_version(file: h5py.File, path: Path) -> None:
-    if file.attrs.get("format") != FORMAT:
-        raise DamagedCheckpoint(f"{path} is an HDF5 file but no checkpoint.")
-    if file.attrs.get("version") != VERSION:
+        header, arrays, records = _content(path)
+    except (OSError, ValueError) as error:
+        raise DamagedCheckpoint(f"{path} is damaged or no checkpoint: {error}") from error
+    if header.get("format") != FORMAT:
+        raise DamagedCheckpoint(f"{path} holds arrays but is no checkpoint.")
+    if header.get("version") not in (1, VERSION):
         raise DamagedCheckpoint(
-            f"{path} was written by another fastsvm, as version {file.attrs.get('version')} of the format; this one "
-            f"reads {VERSION}."
+            f"{path} was written by another fastsvm, as version {header.get('version')} of the format; this one reads "
+            f"up to {VERSION}."
         )
+    check_bound(header["bound_to"], bound_to, path)
+    try:
+        return _tree(header["tree"], arrays, records)
+    except Exception as error:  # a forged skeleton may have anything anywhere
+        raise DamagedCheckpoint(f"{path} holds what this fastsvm does not know: {error}.") from error
+
+
+def _content(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], Callable]:
+    """Return the header of a file, its arrays, and what makes the records of its version."""
+    if is_version_1(path):
+        return *read_version_1(path), record_of_version_1
+    return *read_arrays(path), _record
 
 
 def check_bound(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
@@ -159,15 +150,7 @@ def check_bound(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> No
             )
 
 
-def _checksum(skeleton: str, arrays: list[np.ndarray]) -> str:
-    digest = hashlib.blake2b(skeleton.encode(), digest_size=16)
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()
-
-
-def _skeleton(tree: Any, arrays: list[np.ndarray]) -> Any:
+def _skeleton(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return a tree as JSON has it, and add its arrays to `arrays`."""
     if tree is None or isinstance(tree, (bool, int, float, str)):
         return tree
@@ -176,41 +159,39 @@ def _skeleton(tree: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(tree, np.ndarray):
         if tree.dtype.kind == "U":
             return {_KIND: "words", "dtype": tree.dtype.str, "values": tree.tolist()}
-        arrays.append(tree)
-        return {_KIND: "array", "number": len(arrays) - 1}
+        name = str(len(arrays))
+        arrays[name] = tree
+        return {_KIND: "array", "name": name}
     if isinstance(tree, dict):
         pairs = [[_skeleton(key, arrays), _skeleton(value, arrays)] for key, value in tree.items()]
         return {_KIND: "dict", "pairs": pairs}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        kind = type(tree)
-        values = {name: _skeleton(value, arrays) for name, value in zip(kind._fields, tree, strict=True)}
-        return {_KIND: "record", "module": kind.__module__, "name": kind.__qualname__, "values": values}
+        values = {name: _skeleton(value, arrays) for name, value in tree._asdict().items()}
+        return {_KIND: "record", "name": stored_name(type(tree)), "values": values}
     if isinstance(tree, (list, tuple)):
         return {_KIND: type(tree).__name__, "values": [_skeleton(value, arrays) for value in tree]}
     raise TypeError(f"{type(tree).__name__} cannot be stored in a checkpoint.")
 
 
-def _tree(words: Any, arrays: list[np.ndarray], path: Path) -> Any:
-    """Return what a skeleton and arrays stand for."""
+def _tree(words: Any, arrays: dict[str, np.ndarray], record: Callable[[dict, dict], Any]) -> Any:
+    """Return what a skeleton and arrays stand for; `record` makes a NamedTuple of its words and values."""
     if not isinstance(words, dict):
         return words
     kind = words[_KIND]
     if kind == "array":
-        return arrays[words["number"]]
+        return arrays[words["name"]]
     if kind == "words":
         return np.array(words["values"], dtype=words["dtype"])
     if kind == "dict":
-        return {_tree(key, arrays, path): _tree(value, arrays, path) for key, value in words["pairs"]}
+        return {_tree(key, arrays, record): _tree(value, arrays, record) for key, value in words["pairs"]}
     if kind == "record":
-        values = {name: _tree(value, arrays, path) for name, value in words["values"].items()}
-        return _record(words["module"], words["name"], values, path)
-    values = [_tree(value, arrays, path) for value in words["values"]]
+        return record(words, {name: _tree(value, arrays, record) for name, value in words["values"].items()})
+    values = [_tree(value, arrays, record) for value in words["values"]]
     return tuple(values) if kind == "tuple" else values
 
 
-def _record(module: str, name: str, values: dict[str, Any], path: Path) -> Any:
-    """Return a NamedTuple of a module of this package that is in use: a file should not choose what is imported."""
-    kind = getattr(sys.modules.get(module), name, None) if module.startswith("fastsvm.") else None
-    if not (isinstance(kind, type) and issubclass(kind, tuple) and set(values) == set(getattr(kind, "_fields", ()))):
-        raise DamagedCheckpoint(f"{path} holds a {module}.{name} that this fastsvm does not know.")
+def _record(words: dict[str, Any], values: dict[str, Any]) -> Any:
+    kind = storable_class(words["name"])
+    if kind is None or set(values) != set(kind._fields):
+        raise ValueError(f"a {words['name']!r} with {sorted(values)}")
     return kind(**values)

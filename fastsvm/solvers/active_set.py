@@ -12,12 +12,14 @@ import numpy as np
 from fastsvm._jit import jit
 from fastsvm._threads import Pool, spans
 from fastsvm.row_cache import RowCache
+from fastsvm.storable import storable
 
 __all__ = ["ActiveContents", "ActiveSet"]
 
 _GATHERED_ROWS = 256
 
 
+@storable("active set")
 class ActiveContents(NamedTuple):
     """Which rows are in an active set, in which places, and when each entered."""
 

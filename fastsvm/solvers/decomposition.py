@@ -46,6 +46,7 @@ from fastsvm.solvers.interior_problem import badness, extended_sums
 from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.working_set import bounds, select, settled
+from fastsvm.storable import storable
 
 __all__ = ["Decomposition", "Problem", "Solution", "State", "feasible", "shows"]
 
@@ -85,6 +86,7 @@ class Problem(NamedTuple):
     upper: np.ndarray
 
 
+@storable("kernel dual state")
 class State(NamedTuple):
     """All that a solver must remember: multipliers, gradient F, and the last working set."""
 
@@ -93,6 +95,7 @@ class State(NamedTuple):
     working_set: np.ndarray
 
 
+@storable("decomposition memory")
 class Memory(NamedTuple):
     """What a solver knows beside its state, which decides how it goes on.
 
@@ -132,6 +135,7 @@ class Memory(NamedTuple):
     largest: float = 1.0
 
 
+@storable("kernel solution")
 class Solution(NamedTuple):
     """Multipliers, which rows are on or within the margin, offset, and the certificate of how good they are."""
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.solvers.dual_visits import Path
+from fastsvm.storable import storable
 
 __all__ = ["MOST_INEXACT", "Settings", "State"]
 
@@ -44,6 +45,7 @@ class Settings(NamedTuple):
     criterion: str = "gap"
 
 
+@storable("linear dual state")
 class State(NamedTuple):
     """All that is remembered from window to window; `dual`, `path` and `losses` are changed in place.
 

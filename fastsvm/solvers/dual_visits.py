@@ -11,6 +11,7 @@ from fastsvm.losses import Loss
 from fastsvm.solvers.dual_steps import Demands
 from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import Block
+from fastsvm.storable import storable
 
 __all__ = ["Path", "Rests", "Visits", "class_bounds", "weight_left"]
 
@@ -18,6 +19,7 @@ _LONGEST_REST = 8  # turns
 _NEVER = np.iinfo(np.int32).max
 
 
+@storable("linear dual shrinking")
 class Rests(NamedTuple):
     """Which rows rest: one whose variables did not move is left out once, then two, four and eight times.
 
@@ -55,6 +57,7 @@ class Rests(NamedTuple):
         self.due[rows] = pause.astype(np.int32) + (turn + 1)
 
 
+@storable("linear dual epoch")
 class Path(NamedTuple):
     """Where the weights are on their way through an epoch; arrays are changed in place.
 

@@ -47,6 +47,7 @@ from fastsvm.solvers.line_search import Line, best_length, best_offset
 from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.ridge_system import RidgeSystem
+from fastsvm.storable import storable
 
 __all__ = ["Method", "Primal", "State", "Step"]
 
@@ -60,6 +61,7 @@ _AT_BOUND = 4 * np.finfo(float).eps
 _LITTLE = 1e-8  # of the objective, less than which a step by a coarse solution should not gain
 
 
+@storable("kernel primal state")
 class State(NamedTuple):
     """Multipliers y β, of any sign on the way, Kβ, the offset, and half the width of the bend."""
 

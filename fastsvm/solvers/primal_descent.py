@@ -28,12 +28,14 @@ from fastsvm.solvers.decomposition import Problem, Solution
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.dual_view import DualView
 from fastsvm.solvers.products import KernelProducts
+from fastsvm.storable import storable
 
 __all__ = ["PrimalDescent"]
 
 _BLOWN_UP = 1e6  # times the objective at zero
 
 
+@storable("subgradient descent state")
 class State(NamedTuple):
     """Multipliers y β, of any sign, Kβ, and the offset."""
 

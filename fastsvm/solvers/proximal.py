@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm.storable import storable
+
 __all__ = ["Metric", "diagonal", "no_metric", "principal"]
 
 _WEIGHT = 0.7  # of the term, in multiples of cost times mean squared length
@@ -18,6 +20,7 @@ _CERTAIN = 4  # rows of a sample for each direction that is taken from it
 _LOST_DIGITS = 2**9  # units of rounding, which a difference of products may lose, are to be less than what it is
 
 
+@storable("proximal metric")
 class Metric(NamedTuple):
     """M for each score c: (I + M_c)⁻¹ = (I - Σ_i s_i v_i v_iᵀ) R / (1 + κ_c), of which either no s_i is there or R = I.
 

@@ -45,6 +45,7 @@ from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, R
 from fastsvm.solvers.sparse_products import readable
 from fastsvm.solvers.sparse_steps import SparseModel, settle, sparse_steps
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Source, Window, check_finite, windows
+from fastsvm.storable import storable
 
 __all__ = ["SGD", "Diverged", "Linear", "Problem", "Settings", "State", "objective", "touches_columns"]
 
@@ -124,6 +125,7 @@ class Settings(NamedTuple):
     window_rows: int
 
 
+@storable("sgd state")
 class State(NamedTuple):
     """All that is remembered from window to window.
 

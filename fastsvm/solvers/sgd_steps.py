@@ -8,6 +8,7 @@ import scipy.linalg.cython_blas  # noqa: F401, because compiled code calls it: l
 from fastsvm._jit import generic, inlined, jit
 from fastsvm.losses import Loss, add_losses
 from fastsvm.sources import Block, CSRBlock, DenseBlock
+from fastsvm.storable import storable
 
 __all__ = ["Buffers", "Course", "Linear", "Model", "Penalty", "Rows", "steps"]
 
@@ -15,6 +16,7 @@ __all__ = ["Buffers", "Course", "Linear", "Model", "Penalty", "Rows", "steps"]
 _UNSEEN = 16  # times the rounding of a weight, less than which a penalty is saved up
 
 
+@storable("linear function")
 class Linear(NamedTuple):
     """Scores W x + b: `coef` of shape (n_scores, n_features), `intercept` of shape (n_scores,), float64."""
 
@@ -22,6 +24,7 @@ class Linear(NamedTuple):
     intercept: np.ndarray
 
 
+@storable("sgd model")
 class Model(NamedTuple):
     """Weights, what is remembered of them from step to step, and the gradient of a batch that is not yet complete.
 

@@ -14,6 +14,7 @@ from fastsvm._jit import jit
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd_steps import Course, Linear, Rows
 from fastsvm.sources import CSRBlock
+from fastsvm.storable import storable
 
 __all__ = ["SparseModel", "settle", "sparse_steps"]
 
@@ -21,6 +22,7 @@ _SMALLEST = 1e-5
 _SCALE, _SUM, _TOTAL, _DUE = range(4)
 
 
+@storable("sparse sgd model")
 class SparseModel(NamedTuple):
     """Weights s v and their average.
 

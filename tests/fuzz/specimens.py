@@ -201,11 +201,11 @@ def _tree() -> dict[str, Any]:
 
 
 def _make_checkpoint(folder: Path) -> None:
-    checkpoint.write(folder / "checkpoint-00000001.h5", _tree(), _BOUND)
+    checkpoint.write(folder / "checkpoint-00000001.fastsvm", _tree(), _BOUND)
 
 
 def _read_checkpoint(folder: Path) -> str:
-    tree = checkpoint.read(folder / "checkpoint-00000001.h5", _BOUND)
+    tree = checkpoint.read(folder / "checkpoint-00000001.fastsvm", _BOUND)
     return digest(*tree.values())
 
 
@@ -319,7 +319,7 @@ SPECIMENS: dict[str, Specimen] = {
     "data csr": Specimen(lambda folder: _make_data(folder, csr=True), ("data.h5",), _read_data),
     "fit": Specimen(lambda folder: _make_data(folder, csr=False), ("data.h5",), _read_fit),
     "fit csr": Specimen(lambda folder: _make_data(folder, csr=True), ("data.h5",), _read_fit),
-    "checkpoint": Specimen(_make_checkpoint, ("checkpoint-00000001.h5",), _read_checkpoint, exact=True),
+    "checkpoint": Specimen(_make_checkpoint, ("checkpoint-00000001.fastsvm",), _read_checkpoint, exact=True),
     "predictions csv": Specimen(
         lambda folder: _make_predictions(folder, "out.csv"), ("out.csv.part", "out.csv.part.json"),
         lambda folder: _read_predictions(folder, "out.csv"), exact=True,

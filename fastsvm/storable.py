@@ -1,0 +1,46 @@
+"""Names under which the NamedTuples of solvers are stored in checkpoints, whatever module they live in."""
+
+from collections.abc import Callable
+
+__all__ = ["storable", "storable_class", "stored_name"]
+
+_CLASSES: dict[str, type] = {}
+_NAMES: dict[type, str] = {}
+
+
+def storable(name: str) -> Callable[[type], type]:
+    """Register a NamedTuple that checkpoints may hold, under a name that stays when the class moves.
+
+    A class that gets other fields needs another name, or a reader of the old ones.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken.
+    """
+
+    def register(kind: type) -> type:
+        if name in _CLASSES:
+            raise ValueError(f"{kind.__qualname__} cannot be stored as {name!r}: {_CLASSES[name].__qualname__} is.")
+        _CLASSES[name], _NAMES[kind] = kind, name
+        return kind
+
+    return register
+
+
+def stored_name(kind: type) -> str:
+    """Return the name under which a class is stored.
+
+    Raises
+    ------
+    TypeError
+        If the class is not storable.
+    """
+    if kind not in _NAMES:
+        raise TypeError(f"{kind.__qualname__} cannot be stored in a checkpoint: decorate it with `storable`.")
+    return _NAMES[kind]
+
+
+def storable_class(name: str) -> type | None:
+    """Return the class that is stored under a name, None if there is none."""
+    return _CLASSES.get(name)
