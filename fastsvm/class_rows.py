@@ -8,8 +8,8 @@ import threading
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._threads import Pool
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import Evaluator, Rows
 from fastsvm.gram import Gram
 from fastsvm.sources import Source

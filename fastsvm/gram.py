@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._lent import lent
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.scratch import lent
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.evaluators import DEAR, Evaluator, PrecomputedEvaluator, Rows
 from fastsvm.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import Block, Source

@@ -11,7 +11,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from fastsvm._jit import exp, generic, jit, maximum, minimum
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.generic import generic
+from fastsvm._compiled.scalars import exp, maximum, minimum
 
 __all__ = [
     "KERNELS",

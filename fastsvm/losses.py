@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from fastsvm._jit import generic
+from fastsvm._compiled.generic import generic
 
 __all__ = [
     "CLASSIFICATION",

@@ -8,9 +8,9 @@ feature of all beside each other and then the next, so that vectors hold the sum
 
 import numpy as np
 
-from fastsvm._jit import JIT_DISABLED, jit
-from fastsvm._lent import lent
-from fastsvm._vectors import (
+from fastsvm._compiled.compiler import JIT_DISABLED, jit
+from fastsvm._compiled.scratch import lent
+from fastsvm._compiled.vectors import (
     HAS_WIDE_VECTORS,
     PANEL_BYTES,
     PANEL_ROWS,

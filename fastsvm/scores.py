@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.row_products import product_type, readable_rows, write_products
 from fastsvm.sources import Block, CSRBlock, Source
 

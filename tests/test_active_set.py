@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import problem
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import RBF

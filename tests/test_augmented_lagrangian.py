@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn import datasets, svm
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES
 from fastsvm.solvers import block_dual
 from fastsvm.solvers.augmented_lagrangian import finish, is_narrow

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier
-from fastsvm._threads import Pool, one_threaded_blas
+from fastsvm._compiled.threads import Pool, one_threaded_blas
 
 _RNG = np.random.default_rng(0)
 X = _RNG.normal(size=(60, 3))

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn import datasets
 
 from fastsvm import LinearSVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES
 from fastsvm.solvers import block_dual
 from fastsvm.solvers.block_dual import BlockDual

@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from fastsvm import SVC, evaluators
-from fastsvm._jit import HAS_BYTE_PRODUCTS
-from fastsvm._threads import Pool
+from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
+from fastsvm._compiled.threads import Pool
 from fastsvm.estimators import _kernel, _prediction
 from fastsvm.sources import ByteImage, as_source, byte_image, find_byte_image, memory, survey
 
@@ -489,7 +489,8 @@ ON_ZEROS_AND_ONES = """
 import hashlib
 import numpy as np
 from scipy import sparse
-from fastsvm import SVC, _jit
+from fastsvm import SVC
+from fastsvm._compiled import byte_tile
 from fastsvm.estimators import _kernel
 
 def fits():
@@ -511,7 +512,7 @@ def digests():
 @needs_bytes
 def test_zeros_and_ones_give_the_same_bits_as_floats(python, scales, monkeypatch, tmp_path):
     """Their products are whole numbers, which floats hold exactly."""
-    code = ON_ZEROS_AND_ONES + "assert not _jit.HAS_BYTE_PRODUCTS\nprint(*digests())"
+    code = ON_ZEROS_AND_ONES + "assert not byte_tile.HAS_BYTE_PRODUCTS\nprint(*digests())"
     other = python.start(code, tmp_path, FASTSVM_BYTE_PRODUCTS=0)
     monkeypatch.setattr(_kernel, "_SMALL", 0)  # to be undone
     names = {}

@@ -10,7 +10,7 @@ import threadpoolctl
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import SVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators import _one_vs_one, _planning
 from fastsvm.evaluators import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes

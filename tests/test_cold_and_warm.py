@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fastsvm._jit import JIT_DISABLED
+from fastsvm._compiled.compiler import JIT_DISABLED
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.solvers.crossover import crossed_over
 from fastsvm.solvers.interior_point import interior_solution
 from fastsvm.solvers.interior_problem import Scaled

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.losses import LOSSES
 from fastsvm.solvers.dual_steps import Demands, ascend, dual_losses, feasible, primal_losses, violation_of
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from fastsvm import gram as gram_module
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
 from fastsvm.gram import Gram
 from fastsvm.kernels import KERNELS

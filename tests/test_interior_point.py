@@ -8,7 +8,7 @@ from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator
 from fastsvm.gram import Gram
 from fastsvm.row_cache import RowCache

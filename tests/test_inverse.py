@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.solvers import inverse as inverse_module
 from fastsvm.solvers.inverse import Inverse
 

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import fastsvm
-from fastsvm import _jit
-from fastsvm._jit import exp, generic, jit, maximum, minimum
+from fastsvm._compiled import compiler
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.generic import generic
+from fastsvm._compiled.scalars import exp, maximum, minimum
 
 
 @jit
@@ -87,11 +89,12 @@ def test_a_generic_function_without_a_body_for_a_class():
 
 PROGRAM = """
 import numpy as np
-from fastsvm import _jit, kernels
+from fastsvm import kernels
+from fastsvm._compiled import compiler
 out, norms = np.empty((1, 1)), np.array([3.0])
 kernels.map_tile(kernels.RBF(1.0), np.zeros((1, 1)), norms, norms, out, np.array([0]), 0)  # a distance of 6
 stats = getattr(kernels.map_tile, "stats", None)
-print(out[0, 0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), _jit.CACHE_FOLDER)
+print(out[0, 0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), compiler.CACHE_FOLDER)
 """
 
 
@@ -118,7 +121,7 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
     assert first[3] == second[3]
     assert first[3].parent == cache
 
-    helper = package / "_jit.py"  # not the file in which the cached function stands
+    helper = package / "_compiled" / "scalars.py"  # not the file in which the cached function stands
     text = helper.read_text(encoding="utf-8")
     edited = text.replace("p = p * r + 1.0\n    return p * np.int64", "p = p * r + 3.0\n    return p * np.int64")
     assert edited != text
@@ -130,20 +133,20 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
 
 
 def test_the_digest_depends_on_every_file(package, monkeypatch):
-    monkeypatch.setattr(_jit, "_PACKAGE", package)
-    seen = {_jit.source_digest()}
+    monkeypatch.setattr(compiler, "_PACKAGE", package)
+    seen = {compiler.source_digest()}
     for path in sorted(package.rglob("*.py")):
         path.write_bytes(path.read_bytes() + b"\n")
-        digest = _jit.source_digest()
+        digest = compiler.source_digest()
         assert digest not in seen
         seen.add(digest)
 
 
 def test_the_digest_depends_on_names(package, monkeypatch):
-    monkeypatch.setattr(_jit, "_PACKAGE", package)
-    before = _jit.source_digest()
+    monkeypatch.setattr(compiler, "_PACKAGE", package)
+    before = compiler.source_digest()
     (package / "gram.py").rename(package / "other.py")
-    assert _jit.source_digest() != before
+    assert compiler.source_digest() != before
 
 
 def old_versions(root, names):
@@ -155,7 +158,7 @@ def old_versions(root, names):
 def test_the_oldest_code_is_removed(tmp_path):
     names = [f"fastsvm-{number:016x}" for number in range(6)]
     old_versions(tmp_path, names)
-    _jit._prune(tmp_path, keep=tmp_path / names[0])
+    compiler._prune(tmp_path, keep=tmp_path / names[0])
     assert (tmp_path / names[0]).exists()
     assert sum(path.exists() for path in map(tmp_path.joinpath, names)) == 4
 
@@ -163,15 +166,15 @@ def test_the_oldest_code_is_removed(tmp_path):
 def test_folders_of_the_user_are_never_removed(tmp_path):
     names = [f"fastsvm-{word}" for word in ("data", "results", "models", "paper", "0123", "backup-of-2024")]
     old_versions(tmp_path, names)
-    _jit._prune(tmp_path, keep=tmp_path / "fastsvm-0123456789abcdef")
+    compiler._prune(tmp_path, keep=tmp_path / "fastsvm-0123456789abcdef")
     assert all((tmp_path / name / "kept").exists() for name in names)
 
 
 def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setattr(_jit, "_cache_root", lambda: tmp_path / "file")
-    monkeypatch.setattr(_jit.tempfile, "gettempdir", lambda: str(tmp_path))
-    folder = _jit._cache_folder()
+    monkeypatch.setattr(compiler, "_cache_root", lambda: tmp_path / "file")
+    monkeypatch.setattr(compiler.tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = compiler._cache_folder()
     assert folder.parent.parent == tmp_path
     assert folder.parent.stat().st_mode & 0o077 == 0  # code is loaded from it: nobody else may write there
 
@@ -180,14 +183,15 @@ def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
 
 FIT = """
 import numpy as np
-from fastsvm import SVC, _jit
+from fastsvm import SVC
+from fastsvm._compiled import compiler
 rng = np.random.default_rng(0)
 X = rng.normal(size=(24, 3))
 y = (X[:, 0] + X[:, 1] ** 2 > 0.7).astype(int)
 for kernel in ("linear", "rbf", "poly", "sigmoid", "laplacian", "exponential"):
     model = SVC(kernel=kernel, gamma=0.5, coef0=0.3, tol=1e-8).fit(X, y)
     print(repr(model.objective_), *map(repr, map(float, model.decision_function(X))))
-print(int(_jit.JIT_DISABLED))
+print(int(compiler.JIT_DISABLED))
 """
 
 

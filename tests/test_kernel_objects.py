@@ -346,10 +346,11 @@ def mine(kernel, dot, sq_x, sq_z):
 """
 USE = """
 import numpy as np
-from fastsvm import _jit, kernels
+from fastsvm import kernels
+from fastsvm._compiled import compiler
 out, one = np.empty((1, 1)), np.ones(1)
 kernels.map_tile(Mine(), np.ones((1, 1)), one, one, out, np.array([0]), 0)
-print(out[0, 0], len(list(_jit.CACHE_FOLDER.rglob("*map_tile*"))) if _jit.CACHE_FOLDER else 0)
+print(out[0, 0], len(list(compiler.CACHE_FOLDER.rglob("*map_tile*"))) if compiler.CACHE_FOLDER else 0)
 """
 OURS = "from fastsvm.kernels import RBF as Mine\n" + USE
 

@@ -6,7 +6,7 @@ from sklearn import svm
 from sklearn.metrics import pairwise
 
 from fastsvm import SVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.estimators._kernel import Coefficients, choose_precision, resolve_gamma
 from fastsvm.evaluators import ByteEvaluator, VectorEvaluator
 from fastsvm.evaluators import bytes as byte_rows

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from fastsvm import SVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator
 from fastsvm.gram import Gram
 from fastsvm.row_cache import RowCache

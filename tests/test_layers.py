@@ -9,8 +9,8 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"_jit", "_lent", "array_file", "hdf5_output", "locks", "storable"},
-    {"_threads", "_vectors", "atomic_file", "kernels", "losses"},
+    {"_compiled", "array_file", "hdf5_output", "locks", "storable"},
+    {"atomic_file", "kernels", "losses"},
     {"row_products", "sources"},
     {"evaluators", "scores"},
     {"gram"},
@@ -75,8 +75,8 @@ def test_formats_import_nothing_else_of_the_package_but_how_files_are_written(na
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_numba_in_two_files(name):
-    assert name in ("_jit.py", "_vectors.py") or not packages(name) & {"numba", "llvmlite"}
+def test_numba_in_one_folder(name):
+    assert unit(name) == "_compiled" or not packages(name) & {"numba", "llvmlite"}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -92,6 +92,6 @@ def test_scikit_learn_from_estimators_upward(name):
 
 
 def test_the_imports_are_seen():
-    assert packages("_jit.py") >= {"numba", "llvmlite"}
+    assert packages("_compiled/compiler.py") >= {"numba", "llvmlite"}
     assert "h5py" in packages("sources/hdf5.py")
     assert own("row_cache.py") == {"evaluators", "gram", "storable"}

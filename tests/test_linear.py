@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm._threads import at_most
+from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import _ascent
 from fastsvm.losses import LOSSES as LOSSES_OF
 from fastsvm.solvers.dual_blocks import BlockVisits
@@ -997,7 +997,8 @@ def test_the_number_of_threads_does_not_change_a_bit(stored):
 PLAIN = """
 import numpy as np
 from scipy import sparse
-from fastsvm import LinearSVC, LinearSVR, _jit
+from fastsvm import LinearSVC, LinearSVR
+from fastsvm._compiled import compiler
 rng = np.random.default_rng(0)
 y = rng.integers(0, 3, 30)
 X = rng.normal(size=(30, 4)) + np.eye(4)[y]
@@ -1012,7 +1013,7 @@ for rows in (X, sparse.csr_array(X)):
     ):
         model = kind(C=0.1, tol=1e-3, random_state=0, **parameters).fit(rows, y)
         print(repr(float(model.objective_)), repr(float(model.dual_objective_)))
-print(int(_jit.JIT_DISABLED))
+print(int(compiler.JIT_DISABLED))
 """
 
 

@@ -2,7 +2,7 @@ import naive
 import numpy as np
 import pytest
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.losses import (
     CLASSIFICATION,
     LOSSES,

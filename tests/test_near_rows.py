@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from fastsvm import SVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import Rows, VectorEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import RBF, Exponential, Laplacian, kernel_value

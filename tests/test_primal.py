@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import RBF

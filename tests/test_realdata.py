@@ -10,7 +10,7 @@ from sklearn.datasets import load_svmlight_file
 
 import fastsvm
 from fastsvm import SVC, LinearSVC, open_hdf5
-from fastsvm._jit import HAS_BYTE_PRODUCTS
+from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
 from fastsvm.formats import convert
 
 pytestmark = pytest.mark.realdata

@@ -9,7 +9,7 @@ from scipy import sparse
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm import gram as gram_module
 from fastsvm import scores as scores_module
-from fastsvm._threads import Pool, at_most
+from fastsvm._compiled.threads import Pool, at_most
 from fastsvm.estimators import _prediction
 from fastsvm.evaluators import Rows, VectorEvaluator
 from fastsvm.kernels import KERNELS

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Hinge
 from fastsvm.solvers.schedules import SCHEDULES, Schedule
 from fastsvm.solvers.sgd import SGD, Problem, Settings

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from naive import problem
 from scipy.optimize import minimize
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.gram import Gram
 from fastsvm.kernels import RBF

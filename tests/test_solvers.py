@@ -564,7 +564,8 @@ def test_the_number_of_threads_does_not_change_a_bit(python):
 PLAIN = """
 import warnings
 import numpy as np
-from fastsvm import SVC, _jit
+from fastsvm import SVC
+from fastsvm._compiled import compiler
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 X = rng.normal(size=(24, 3))
@@ -579,7 +580,7 @@ for solver in [
 ]:
     model = SVC(gamma=0.5, tol=1e-8, **solver).fit(X, y)
     print(repr(model.objective_), *map(repr, map(float, model.decision_function(X))))
-print(int(_jit.JIT_DISABLED))
+print(int(compiler.JIT_DISABLED))
 """
 
 

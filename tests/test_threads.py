@@ -3,17 +3,17 @@ import time
 
 import pytest
 
-from fastsvm import _threads
-from fastsvm._threads import Pool
+from fastsvm._compiled import threads
+from fastsvm._compiled.threads import Pool
 
 
 @pytest.fixture(params=[1, 2, 5])
 def pool(request, monkeypatch):
-    monkeypatch.setattr(_threads, "thread_count", lambda: 3)  # helpers may be fewer than a pool asks for
-    _threads._executor.cache_clear()
+    monkeypatch.setattr(threads, "thread_count", lambda: 3)  # helpers may be fewer than a pool asks for
+    threads._executor.cache_clear()
     yield Pool(request.param)
-    _threads._executor().shutdown()
-    _threads._executor.cache_clear()
+    threads._executor().shutdown()
+    threads._executor.cache_clear()
 
 
 def test_every_piece_is_done_once(pool):

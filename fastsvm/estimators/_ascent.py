@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._keeping import may_go_on
 from fastsvm.estimators._task import Task, as_stored, fingerprint

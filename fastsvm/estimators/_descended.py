@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._callbacks import CallbackSupportMixin
 from fastsvm.estimators._certificate import warn_of_unfinished_descent

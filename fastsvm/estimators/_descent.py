@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._loss_curve import CurveParts
 from fastsvm.estimators._step_length import Lengths, suitable_rate

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.estimators._parameters import Rule, boolean, either, number, one_of
 from fastsvm.estimators._solvers import has_landmarks
 from fastsvm.evaluators import (

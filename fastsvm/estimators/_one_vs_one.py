@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.budget import Plan
 from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators._repeats import Repeats

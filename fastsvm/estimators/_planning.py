@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.budget import Need, Plan, plan
 from fastsvm.estimators._classes import class_weights
 from fastsvm.estimators._input import TrainingSet

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.estimators._kernel import Coefficients, bytes_for, evaluator_of_given, resolve_kernel, value_type
 from fastsvm.evaluators import ByteEvaluator, Evaluator, VectorEvaluator
 from fastsvm.gram import expand

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.sources import MemorySource, Source
 
 __all__ = ["Repeats"]

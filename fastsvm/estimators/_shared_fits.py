@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.budget import Plan, parse_memory
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import encode

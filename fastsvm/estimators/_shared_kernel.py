@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._threads import spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import spans
 from fastsvm.evaluators import Rows
 from fastsvm.gram import Gram
 from fastsvm.row_cache import RowCache

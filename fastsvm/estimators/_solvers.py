@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.budget import Plan
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet

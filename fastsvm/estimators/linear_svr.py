@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fastsvm._threads import one_threaded_blas
+from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators._ascended import Ascended
 from fastsvm.estimators._callbacks import with_callbacks
 from fastsvm.estimators._input import check_training_set, forget

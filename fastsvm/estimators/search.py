@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 from tqdm.auto import tqdm
 
-from fastsvm._threads import Pool, one_threaded_blas
+from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators._input import check_training_set, labels_of
 from fastsvm.estimators._search_results import SearchTable
 from fastsvm.estimators._shared_fits import SharedFits, Split, may_share

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
 
-from fastsvm._threads import one_threaded_blas
+from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators._callbacks import with_callbacks
 from fastsvm.estimators._classes import class_weights, encode
 from fastsvm.estimators._descended import Descended

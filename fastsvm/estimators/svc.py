@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm._threads import Pool, one_threaded_blas
+from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import generic, jit, maximum, minimum, multiply_add
-from fastsvm._lent import lent
-from fastsvm._threads import spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.generic import generic
+from fastsvm._compiled.scalars import maximum, minimum, multiply_add
+from fastsvm._compiled.scratch import lent
+from fastsvm._compiled.threads import spans
 from fastsvm.evaluators.base import Rows
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_tile
 from fastsvm.row_products import add_panel_products, panels_of

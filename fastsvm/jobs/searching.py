@@ -10,7 +10,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from tqdm.auto import tqdm
 
-from fastsvm._threads import at_most
+from fastsvm._compiled.threads import at_most
 from fastsvm.budget import parse_memory
 from fastsvm.estimators import SVC, SVCSearch
 from fastsvm.jobs.job_file import Job

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
-from fastsvm._threads import at_most
+from fastsvm._compiled.threads import at_most
 from fastsvm.atomic_file import check_output
 from fastsvm.estimators._keeping import Keeper, go_on_from, keep_with
 from fastsvm.jobs.finished import save_surely

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.storable import storable
 

@@ -34,8 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from fastsvm._jit import jit
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.losses import Loss, loss_value
 from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_steps import Demands, best_dual, conjugate, cost_of, reach

@@ -47,7 +47,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.scores import product_type
 from fastsvm.solvers.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.drive import Report

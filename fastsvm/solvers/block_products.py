@@ -6,14 +6,8 @@ widened on the way. Every sum is computed by one thread in one order, whatever p
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._vectors import (
-    HAS_WIDE_VECTORS,
-    add_tile_1,
-    add_tile_2,
-    add_tile_5,
-    byte_square_tile,
-)
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.vectors import HAS_WIDE_VECTORS, add_tile_1, add_tile_2, add_tile_5, byte_square_tile
 from fastsvm.row_products import readable_rows, write_products
 
 __all__ = ["add_products", "mirror", "readable_rows", "scale_rows", "write_byte_squares", "write_products"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.solvers.working_set import freedom
 
 __all__ = ["solve_block"]

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveContents, ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.evaluators import multiplies_bytes
 from fastsvm.losses import Loss
 from fastsvm.scores import product_type

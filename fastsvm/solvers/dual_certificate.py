@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.scores import product_type
 from fastsvm.solvers.block_products import add_products, readable_rows, write_products
 from fastsvm.solvers.dual_problem import Problem

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import generic, inlined, jit
+from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.generic import generic
 from fastsvm.losses import (
     CrammerSinger,
     EpsilonInsensitive,

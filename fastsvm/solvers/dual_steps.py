@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import generic, jit
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.generic import generic
 from fastsvm.losses import (
     CrammerSinger,
     EpsilonInsensitive,

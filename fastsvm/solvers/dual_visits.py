@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Loss
 from fastsvm.solvers.dual_steps import Demands
 from fastsvm.solvers.proximal import Metric

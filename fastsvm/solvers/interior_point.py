@@ -40,7 +40,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.solvers.crossover import crossed_over, newton_on_free
 from fastsvm.solvers.interior_problem import EXACT, Point, Scaled
 from fastsvm.solvers.interior_systems import LowRankSystem, System

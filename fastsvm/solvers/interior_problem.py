@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import spans
+from fastsvm._compiled.threads import spans
 
 __all__ = ["EXACT", "Point", "Scaled", "badness", "extended_sums"]
 

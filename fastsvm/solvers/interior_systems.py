@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.solvers.interior_problem import Point, Scaled
 from fastsvm.solvers.inverse import Inverse
 

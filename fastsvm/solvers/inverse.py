@@ -8,7 +8,7 @@ written once, by products with all panels before it.
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 
 __all__ = ["Inverse"]
 

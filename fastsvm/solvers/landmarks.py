@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import spans
+from fastsvm._compiled.threads import spans
 from fastsvm.solvers.decomposition import Solution
 from fastsvm.solvers.nystrom import features, weighted_square, whitening
 from fastsvm.solvers.primal import Primal, State, Step

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.margin_loss import MarginLoss
 

@@ -21,7 +21,7 @@ Cost
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.solvers.inverse import Inverse
 
 __all__ = ["moved", "newton_step"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 
 __all__ = ["features", "weighted_square", "whitening"]
 

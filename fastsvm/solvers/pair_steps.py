@@ -6,7 +6,8 @@ by second-order information.
 
 import numpy as np
 
-from fastsvm._jit import inlined, jit, maximum, minimum
+from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.solvers.working_set import freedom
 
 __all__ = ["solve_block"]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._threads import Pool
+from fastsvm._compiled.threads import Pool
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.decomposition import Problem, Solution
 from fastsvm.solvers.drive import Report

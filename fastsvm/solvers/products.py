@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 

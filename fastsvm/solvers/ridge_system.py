@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import linalg
 
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock

@@ -35,8 +35,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._threads import Pool
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool
 from fastsvm.losses import Loss, add_losses
 from fastsvm.scores import block_scores, each_piece, product_type
 from fastsvm.solvers.drive import Report

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, because compiled code calls it: loaded now, it is held to one thread too
 
-from fastsvm._jit import generic, inlined, jit
+from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.generic import generic
 from fastsvm.losses import Loss, add_losses
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 from fastsvm.storable import storable

@@ -6,7 +6,7 @@ one order.
 
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.scores import product_type
 from fastsvm.sources import CSRBlock
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd_steps import Course, Linear, Rows
 from fastsvm.sources import CSRBlock

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from fastsvm._jit import jit, maximum, minimum
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.scalars import maximum, minimum
 
 __all__ = ["bounds", "bounds_without_offset", "freedom", "select", "settled"]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.sources.compressed import check_compressed
 
 __all__ = ["Block", "CSRBlock", "DenseBlock"]

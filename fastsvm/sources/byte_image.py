@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
-from fastsvm._threads import Pool, spans
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.memory import MemorySource

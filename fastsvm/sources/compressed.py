@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 
 __all__ = ["check_compressed"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 
 __all__ = ["attribute", "check_heaps", "check_storage", "member", "reading"]
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._jit import jit
+from fastsvm._compiled.compiler import jit
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 

@@ -21,7 +21,7 @@ from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
 import fastsvm
-from fastsvm import _threads
+from fastsvm._compiled import threads
 
 __all__ = ["Find", "check"]
 
@@ -114,7 +114,7 @@ def _again(case: Case, drawn: Drawn, model: Any, judge: Any) -> None:
 
 
 def _one_thread(case: Case, drawn: Drawn, model: Any, judge: Any) -> None:
-    with _threads.at_most(1):
+    with threads.at_most(1):
         other = _fitted(case, drawn)
     _same_model(case, drawn, other, model, "one thread")
 

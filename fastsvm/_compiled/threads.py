@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import threadpoolctl
 
-from fastsvm._jit import thread_count
+from fastsvm._compiled.compiler import thread_count
 
 __all__ = ["Pool", "at_most", "one_threaded_blas", "spans"]
 

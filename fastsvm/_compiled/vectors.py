@@ -12,7 +12,8 @@ from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from fastsvm._jit import JIT_DISABLED, multiply_add_bytes
+from fastsvm._compiled.byte_tile import multiply_add_bytes
+from fastsvm._compiled.compiler import JIT_DISABLED
 
 __all__ = [
     "HAS_WIDE_VECTORS",

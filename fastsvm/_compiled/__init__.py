@@ -1,0 +1,1 @@
+"""What is made of Numba and llvmlite: the only folder that names either."""

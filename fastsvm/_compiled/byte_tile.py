@@ -1,0 +1,126 @@
+"""Dot products of bytes, 16 rows by 8 at a time, by the instructions of AVX-512 VNNI."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numba
+from llvmlite import binding, ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from fastsvm._compiled.compiler import JIT_DISABLED
+
+__all__ = ["BYTE_TILE", "HAS_BYTE_PRODUCTS", "byte_tile", "multiply_add_bytes"]
+
+
+def _has_byte_products() -> bool:
+    """Return whether numba's target has AVX-512 VNNI; on one without it LLVM would end the process."""
+    if JIT_DISABLED or os.environ.get("FASTSVM_BYTE_PRODUCTS") == "0":
+        return False
+    if numba.config.CPU_NAME or numba.config.CPU_FEATURES:  # the user's target, not this machine
+        return "+avx512vnni" in (numba.config.CPU_FEATURES or "")
+    return bool(binding.get_host_cpu_features().get("avx512vnni", False))
+
+
+HAS_BYTE_PRODUCTS = _has_byte_products()
+"""Whether `byte_tile` can be compiled; the environment's FASTSVM_BYTE_PRODUCTS=0 says no."""
+
+_INT = ir.IntType(32)
+_BYTES = ir.VectorType(ir.IntType(8), 64)
+_SUMS = ir.VectorType(_INT, 16)
+BYTE_TILE = 16, 8
+"""Rows of int8 and of uint8 of which `byte_tile` takes the products."""
+
+
+def multiply_add_bytes(builder: Any) -> Callable[[Any, Any, Any], Any]:
+    """Return what writes the sum of 16 numbers and the products of 64 bytes without sign with 64 that have one."""
+    whole = binding.llvm_version_info[0] >= 22  # before, bytes were passed as numbers of four
+    kind = ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES] if whole else [_SUMS] * 3)
+    function = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", (), kind)
+
+    def write(total: Any, unsigned: Any, signed: Any) -> Any:
+        if not whole:
+            unsigned, signed = builder.bitcast(unsigned, _SUMS), builder.bitcast(signed, _SUMS)
+        return builder.call(function, [total, unsigned, signed])
+
+    return write
+
+
+def _in_lanes(*pattern: int) -> list[int]:
+    """Return the places that `pattern` picks from each 128-bit lane of two vectors; 4 and more are of the second."""
+    return [place % 4 + 4 * lane + 16 * (place // 4) for lane in range(4) for place in pattern]
+
+
+def _transposed(builder: Any, columns: list[Any]) -> Iterator[Any]:
+    """Yield the sixteen rows of eight columns."""
+
+    def pick(a: Any, b: Any, places: list[int]) -> Any:
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, len(places)), places))
+
+    fours = []  # of the first four columns, then of the last: rows k, 4 + k, 8 + k, 12 + k for k = 0 to 3
+    for a, b, c, d in (columns[:4], columns[4:]):
+        twos = [(pick(x, z, _in_lanes(0, 4, 1, 5)), pick(x, z, _in_lanes(2, 6, 3, 7))) for x, z in ((a, b), (c, d))]
+        for half in (0, 1):
+            pair = twos[0][half], twos[1][half]
+            fours += [pick(*pair, _in_lanes(0, 1, 4, 5)), pick(*pair, _in_lanes(2, 3, 6, 7))]
+    for row in range(16):
+        lane, k = divmod(row, 4)
+        first = list(range(4 * lane, 4 * lane + 4))
+        yield pick(fours[k], fours[4 + k], first + [16 + place for place in first])
+
+
+@intrinsic
+def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_stride):
+    """Write the 16 x 8 products of sixteen rows of int8 with eight of uint8 to int32, at the given addresses.
+
+    `n_features` is at least 4. The operand has four features of all sixteen rows beside each other, then the next
+    four; where the last four features of a row overlap those before, it has zeros, so nothing is read beyond a row.
+    A vector of sums holds the products of one row of uint8, of which four features at a time are broadcast.
+    """
+    signature = types.void(operand, rows, row_stride, n_features, out, out_stride)
+
+    def codegen(context, builder, signature, arguments):
+        word = arguments[0].type
+        operand, rows, row_stride, n_features, out, out_stride = arguments
+        multiply_add = multiply_add_bytes(builder)
+
+        def place(base: Any, stride: Any, k: int) -> Any:
+            return builder.add(base, builder.mul(stride, word(k)))
+
+        def load(address: Any, kind: Any) -> Any:
+            value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+            value.align = 1
+            return value
+
+        def broadcast(value: Any) -> Any:
+            one = builder.insert_element(ir.Constant(_SUMS, ir.Undefined), value, _INT(0))
+            all_ = builder.shuffle_vector(one, ir.Constant(_SUMS, ir.Undefined), ir.Constant(_SUMS, [0] * 16))
+            return builder.bitcast(all_, _BYTES)
+
+        starts = [place(rows, row_stride, k) for k in range(BYTE_TILE[1])]
+        last = builder.sub(n_features, word(4))
+        before, body = builder.block, builder.append_basic_block("features")
+        after = builder.append_basic_block("sums")
+        builder.branch(body)
+        builder.position_at_end(body)
+        start = builder.phi(word)
+        start.add_incoming(word(0), before)
+        sums = [builder.phi(_SUMS) for _ in starts]
+        overlapped = builder.select(builder.icmp_signed("<", start, last), start, last)
+        x = load(place(operand, start, 16), _BYTES)
+        z = [broadcast(load(builder.add(row, overlapped), _INT)) for row in starts]
+        added = [multiply_add(total, four, x) for total, four in zip(sums, z, strict=True)]
+        following = builder.add(start, word(4))
+        start.add_incoming(following, body)
+        for total, value in zip(sums, added, strict=True):
+            total.add_incoming(ir.Constant(_SUMS, [0] * 16), before)
+            total.add_incoming(value, body)
+        builder.cbranch(builder.icmp_signed("<", following, n_features), body, after)
+        builder.position_at_end(after)
+        for k, eight in enumerate(_transposed(builder, added)):
+            target = builder.inttoptr(place(out, out_stride, k), eight.type.as_pointer())
+            builder.store(eight, target).align = 4
+        return context.get_dummy_value()
+
+    return signature, codegen
