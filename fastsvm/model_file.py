@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fastsvm.array_file import is_array_file, read_arrays, write_arrays
-from fastsvm.atomic_file import written_beside
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
+from fastsvm.files.atomic_file import written_beside
 from fastsvm.kernels import KERNELS
 from fastsvm.model_checks import check_fitted, check_name, is_fitted_name
 from fastsvm.model_file_1 import is_version_1, read_version_1

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.evaluators import Rows
+from fastsvm.files.storable import storable
 from fastsvm.gram import Gram
-from fastsvm.storable import storable
 
 __all__ = ["CacheContents", "CacheCounts", "RowCache"]
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, SVCSearch
 from fastsvm.kernels import KERNELS
-from fastsvm.losses import CLASSIFICATION, LOSSES, REGRESSION
+from fastsvm.losses.primal import CLASSIFICATION, LOSSES, REGRESSION
 
 _RNG = np.random.default_rng(0)
 _WHOLE = _RNG.integers(0, 256, (240, 37)).astype(np.uint8)

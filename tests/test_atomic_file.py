@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from fastsvm.atomic_file import check_output, name_beside, room_beside, written_beside
-from fastsvm.locks import has_locks
+from fastsvm.files.atomic_file import check_output, name_beside, room_beside, written_beside
+from fastsvm.files.locks import has_locks
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -73,7 +73,7 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path, name):
 
 @pytest.mark.skipif(not has_locks(), reason="there are no locks")
 def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastsvm.atomic_file.is_taken", lambda *_, **__: False)
+    monkeypatch.setattr("fastsvm.files.atomic_file.is_taken", lambda *_, **__: False)
     left = tmp_path / "rows.h5.0a1b2c3d.part"
     left.mkdir()
     with room_beside(tmp_path / "rows.h5") as room:

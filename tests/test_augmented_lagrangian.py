@@ -8,11 +8,11 @@ from sklearn import datasets, svm
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import Pool
-from fastsvm.losses import LOSSES
+from fastsvm.losses.dual import Demands, feasible
+from fastsvm.losses.primal import LOSSES
 from fastsvm.solvers import block_dual
 from fastsvm.solvers.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.dual_problem import Problem
-from fastsvm.solvers.dual_steps import Demands, feasible
 from fastsvm.sources import MemorySource
 
 OVR = ["hinge", "squared_hinge"]

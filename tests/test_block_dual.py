@@ -8,14 +8,14 @@ from sklearn import datasets
 
 from fastsvm import LinearSVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.losses import LOSSES
+from fastsvm.losses.dual import Demands
+from fastsvm.losses.primal import LOSSES
 from fastsvm.solvers import block_dual
 from fastsvm.solvers.block_dual import BlockDual
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.dual_metric import metric_of
 from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_state import Settings
-from fastsvm.solvers.dual_steps import Demands
 from fastsvm.solvers.proximal import diagonal, no_metric, principal
 from fastsvm.sources import MemorySource
 

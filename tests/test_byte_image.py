@@ -11,7 +11,7 @@ from fastsvm import SVC, evaluators
 from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators import _kernel, _prediction
-from fastsvm.sources import ByteImage, as_source, byte_image, find_byte_image, memory, survey
+from fastsvm.sources import ByteImage, as_source, find_byte_image, memory, quantized, survey
 
 needs_bytes = pytest.mark.skipif(not HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
 
@@ -103,7 +103,7 @@ def test_sparse_pixels():
 
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array])
 def test_pieces_on_threads(layout, monkeypatch):
-    monkeypatch.setattr(byte_image, "_PIECE", 300)
+    monkeypatch.setattr(quantized, "_PIECE", 300)
     B = levels(256)
     np.testing.assert_array_equal(find(layout(B / 255))[1].block.values, B)
 

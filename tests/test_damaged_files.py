@@ -15,7 +15,7 @@ from version_1 import save_version_1
 
 import fastsvm
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, open_hdf5
-from fastsvm.array_file import read_arrays, write_arrays
+from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.jobs.inspection import describe
 
 X, Y = load_iris(return_X_y=True)

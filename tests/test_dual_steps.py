@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.losses import LOSSES
-from fastsvm.solvers.dual_steps import Demands, ascend, dual_losses, feasible, primal_losses, violation_of
+from fastsvm.losses.dual import Demands, ascend, dual_losses, feasible, primal_losses, violation_of
+from fastsvm.losses.primal import LOSSES
 
 APART = ["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"]
 TOGETHER = ["crammer_singer", "weston_watkins"]

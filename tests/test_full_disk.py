@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import fastsvm
-from fastsvm.array_file import read_arrays
-from fastsvm.hdf5_output import hdf5_written
+from fastsvm.files.array_file import read_arrays
+from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.jobs import finished
 from fastsvm.jobs.finished import save_surely, written_surely
 from fastsvm.jobs.run_folder import RunFolder

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
-from fastsvm.array_file import read_arrays
 from fastsvm.cli import main
+from fastsvm.files.array_file import read_arrays
 from fastsvm.jobs.checkpoint import Checkpoints
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.keeper import JobKeeper, Stopped

@@ -19,10 +19,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import fastsvm
 from fastsvm import SVC, kernels
-from fastsvm.array_file import read_arrays, write_arrays
 from fastsvm.estimators._kernel import resolve_kernel
 from fastsvm.evaluators import ByteEvaluator
 from fastsvm.evaluators import bytes as byte_rows
+from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.kernels import KERNELS, RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
 
 OBJECTS = {

@@ -9,8 +9,8 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
-    {"_compiled", "array_file", "hdf5_output", "locks", "storable"},
-    {"atomic_file", "kernels", "losses"},
+    {"_compiled", "files", "memory"},
+    {"kernels", "losses"},
     {"row_products", "sources"},
     {"evaluators", "scores"},
     {"gram"},
@@ -71,7 +71,7 @@ def test_imports_point_downward(name):
 
 @pytest.mark.parametrize("name", [name for name in FILES if unit(name) == "formats"])
 def test_formats_import_nothing_else_of_the_package_but_how_files_are_written(name):
-    assert own(name) <= {"formats", "atomic_file", "hdf5_output"}
+    assert own(name) <= {"formats", "files"}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -81,17 +81,17 @@ def test_numba_in_one_folder(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_h5py_where_files_are(name):
-    allowed = unit(name) in {"hdf5_output", "sources", "formats", "model_file_1", "jobs", "demo", "cli"}
+    allowed = unit(name) in {"files", "sources", "formats", "model_file_1", "jobs", "demo", "cli"}
     assert allowed or name == "estimators/_input.py" or "h5py" not in packages(name)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_scikit_learn_from_estimators_upward(name):
-    allowed = name == "formats/svmlight.py" or LEVEL.get(unit(name), 0) >= LEVEL["estimators"]
+    allowed = name == "formats/readers/svmlight.py" or LEVEL.get(unit(name), 0) >= LEVEL["estimators"]
     assert allowed or "sklearn" not in packages(name)
 
 
 def test_the_imports_are_seen():
     assert packages("_compiled/compiler.py") >= {"numba", "llvmlite"}
     assert "h5py" in packages("sources/hdf5.py")
-    assert own("row_cache.py") == {"evaluators", "gram", "storable"}
+    assert own("row_cache.py") == {"evaluators", "gram", "files"}

@@ -19,10 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import _ascent
-from fastsvm.losses import LOSSES as LOSSES_OF
+from fastsvm.losses.dual import Demands, feasible, violation_of
+from fastsvm.losses.primal import LOSSES as LOSSES_OF
 from fastsvm.solvers.dual_blocks import BlockVisits
 from fastsvm.solvers.dual_rows import RowVisits
-from fastsvm.solvers.dual_steps import Demands, feasible, violation_of
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5
 
 OVR = ["hinge", "squared_hinge"]

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.losses import (
+from fastsvm.losses.primal import (
     CLASSIFICATION,
     LOSSES,
     REGRESSION,

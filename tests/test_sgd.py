@@ -15,7 +15,7 @@ import fastsvm
 from fastsvm import SGDClassifier, SGDRegressor
 from fastsvm.estimators import _descent
 from fastsvm.estimators._loss_curve import LossCurve
-from fastsvm.losses import CLASSIFICATION, REGRESSION
+from fastsvm.losses.primal import CLASSIFICATION, REGRESSION
 from fastsvm.solvers.sgd import SGD
 from fastsvm.sources import ScaledSource, as_source
 

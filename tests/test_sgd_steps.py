@@ -4,7 +4,7 @@ import pytest
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.losses import LOSSES, Hinge
+from fastsvm.losses.primal import LOSSES, Hinge
 from fastsvm.solvers.schedules import SCHEDULES, Schedule
 from fastsvm.solvers.sgd import SGD, Problem, Settings
 from fastsvm.solvers.sgd_steps import Penalty

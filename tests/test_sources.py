@@ -12,7 +12,7 @@ from scipy import sparse
 from fastsvm import open_hdf5
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5, memory, survey
 from fastsvm.sources.base import read_ahead
-from fastsvm.sources.dataset import read_column
+from fastsvm.sources.hdf5_data import read_column
 
 N, D = 37, 5
 VALUES = np.random.default_rng(0).integers(0, 4, (N, D)).astype(float)

@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 from scipy import sparse
 
+from fastsvm.files.storable import stored_name
 from fastsvm.kernels import KERNELS
-from fastsvm.storable import stored_name
 
 PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}
 

@@ -9,15 +9,15 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.budget import parse_memory
 from fastsvm.estimators._keeping import may_go_on
 from fastsvm.estimators._task import Task, as_stored, fingerprint
-from fastsvm.losses import Loss
+from fastsvm.files.storable import storable
+from fastsvm.losses.dual import Demands
+from fastsvm.losses.primal import Loss
 from fastsvm.scores import product_type
 from fastsvm.solvers.block_dual import BlockDual
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_state import Settings, State
-from fastsvm.solvers.dual_steps import Demands
 from fastsvm.sources import DenseBlock, MemorySource, Source
-from fastsvm.storable import storable
 
 __all__ = ["Ascent", "Kept", "merged"]
 

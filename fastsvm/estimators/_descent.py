@@ -12,14 +12,14 @@ from fastsvm.estimators._loss_curve import CurveParts
 from fastsvm.estimators._step_length import Lengths, suitable_rate
 from fastsvm.estimators._task import Task, as_stored
 from fastsvm.estimators._watch import DescentWatch
-from fastsvm.losses import LOSSES, Loss, loss_slope
+from fastsvm.files.storable import storable
+from fastsvm.losses.primal import LOSSES, Loss, loss_slope
 from fastsvm.scores import block_scores
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State, touches_columns
 from fastsvm.solvers.sgd_steps import Penalty
 from fastsvm.sources import Source, check_finite
-from fastsvm.storable import storable
 
 __all__ = ["Descent", "Unfinished", "loss_of"]
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.storable import storable
+from fastsvm.files.storable import storable
 
 __all__ = ["CurveParts", "LossCurve"]
 

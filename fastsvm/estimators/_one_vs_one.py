@@ -14,12 +14,12 @@ from fastsvm.estimators._repeats import Repeats
 from fastsvm.estimators._shared_kernel import SharedKernel, SharedPart
 from fastsvm.estimators._solvers import Resources, SolverOf
 from fastsvm.estimators._watch import Watch
+from fastsvm.files.storable import storable
 from fastsvm.gram import Gram
 from fastsvm.multiclass import disjoint_order
 from fastsvm.row_cache import CacheContents, RowCache
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, Report, Solver, StopReason, drive
-from fastsvm.storable import storable
 
 __all__ = ["OneVsOneFit", "Outcome", "Reached", "TwoClass", "solve_paths"]
 

@@ -12,7 +12,7 @@ from fastsvm.estimators._input import check_training_set, forget
 from fastsvm.estimators._linear import LinearClassifier
 from fastsvm.estimators._parameters import one_of
 from fastsvm.estimators._task import task_of_classes
-from fastsvm.losses import LOSSES
+from fastsvm.losses.primal import LOSSES
 
 __all__ = ["LinearSVC"]
 

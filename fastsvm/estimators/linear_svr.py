@@ -11,7 +11,7 @@ from fastsvm.estimators._input import check_training_set, forget
 from fastsvm.estimators._linear import LinearRegressor
 from fastsvm.estimators._parameters import number, one_of
 from fastsvm.estimators._task import Task
-from fastsvm.losses import LOSSES
+from fastsvm.losses.primal import LOSSES
 
 __all__ = ["LinearSVR"]
 

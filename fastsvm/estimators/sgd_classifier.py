@@ -17,7 +17,7 @@ from fastsvm.estimators._parameters import (
     one_of,
 )  # fmt: skip
 from fastsvm.estimators._task import Task, task_of_classes
-from fastsvm.losses import LOSSES
+from fastsvm.losses.primal import LOSSES
 from fastsvm.sources import Source
 
 __all__ = ["SGDClassifier"]

@@ -13,7 +13,7 @@ from fastsvm.estimators._parameters import (
     one_of,
 )  # fmt: skip
 from fastsvm.estimators._task import Task
-from fastsvm.losses import REGRESSION
+from fastsvm.losses.primal import REGRESSION
 
 __all__ = ["SGDRegressor"]
 

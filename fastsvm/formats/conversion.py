@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from fastsvm.atomic_file import check_input, check_output, complete, room_beside
+from fastsvm.files.atomic_file import check_input, check_output, complete, room_beside
+from fastsvm.formats.readers.rows import Rows
+from fastsvm.formats.readers.stream import Header, Options, Stream
 from fastsvm.formats.registry import FORMATS, recognise
-from fastsvm.formats.rows import Rows
 from fastsvm.formats.shuffle import shuffled
-from fastsvm.formats.stream import Header, Options, Stream
 from fastsvm.formats.writer import write
 
 __all__ = ["Summary", "convert"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from fastsvm.atomic_file import complete
+from fastsvm.files.atomic_file import complete
 
 __all__ = ["FetchError", "Remote", "download"]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from fastsvm.atomic_file import check_output
+from fastsvm.files.atomic_file import check_output
 from fastsvm.formats.conversion import convert
 from fastsvm.formats.download import FetchError, Remote, download
 

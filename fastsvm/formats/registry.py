@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import h5py
 
-from fastsvm.atomic_file import check_input
-from fastsvm.formats import cifar10, csv_text, idx, npy, npz, svmlight
-from fastsvm.formats.stream import Options, Stream
+from fastsvm.files.atomic_file import check_input
+from fastsvm.formats.readers import cifar10, csv_text, idx, npy, npz, svmlight
+from fastsvm.formats.readers.stream import Options, Stream
 
 __all__ = ["FORMATS", "Format", "recognise"]
 

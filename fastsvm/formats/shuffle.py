@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.rows import Rows, stack
+from fastsvm.formats.readers.rows import Rows, stack
 
 __all__ = ["shuffled"]
 

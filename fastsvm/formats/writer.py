@@ -6,9 +6,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from fastsvm.formats.rows import Rows
-from fastsvm.formats.stream import Header
-from fastsvm.hdf5_output import hdf5_written
+from fastsvm.files.hdf5_output import hdf5_written
+from fastsvm.formats.readers.rows import Rows
+from fastsvm.formats.readers.stream import Header
 
 __all__ = ["write"]
 

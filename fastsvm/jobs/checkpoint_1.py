@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from fastsvm.storable import storable_class
+from fastsvm.files.storable import storable_class
 
 __all__ = ["is_version_1", "read_version_1", "record_of_version_1"]
 

@@ -11,9 +11,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC as ReferenceSVC
 
-from fastsvm.atomic_file import written_beside
 from fastsvm.estimators import SVC
-from fastsvm.hdf5_output import hdf5_written
+from fastsvm.files.atomic_file import written_beside
+from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.model_file import load, save
 from fastsvm.sources import open_hdf5
 

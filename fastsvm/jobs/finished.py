@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastsvm.atomic_file import FULL
+from fastsvm.files.atomic_file import FULL
 from fastsvm.jobs.say import say
 from fastsvm.model_file import save
 

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from sklearn.base import is_classifier
 
-from fastsvm.hdf5_output import hdf5_into
+from fastsvm.files.hdf5_output import hdf5_into
 
 __all__ = ["CSVLayout", "HDF5Layout", "Layout", "Stretch", "label_type"]
 

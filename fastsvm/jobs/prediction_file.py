@@ -15,10 +15,10 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.atomic_file import complete, name_beside
+from fastsvm.files.atomic_file import complete, name_beside
+from fastsvm.files.locks import has_locks, take
 from fastsvm.jobs.layouts import Layout, Stretch, write_all
 from fastsvm.jobs.say import say
-from fastsvm.locks import has_locks, take
 
 __all__ = ["PredictionFile", "Reached", "parts_of"]
 

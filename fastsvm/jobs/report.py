@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from fastsvm.atomic_file import written_beside
+from fastsvm.files.atomic_file import written_beside
 from fastsvm.jobs.inspection import describe
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.report_curves import fit_curves, process_curves

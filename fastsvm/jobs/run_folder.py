@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fastsvm.atomic_file import written_beside
+from fastsvm.files.atomic_file import written_beside
+from fastsvm.files.locks import is_taken, take
 from fastsvm.jobs.job_file import Job
-from fastsvm.locks import is_taken, take
 
 __all__ = ["RunFolder"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.atomic_file import check_input
 from fastsvm.budget import parse_memory
+from fastsvm.files.atomic_file import check_input
 from fastsvm.formats import convert
 from fastsvm.jobs.checkpoint import Checkpoints, check_bound
 from fastsvm.jobs.fingerprint import fingerprint, is_hdf5

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from tqdm.auto import tqdm
 
-from fastsvm.atomic_file import check_output
+from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.layouts import CSVLayout, HDF5Layout, label_type
 from fastsvm.jobs.prediction_file import PredictionFile, Reached, parts_of

@@ -10,12 +10,12 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.atomic_file import check_output
 from fastsvm.estimators._keeping import Keeper, go_on_from, keep_with
+from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.finished import save_surely
 from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.memory import peak_memory
 from fastsvm.jobs.models import MODELS
+from fastsvm.memory import peak_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["Tested", "Trained", "TrainingReport", "estimator_of", "measured", "split", "train", "with_labels"]

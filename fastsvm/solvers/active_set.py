@@ -11,8 +11,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.files.storable import storable
 from fastsvm.row_cache import RowCache
-from fastsvm.storable import storable
 
 __all__ = ["ActiveContents", "ActiveSet"]
 

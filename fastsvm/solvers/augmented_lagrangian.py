@@ -36,9 +36,9 @@ from scipy import linalg
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.losses import Loss, loss_value
+from fastsvm.losses.dual import Demands, best_dual, conjugate, cost_of, reach
+from fastsvm.losses.primal import Loss, loss_value
 from fastsvm.solvers.dual_problem import Problem
-from fastsvm.solvers.dual_steps import Demands, best_dual, conjugate, cost_of, reach
 
 __all__ = ["Finish", "finish", "is_narrow"]
 

@@ -48,6 +48,7 @@ from collections.abc import Generator
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.losses.dual import dual_losses, feasible
 from fastsvm.scores import product_type
 from fastsvm.solvers.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.drive import Report
@@ -57,7 +58,6 @@ from fastsvm.solvers.dual_metric import metric_of
 from fastsvm.solvers.dual_problem import OVERFLOW, Problem, explain
 from fastsvm.solvers.dual_rows import RowVisits
 from fastsvm.solvers.dual_state import MOST_INEXACT, Settings, State
-from fastsvm.solvers.dual_steps import dual_losses, feasible
 from fastsvm.solvers.dual_visits import Path, Rests, Visits
 from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import Window, windows

@@ -37,6 +37,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.files.storable import storable
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveContents, ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
@@ -46,7 +47,6 @@ from fastsvm.solvers.interior_problem import badness, extended_sums
 from fastsvm.solvers.newton import moved, newton_step
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.working_set import bounds, select, settled
-from fastsvm.storable import storable
 
 __all__ = ["Decomposition", "Problem", "Solution", "State", "feasible", "shows"]
 

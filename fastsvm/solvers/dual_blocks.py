@@ -12,7 +12,8 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.evaluators import multiplies_bytes
-from fastsvm.losses import Loss
+from fastsvm.losses.dual import Demands
+from fastsvm.losses.primal import Loss
 from fastsvm.scores import product_type
 from fastsvm.solvers.block_products import (
     add_products,
@@ -22,7 +23,6 @@ from fastsvm.solvers.block_products import (
     write_byte_squares,
     write_products,
 )
-from fastsvm.solvers.dual_steps import Demands
 from fastsvm.solvers.dual_sweeps import Books, Slab, sweep
 from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
 from fastsvm.sources import DenseBlock

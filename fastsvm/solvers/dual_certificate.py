@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.losses.dual import Demands, dual_losses, feasible, primal_losses, violation_of
 from fastsvm.scores import product_type
 from fastsvm.solvers.block_products import add_products, readable_rows, write_products
 from fastsvm.solvers.dual_problem import Problem
-from fastsvm.solvers.dual_steps import Demands, dual_losses, feasible, primal_losses, violation_of
 from fastsvm.solvers.dual_visits import class_bounds
 from fastsvm.solvers.sparse_products import add_sparse, readable, write_sparse
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.losses import Loss
-from fastsvm.solvers.dual_steps import Demands
+from fastsvm.losses.dual import Demands
+from fastsvm.losses.primal import Loss
 from fastsvm.sources import DenseBlock, Source, Window, check_finite
 
 __all__ = ["OVERFLOW", "Problem", "explain"]

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm.files.storable import storable
 from fastsvm.solvers.dual_visits import Path
-from fastsvm.storable import storable
 
 __all__ = ["MOST_INEXACT", "Settings", "State"]
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
-from fastsvm.losses import (
+from fastsvm.losses.dual import Demands, ascend, best_dual, conjugate, cost_of, least_curvature
+from fastsvm.losses.primal import (
     CrammerSinger,
     EpsilonInsensitive,
     Hinge,
@@ -16,7 +17,6 @@ from fastsvm.losses import (
     WestonWatkins,
     loss_value,
 )
-from fastsvm.solvers.dual_steps import Demands, ascend, best_dual, conjugate, cost_of, least_curvature
 
 __all__ = ["Books", "Slab", "sweep"]
 

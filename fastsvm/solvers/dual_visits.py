@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.losses import Loss
-from fastsvm.solvers.dual_steps import Demands
+from fastsvm.files.storable import storable
+from fastsvm.losses.dual import Demands
+from fastsvm.losses.primal import Loss
 from fastsvm.solvers.proximal import Metric
 from fastsvm.sources import Block
-from fastsvm.storable import storable
 
 __all__ = ["Path", "Rests", "Visits", "class_bounds", "weight_left"]
 

@@ -38,6 +38,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.files.storable import storable
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.decomposition import Problem, Solution, shows
@@ -47,7 +48,6 @@ from fastsvm.solvers.line_search import Line, best_length, best_offset
 from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
 from fastsvm.solvers.products import KernelProducts
 from fastsvm.solvers.ridge_system import RidgeSystem
-from fastsvm.storable import storable
 
 __all__ = ["Method", "Primal", "State", "Step"]
 

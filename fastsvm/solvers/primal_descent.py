@@ -23,12 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.files.storable import storable
 from fastsvm.row_cache import RowCache
 from fastsvm.solvers.decomposition import Problem, Solution
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.dual_view import DualView
 from fastsvm.solvers.products import KernelProducts
-from fastsvm.storable import storable
 
 __all__ = ["PrimalDescent"]
 

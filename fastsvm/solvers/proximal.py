@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.storable import storable
+from fastsvm.files.storable import storable
 
 __all__ = ["Metric", "diagonal", "no_metric", "principal"]
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.losses import Loss, add_losses
+from fastsvm.files.storable import storable
+from fastsvm.losses.primal import Loss, add_losses
 from fastsvm.solvers.sgd_steps import Course, Linear, Rows
 from fastsvm.sources import CSRBlock
-from fastsvm.storable import storable
 
 __all__ = ["SparseModel", "settle", "sparse_steps"]
 

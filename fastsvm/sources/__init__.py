@@ -8,15 +8,15 @@ from scipy import sparse
 
 from fastsvm.sources.base import Reads, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.byte_image import ByteImage, find_byte_image
 from fastsvm.sources.compressed import check_compressed
-from fastsvm.sources.dataset import HDF5Data, open_hdf5, read_column
-from fastsvm.sources.epochs import Window, windows
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
+from fastsvm.sources.hdf5_data import HDF5Data, open_hdf5, read_column
 from fastsvm.sources.memory import MemorySource
+from fastsvm.sources.quantized import ByteImage, find_byte_image
 from fastsvm.sources.scaled import ScaledSource
+from fastsvm.sources.statistics import Survey, check_finite, survey
 from fastsvm.sources.subset import SubsetSource
-from fastsvm.sources.survey import Survey, check_finite, survey
+from fastsvm.sources.windows import Window, windows
 
 __all__ = [
     "Block",

@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from fastsvm.atomic_file import check_input
+from fastsvm.files.atomic_file import check_input
 from fastsvm.sources.base import Reads, Source, read_ahead
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, reading

@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.memory import MemorySource
-from fastsvm.sources.survey import survey
+from fastsvm.sources.statistics import survey
 
 __all__ = ["ScaledSource"]
 

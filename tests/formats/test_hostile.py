@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from fastsvm.formats import cifar10, plain_pickle
+from fastsvm.formats.readers import cifar10, plain_pickle
 
 MEMORY = 16 << 20
 _MOST = 6 * MEMORY  # bytes that Python and NumPy may hold at once

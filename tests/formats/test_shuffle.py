@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fastsvm.formats import conversion, convert
-from fastsvm.formats.rows import Rows, stack
+from fastsvm.formats.readers.rows import Rows, stack
 from fastsvm.formats.shuffle import shuffled
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_left_after_an_error(tmp_path, monkeypatch, memory, error, wh
     elif when == "writing":
         monkeypatch.setattr("fastsvm.formats.writer._extend", fail)
     else:
-        monkeypatch.setattr("fastsvm.formats.npy.check_finite", fail)
+        monkeypatch.setattr("fastsvm.formats.readers.npy.check_finite", fail)
     with pytest.raises(error):
         convert(path, target, memory=memory)
     assert [file.name for file in target.parent.iterdir()] == ["rows.h5"]

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.files import head, opened
-from fastsvm.formats.plain_pickle import load_plain
-from fastsvm.formats.rows import Rows
-from fastsvm.formats.stream import Header, Options, Stream
+from fastsvm.formats.readers.files import head, opened
+from fastsvm.formats.readers.plain_pickle import load_plain
+from fastsvm.formats.readers.rows import Rows
+from fastsvm.formats.readers.stream import Header, Options, Stream
 
 __all__ = ["read", "recognises"]
 

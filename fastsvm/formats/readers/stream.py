@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.rows import Rows
+from fastsvm.formats.readers.rows import Rows
 
 __all__ = ["Header", "Options", "Stream"]
 

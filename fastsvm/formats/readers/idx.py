@@ -13,9 +13,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.files import compressed, head, opened
-from fastsvm.formats.rows import Rows, check_finite
-from fastsvm.formats.stream import Header, Options, Stream
+from fastsvm.formats.readers.files import compressed, head, opened
+from fastsvm.formats.readers.rows import Rows, check_finite
+from fastsvm.formats.readers.stream import Header, Options, Stream
 
 __all__ = ["read", "recognises"]
 

@@ -14,8 +14,8 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.lib import format as npy_format
 
-from fastsvm.formats.npy import Matrix, rows_of
-from fastsvm.formats.stream import Options, Stream
+from fastsvm.formats.readers.npy import Matrix, rows_of
+from fastsvm.formats.readers.stream import Options, Stream
 
 __all__ = ["read", "recognises"]
 

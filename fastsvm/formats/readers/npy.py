@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.rows import Rows, check_finite
-from fastsvm.formats.stream import Header, Options, Stream
+from fastsvm.formats.readers.rows import Rows, check_finite
+from fastsvm.formats.readers.stream import Header, Options, Stream
 
 __all__ = ["Matrix", "read", "recognises", "rows_of"]
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.formats.files import Lines, head, opened
-from fastsvm.formats.rows import Rows
-from fastsvm.formats.stream import Header, Options, Stream
+from fastsvm.formats.readers.files import Lines, head, opened
+from fastsvm.formats.readers.rows import Rows
+from fastsvm.formats.readers.stream import Header, Options, Stream
 
 __all__ = ["read", "recognises"]
 

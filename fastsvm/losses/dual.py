@@ -18,7 +18,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
-from fastsvm.losses import (
+from fastsvm.losses.primal import (
     CrammerSinger,
     EpsilonInsensitive,
     Hinge,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fastsvm.locks import has_locks, is_taken
+from fastsvm.files.locks import has_locks, is_taken
 
 __all__ = ["FULL", "check_input", "check_output", "complete", "name_beside", "room_beside", "written_beside"]
 

@@ -1,0 +1,1 @@
+"""Losses: values, slopes, conjugates and exact steps in the dual."""
