@@ -8,10 +8,10 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from fastsvm.budget import parse_memory
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.jobs.visible import visible
+from fastsvm.kernel_matrix.memory_plan import parse_memory
 
 __all__ = ["main"]
 

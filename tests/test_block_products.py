@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fastsvm.solvers import block_products
-from fastsvm.solvers.block_products import add_products, mirror, scale_rows, write_products
+from fastsvm.linalg import dense_products
+from fastsvm.linalg.dense_products import add_products, mirror, scale_rows, write_products
 
 TYPES = [(np.uint8, np.float32), (np.float32, np.float32), (np.float64, np.float64), (np.uint8, np.float64)]
 
@@ -51,7 +51,7 @@ def test_a_product_is_the_same_whatever_part_it_is_asked_for_with(dtype, real):
 @pytest.mark.parametrize("n_places", [0, 1, 7, 8, 9, 20])
 @pytest.mark.parametrize(("dtype", "real"), TYPES)
 def test_multiples_of_some_rows_are_added(dtype, real, n_places, k):
-    for d in (1, 31, block_products._COLUMNS, block_products._COLUMNS + 5):
+    for d in (1, 31, dense_products._COLUMNS, dense_products._COLUMNS + 5):
         values, factors = rows_of(dtype, (25, d)), rows_of(real, (k + 1, 25), 1)
         places = np.random.default_rng(2).permutation(25)[:n_places]
         out = rows_of(real, (k + 1, d + 2), 3)

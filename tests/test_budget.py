@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastsvm.budget import Need, available, parse_memory, plan
+from fastsvm.kernel_matrix.memory_plan import Need, available, parse_memory, plan
 
 
 @pytest.mark.parametrize(

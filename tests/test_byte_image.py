@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from fastsvm import SVC, evaluators
+from fastsvm import SVC
 from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators import _kernel, _prediction
+from fastsvm.kernel_matrix import pairwise
 from fastsvm.sources import ByteImage, as_source, find_byte_image, memory, quantized, survey
 
 needs_bytes = pytest.mark.skipif(not HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
@@ -260,7 +261,7 @@ def scales(monkeypatch):
     """Convert few rows too, and return the set of the scales with which bytes were multiplied since."""
     found = set()
 
-    class Spy(evaluators.ByteEvaluator):
+    class Spy(pairwise.ByteEvaluator):
         def tile(self, *given):
             found.add(self.scale)
             super().tile(*given)

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators import _one_vs_one, _planning
-from fastsvm.evaluators import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
+from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
+from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.sources import as_source

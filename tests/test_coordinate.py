@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.row_cache import RowCache
 from fastsvm.solvers import decomposition
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.coordinate import Coordinate

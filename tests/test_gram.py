@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fastsvm import gram as gram_module
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix import gram as gram_module
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
 from fastsvm.kernels import KERNELS
 from fastsvm.sources import as_source, survey
 

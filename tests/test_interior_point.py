@@ -9,9 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator
-from fastsvm.gram import Gram
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers import decomposition, interior_point, interior_problem
 from fastsvm.solvers.coordinate import Coordinate
 from fastsvm.solvers.decomposition import Problem

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers import inverse as inverse_module
-from fastsvm.solvers.inverse import Inverse
+from fastsvm.linalg import cholesky as inverse_module
+from fastsvm.linalg.cholesky import Inverse
 
 
 def positive_definite(m, seed=0):

@@ -8,9 +8,9 @@ from sklearn.metrics import pairwise
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators._kernel import Coefficients, choose_precision, resolve_gamma
-from fastsvm.evaluators import ByteEvaluator, VectorEvaluator
-from fastsvm.evaluators import bytes as byte_rows
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import ByteEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import uint8 as byte_rows
 from fastsvm.kernels import KERNELS
 from fastsvm.sources import as_source, survey
 

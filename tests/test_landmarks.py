@@ -7,9 +7,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator
-from fastsvm.gram import Gram
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.landmarks import Landmarks

@@ -11,13 +11,11 @@ PACKAGE = Path(fastsvm.__file__).parent
 LAYERS = [
     {"_compiled", "files", "memory"},
     {"kernels", "losses"},
-    {"row_products", "sources"},
-    {"evaluators", "scores"},
-    {"gram"},
-    {"class_rows"},
-    {"row_cache"},
+    {"sources"},
+    {"linalg"},
+    {"kernel_matrix"},
     {"solvers"},
-    {"budget", "multiclass"},
+    {"multiclass"},
     {"estimators"},
     {"model_checks", "displays"},
     {"model_file_1"},
@@ -94,4 +92,4 @@ def test_scikit_learn_from_estimators_upward(name):
 def test_the_imports_are_seen():
     assert packages("_compiled/compiler.py") >= {"numba", "llvmlite"}
     assert "h5py" in packages("sources/hdf5.py")
-    assert own("row_cache.py") == {"evaluators", "gram", "files"}
+    assert own("kernel_matrix/row_cache.py") == {"kernel_matrix", "files"}

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import Rows, VectorEvaluator
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import Rows, VectorEvaluator
 from fastsvm.kernels import RBF, Exponential, Laplacian, kernel_value
 from fastsvm.sources import CSRBlock, DenseBlock, as_source, survey
 

@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.row_cache import RowCache
 from fastsvm.solvers import primal, ridge_system
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, StopReason, drive

@@ -8,7 +8,7 @@ from scipy import sparse
 from fastsvm import SVC
 from fastsvm.estimators import _planning
 from fastsvm.estimators._repeats import Repeats
-from fastsvm.evaluators import multiplies_bytes
+from fastsvm.kernel_matrix.pairwise import multiplies_bytes
 from fastsvm.sources import as_source
 
 needs_bytes = pytest.mark.skipif(not multiplies_bytes(64), reason="the processor does not multiply bytes")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastsvm import row_cache
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix import row_cache
+from fastsvm.kernel_matrix.row_cache import RowCache
 
 N = 12
 

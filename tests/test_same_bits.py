@@ -7,14 +7,14 @@ from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
-from fastsvm import gram as gram_module
-from fastsvm import scores as scores_module
 from fastsvm._compiled.threads import Pool, at_most
 from fastsvm.estimators import _prediction
-from fastsvm.evaluators import Rows, VectorEvaluator
+from fastsvm.kernel_matrix import gram as gram_module
+from fastsvm.kernel_matrix.pairwise import Rows, VectorEvaluator
 from fastsvm.kernels import KERNELS
-from fastsvm.row_products import add_panel_products, panels_of, panels_of_columns
-from fastsvm.scores import block_scores
+from fastsvm.linalg import linear_predictor as scores_module
+from fastsvm.linalg.linear_predictor import block_scores
+from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import DenseBlock, as_source, open_hdf5, survey
 
 N, D = 300, 37

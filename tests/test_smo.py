@@ -7,10 +7,10 @@ from naive import problem
 from scipy.optimize import minimize
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import PrecomputedEvaluator, VectorEvaluator
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.row_cache import RowCache
 from fastsvm.solvers import decomposition, newton
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, Report, StopReason, drive

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.budget import parse_memory
 from fastsvm.estimators._ascent import Ascent, Kept, merged
 from fastsvm.estimators._callbacks import CallbackSupportMixin
 from fastsvm.estimators._certificate import warn_of_gap
@@ -14,6 +13,7 @@ from fastsvm.estimators._linear import LinearModel
 from fastsvm.estimators._parameters import boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators._task import Task, deadline_of, seed_of
 from fastsvm.estimators._watch import AscentWatch, Watched
+from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.losses.primal import Loss
 from fastsvm.solvers.drive import StopReason
 from fastsvm.solvers.dual_state import State

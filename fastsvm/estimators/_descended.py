@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.budget import parse_memory
 from fastsvm.estimators._callbacks import CallbackSupportMixin
 from fastsvm.estimators._certificate import warn_of_unfinished_descent
 from fastsvm.estimators._descent import Descent, Unfinished
@@ -22,7 +21,8 @@ from fastsvm.estimators._parameters import (
 )  # fmt: skip
 from fastsvm.estimators._task import Task, deadline_of, fingerprint, seed_of
 from fastsvm.estimators._watch import DescentWatch, Watched
-from fastsvm.scores import product_type
+from fastsvm.kernel_matrix.memory_plan import parse_memory
+from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.solvers.drive import StopReason
 from fastsvm.solvers.schedules import SCHEDULES
 from fastsvm.solvers.sgd import SGD, Linear, State

@@ -9,7 +9,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators._parameters import Rule, boolean, either, number, one_of
 from fastsvm.estimators._solvers import has_landmarks
-from fastsvm.evaluators import (
+from fastsvm.kernel_matrix.pairwise import (
     ByteEvaluator,
     CallableEvaluator,
     Evaluator,

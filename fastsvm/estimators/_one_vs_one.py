@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.budget import Plan
-from fastsvm.class_rows import ClassTile, PairGram
 from fastsvm.estimators._repeats import Repeats
-from fastsvm.estimators._shared_kernel import SharedKernel, SharedPart
 from fastsvm.estimators._solvers import Resources, SolverOf
 from fastsvm.estimators._watch import Watch
 from fastsvm.files.storable import storable
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.cross_validation import SharedKernel, SharedPart
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.memory_plan import Plan
+from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
+from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
 from fastsvm.multiclass import disjoint_order
-from fastsvm.row_cache import CacheContents, RowCache
 from fastsvm.solvers.decomposition import Problem
 from fastsvm.solvers.drive import Limits, Report, Solver, StopReason, drive
 

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.budget import Need, Plan, plan
 from fastsvm.estimators._classes import class_weights
 from fastsvm.estimators._input import TrainingSet
 from fastsvm.estimators._kernel import centre_of, is_precomputed, resolve_gamma, training_evaluator, training_rows
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators._repeats import Repeats
 from fastsvm.estimators._solvers import check_landmarks, has_landmarks, is_dual, landmark_bytes, solver_of
-from fastsvm.evaluators import ByteEvaluator, Evaluator
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
+from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Evaluator
 from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.ridge_system import MOST_FEATURES
 from fastsvm.sources import Source

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.budget import Plan, parse_memory
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import encode
 from fastsvm.estimators._input import TrainingSet
@@ -26,10 +25,11 @@ from fastsvm.estimators._kernel import (
 )  # fmt: skip
 from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass, solve_paths
 from fastsvm.estimators._planning import bounds, plan_shared
-from fastsvm.estimators._shared_kernel import SharedKernel
 from fastsvm.estimators._solvers import is_dual, most_steps, solver_of
 from fastsvm.estimators.svc import SVC
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.cross_validation import SharedKernel
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.memory_plan import Plan, parse_memory
 from fastsvm.kernels import is_kernel
 from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.drive import Limits

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.budget import Plan
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.memory_plan import Plan
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.coordinate import Coordinate
 from fastsvm.solvers.decomposition import Problem

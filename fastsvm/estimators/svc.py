@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.budget import parse_memory
 from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators._certificate import warn_unless_converged
 from fastsvm.estimators._classes import encode
@@ -34,6 +33,7 @@ from fastsvm.estimators._planning import prepare
 from fastsvm.estimators._prediction import Predictor
 from fastsvm.estimators._solvers import SOLVERS, check_solver, most_steps
 from fastsvm.estimators._watch import Watch
+from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.kernels import Linear
 from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes
 from fastsvm.solvers.drive import Limits, StopReason

@@ -11,12 +11,12 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.budget import parse_memory
 from fastsvm.estimators import SVC, SVCSearch
 from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training import estimator_of, split, with_labels
+from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["best_of", "check_grid", "search"]

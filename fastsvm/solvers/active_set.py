@@ -12,7 +12,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.row_cache import RowCache
 
 __all__ = ["ActiveContents", "ActiveSet"]
 

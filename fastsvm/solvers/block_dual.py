@@ -48,8 +48,8 @@ from collections.abc import Generator
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import dual_losses, feasible
-from fastsvm.scores import product_type
 from fastsvm.solvers.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.dual_blocks import BlockVisits, Layout

@@ -38,7 +38,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveContents, ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
 from fastsvm.solvers.drive import Report

@@ -11,11 +11,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.evaluators import multiplies_bytes
-from fastsvm.losses.dual import Demands
-from fastsvm.losses.primal import Loss
-from fastsvm.scores import product_type
-from fastsvm.solvers.block_products import (
+from fastsvm.kernel_matrix.pairwise import multiplies_bytes
+from fastsvm.linalg.dense_products import (
     add_products,
     mirror,
     readable_rows,
@@ -23,6 +20,9 @@ from fastsvm.solvers.block_products import (
     write_byte_squares,
     write_products,
 )
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.losses.dual import Demands
+from fastsvm.losses.primal import Loss
 from fastsvm.solvers.dual_sweeps import Books, Slab, sweep
 from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
 from fastsvm.sources import DenseBlock

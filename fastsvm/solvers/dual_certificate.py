@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.linalg.sparse_products import add_sparse, readable, write_sparse
 from fastsvm.losses.dual import Demands, dual_losses, feasible, primal_losses, violation_of
-from fastsvm.scores import product_type
-from fastsvm.solvers.block_products import add_products, readable_rows, write_products
 from fastsvm.solvers.dual_problem import Problem
 from fastsvm.solvers.dual_visits import class_bounds
-from fastsvm.solvers.sparse_products import add_sparse, readable, write_sparse
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 
 __all__ = ["Certificate", "certify", "combination", "primal_of"]

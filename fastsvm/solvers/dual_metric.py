@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from fastsvm.scores import product_type
+from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.solvers.dual_problem import Problem, explain
 from fastsvm.solvers.proximal import Metric, diagonal, principal
 from fastsvm.sources import Window

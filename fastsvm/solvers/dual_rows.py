@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
+from fastsvm.linalg.sparse_products import TOGETHER, readable
 from fastsvm.losses.dual import Demands, ascend, best_dual, conjugate, cost_of, least_curvature
 from fastsvm.losses.primal import (
     CrammerSinger,
@@ -18,7 +19,6 @@ from fastsvm.losses.primal import (
     loss_value,
 )
 from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
-from fastsvm.solvers.sparse_products import TOGETHER, readable
 from fastsvm.sources import CSRBlock
 
 __all__ = ["RowVisits"]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.interior_problem import Point, Scaled
-from fastsvm.solvers.inverse import Inverse
 
 __all__ = ["LowRankSystem", "System"]
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.inverse import Inverse
+from fastsvm.linalg.cholesky import Inverse
 
 __all__ = ["moved", "newton_step"]
 

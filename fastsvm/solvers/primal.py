@@ -39,7 +39,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.decomposition import Problem, Solution, shows
 from fastsvm.solvers.drive import Report

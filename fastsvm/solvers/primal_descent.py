@@ -24,7 +24,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.decomposition import Problem, Solution
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.dual_view import DualView

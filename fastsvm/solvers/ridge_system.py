@@ -8,10 +8,10 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.active_set import ActiveSet
 from fastsvm.solvers.blocks import WorkingBlock
-from fastsvm.solvers.inverse import Inverse
 from fastsvm.solvers.nystrom import features, weighted_square, whitening
 from fastsvm.solvers.products import KernelProducts
 

@@ -38,12 +38,12 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
+from fastsvm.linalg.linear_predictor import block_scores, each_piece, product_type
+from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses.primal import Loss, add_losses
-from fastsvm.scores import block_scores, each_piece, product_type
 from fastsvm.solvers.drive import Report
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
-from fastsvm.solvers.sparse_products import readable
 from fastsvm.solvers.sparse_steps import SparseModel, settle, sparse_steps
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Source, Window, check_finite, windows
 

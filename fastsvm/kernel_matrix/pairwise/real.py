@@ -18,9 +18,9 @@ from fastsvm._compiled.generic import generic
 from fastsvm._compiled.scalars import maximum, minimum, multiply_add
 from fastsvm._compiled.scratch import lent
 from fastsvm._compiled.threads import spans
-from fastsvm.evaluators.base import Rows
+from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_tile
-from fastsvm.row_products import add_panel_products, panels_of
+from fastsvm.linalg.row_products import add_panel_products, panels_of
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = ["VectorEvaluator"]

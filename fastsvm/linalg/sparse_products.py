@@ -7,7 +7,7 @@ one order.
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.scores import product_type
+from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.sources import CSRBlock
 
 __all__ = ["TOGETHER", "add_sparse", "readable", "write_sparse"]

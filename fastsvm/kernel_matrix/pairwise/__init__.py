@@ -4,10 +4,10 @@ The only files that multiply rows with rows. A tile of products is mapped to ker
 processor's cache, and written where it is wanted.
 """
 
-from fastsvm.evaluators.base import DEAR, Evaluator, Rows
-from fastsvm.evaluators.bytes import ByteEvaluator, multiplies_bytes
-from fastsvm.evaluators.given import CallableEvaluator, PrecomputedEvaluator
-from fastsvm.evaluators.vectors import VectorEvaluator
+from fastsvm.kernel_matrix.pairwise.base import DEAR, Evaluator, Rows
+from fastsvm.kernel_matrix.pairwise.real import VectorEvaluator
+from fastsvm.kernel_matrix.pairwise.uint8 import ByteEvaluator, multiplies_bytes
+from fastsvm.kernel_matrix.pairwise.user import CallableEvaluator, PrecomputedEvaluator
 
 __all__ = [
     "DEAR",

@@ -6,8 +6,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
-from fastsvm.evaluators import DEAR
-from fastsvm.gram import operand_rows
+from fastsvm.kernel_matrix.gram import operand_rows
+from fastsvm.kernel_matrix.pairwise import DEAR
 
 __all__ = ["Plan", "available", "parse_memory", "plan"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool
-from fastsvm.evaluators import Evaluator, Rows
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import Evaluator, Rows
 from fastsvm.sources import Source
 
 __all__ = ["ClassTile", "PairGram"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.vectors import HAS_WIDE_VECTORS, add_tile_1, add_tile_2, add_tile_5, byte_square_tile
-from fastsvm.row_products import readable_rows, write_products
+from fastsvm.linalg.row_products import readable_rows, write_products
 
 __all__ = ["add_products", "mirror", "readable_rows", "scale_rows", "write_byte_squares", "write_products"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.byte_tile import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit
-from fastsvm.evaluators.base import Rows
+from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernels import CHUNK, ROUND, Kernel, in_precision, kernel_value, map_chunks
 from fastsvm.sources import Block
 

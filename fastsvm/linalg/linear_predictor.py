@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.row_products import product_type, readable_rows, write_products
+from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.sources import Block, CSRBlock, Source
 
 __all__ = ["block_scores", "each_piece", "product_type", "scores"]

@@ -7,8 +7,8 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import lent
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.evaluators import DEAR, Evaluator, PrecomputedEvaluator, Rows
-from fastsvm.row_products import add_panel_products, panels_of, panels_of_columns
+from fastsvm.kernel_matrix.pairwise import DEAR, Evaluator, PrecomputedEvaluator, Rows
+from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import Block, Source
 
 __all__ = ["Gram", "expand", "operand_rows"]

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.evaluators import Rows
 from fastsvm.files.storable import storable
-from fastsvm.gram import Gram
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import Rows
 
 __all__ = ["CacheContents", "CacheCounts", "RowCache"]
 

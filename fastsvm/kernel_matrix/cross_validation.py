@@ -12,9 +12,9 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import spans
-from fastsvm.evaluators import Rows
-from fastsvm.gram import Gram
-from fastsvm.row_cache import RowCache
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import Rows
+from fastsvm.kernel_matrix.row_cache import RowCache
 
 __all__ = ["SharedKernel", "SharedPart"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastsvm.evaluators.base import Rows
+from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.sources import Block
 
 __all__ = ["CallableEvaluator", "PrecomputedEvaluator"]

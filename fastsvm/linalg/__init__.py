@@ -1,0 +1,1 @@
+"""Products and factors of dense and sparse matrices, in blocks and on threads."""
