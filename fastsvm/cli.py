@@ -11,7 +11,7 @@ from typing import Any
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.jobs.visible import visible
-from fastsvm.kernel_matrix.memory_plan import parse_memory
+from fastsvm.memory import parse_memory
 
 __all__ = ["main"]
 

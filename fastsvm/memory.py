@@ -1,8 +1,62 @@
-"""How much memory the process took."""
+"""Memory: a budget in words, what is available, what the process took."""
 
+import os
+import re
 import sys
+from numbers import Integral
+from pathlib import Path
 
-__all__ = ["peak_memory"]
+__all__ = ["available", "parse_memory", "peak_memory"]
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def parse_memory(memory: str | int) -> int:
+    """Return a memory budget in bytes.
+
+    Parameters
+    ----------
+    memory : int or str
+        Bytes, or a number with a unit such as "512MB", "2GB" (powers of 1000), "1GiB" (of 1024), or "auto":
+        half of what the machine, or the container, has available now.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> parse_memory("512MB")
+    512000000
+    """
+    if isinstance(memory, str):
+        if memory == "auto":
+            return available() // 2
+        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", memory.lower())
+        if found and (size := int(float(found[1]) * _UNITS[found[2] or ""])) > 0:
+            return size
+    elif isinstance(memory, Integral) and not isinstance(memory, bool) and memory > 0:
+        return int(memory)
+    raise ValueError(f"memory must be 'auto', bytes as a positive int, or a size such as '2GB'; found {memory!r}.")
+
+
+def available() -> int:
+    """Return the bytes of memory that the process may still take without swapping, as far as can be told."""
+    least = []
+    try:
+        text = Path("/proc/meminfo").read_text()
+        least.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)
+    except (OSError, TypeError):
+        names = getattr(os, "sysconf_names", {})
+        pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
+        least.append(pages * os.sysconf("SC_PAGE_SIZE") // 2 if pages > 0 else 2 << 30)
+    try:  # a container's limit (cgroup v2)
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        least.append(limit - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return max(64 << 20, min(least))
 
 
 def peak_memory() -> float | None:

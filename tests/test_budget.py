@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastsvm.kernel_matrix.memory_plan import Need, available, parse_memory, plan
+from fastsvm.kernel_matrix.memory_plan import Need, plan
+from fastsvm.memory import available, parse_memory
 
 
 @pytest.mark.parametrize(

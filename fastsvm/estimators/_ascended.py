@@ -13,8 +13,8 @@ from fastsvm.estimators._linear import LinearModel
 from fastsvm.estimators._parameters import boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators._task import Task, deadline_of, seed_of
 from fastsvm.estimators._watch import AscentWatch, Watched
-from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.losses.primal import Loss
+from fastsvm.memory import parse_memory
 from fastsvm.solvers.drive import StopReason
 from fastsvm.solvers.dual_state import State
 

@@ -9,10 +9,10 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators._keeping import may_go_on
 from fastsvm.estimators._task import Task, as_stored, fingerprint
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import Loss
+from fastsvm.memory import parse_memory
 from fastsvm.solvers.block_dual import BlockDual
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.dual_problem import Problem

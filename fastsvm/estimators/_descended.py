@@ -21,8 +21,8 @@ from fastsvm.estimators._parameters import (
 )  # fmt: skip
 from fastsvm.estimators._task import Task, deadline_of, fingerprint, seed_of
 from fastsvm.estimators._watch import DescentWatch, Watched
-from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.memory import parse_memory
 from fastsvm.solvers.drive import StopReason
 from fastsvm.solvers.schedules import SCHEDULES
 from fastsvm.solvers.sgd import SGD, Linear, State

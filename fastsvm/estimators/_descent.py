@@ -12,9 +12,9 @@ from fastsvm.estimators._step_length import Lengths, suitable_rate
 from fastsvm.estimators._task import Task, as_stored
 from fastsvm.estimators._watch import DescentWatch
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses.primal import LOSSES, Loss, loss_slope
+from fastsvm.memory import parse_memory
 from fastsvm.solvers.drive import Limits, StopReason, drive
 from fastsvm.solvers.schedules import Schedule
 from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State, touches_columns

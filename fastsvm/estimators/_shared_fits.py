@@ -29,8 +29,9 @@ from fastsvm.estimators._solvers import is_dual, most_steps, solver_of
 from fastsvm.estimators.svc import SVC
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.memory_plan import Plan, parse_memory
+from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernels import is_kernel
+from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.drive import Limits
 from fastsvm.sources import Source, Survey, survey

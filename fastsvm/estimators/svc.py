@@ -33,8 +33,8 @@ from fastsvm.estimators._planning import prepare
 from fastsvm.estimators._prediction import Predictor
 from fastsvm.estimators._solvers import SOLVERS, check_solver, most_steps
 from fastsvm.estimators._watch import Watch
-from fastsvm.kernel_matrix.memory_plan import parse_memory
 from fastsvm.kernels import Linear
+from fastsvm.memory import parse_memory
 from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes
 from fastsvm.solvers.drive import Limits, StopReason
 from fastsvm.sources import Source, check_finite, is_stored

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.models import MODELS
-from fastsvm.kernel_matrix.memory_plan import parse_memory
+from fastsvm.memory import parse_memory
 
 __all__ = ["Job", "job_of", "parse_seconds", "read_job", "with_flags"]
 

@@ -26,7 +26,7 @@ from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.say import say
 from fastsvm.jobs.searching import best_of, check_grid, search
 from fastsvm.jobs.training import Trained, TrainingReport, measured, train
-from fastsvm.kernel_matrix.memory_plan import parse_memory
+from fastsvm.memory import parse_memory
 from fastsvm.model_file import load
 
 __all__ = ["resume", "run", "status"]

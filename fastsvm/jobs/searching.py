@@ -16,7 +16,7 @@ from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training import estimator_of, split, with_labels
-from fastsvm.kernel_matrix.memory_plan import parse_memory
+from fastsvm.memory import parse_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["best_of", "check_grid", "search"]
