@@ -10,12 +10,12 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers import active_set, blocks, decomposition
-from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.smo import SMO
-from fastsvm.solvers.working_set import bounds, select, settled
+from fastsvm.solvers.kernel_dual import active_set, decomposition, gram_block
+from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.smo import SMO
+from fastsvm.solvers.kernel_dual.working_set import bounds, select, settled
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(10**6, np.inf)
@@ -298,9 +298,9 @@ def working_sets(rng, n, count):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
-    monkeypatch.setattr(blocks, "_GATHERED_ROWS", 7)  # several pieces, on threads
-    counts, complete = [], blocks._complete
-    monkeypatch.setattr(blocks, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
+    monkeypatch.setattr(gram_block, "_GATHERED_ROWS", 7)  # several pieces, on threads
+    counts, complete = [], gram_block._complete
+    monkeypatch.setattr(gram_block, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
     K, rng = kernel(60, dtype), np.random.default_rng(seed)
     with Pool.open() as pool:
         solver = SMO(Problem(np.ones(60), np.ones(60)), cache(K, 59, pool), 1e-3, 20, pool)
@@ -313,7 +313,7 @@ def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("within", [False, True])
 def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeypatch):
-    monkeypatch.setattr(blocks, "_gather", None)
+    monkeypatch.setattr(gram_block, "_gather", None)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     with Pool.open() as pool:
@@ -345,7 +345,7 @@ def test_the_block_among_all_rows_of_an_active_set():
 
 
 def test_the_block_after_one_that_was_interrupted(monkeypatch):
-    K, whole = kernel(30), blocks._complete
+    K, whole = kernel(30), gram_block._complete
 
     def interrupted(*given):
         raise KeyboardInterrupt
@@ -354,10 +354,10 @@ def test_the_block_after_one_that_was_interrupted(monkeypatch):
         solver = SMO(Problem(np.ones(30), np.ones(30)), cache(K, 20, pool), 1e-3, 10, pool)
         first, second, third = np.arange(10), np.arange(5, 15), np.arange(10, 20)
         solver._block.of(first, solver.rows.fetch(first))
-        monkeypatch.setattr(blocks, "_complete", interrupted)
+        monkeypatch.setattr(gram_block, "_complete", interrupted)
         with pytest.raises(KeyboardInterrupt):
             solver._block.of(second, solver.rows.fetch(second))
-        monkeypatch.setattr(blocks, "_complete", whole)
+        monkeypatch.setattr(gram_block, "_complete", whole)
         for chosen in (second, third, np.arange(15, 25)):
             block = solver._block.of(chosen, solver.rows.fetch(chosen))
             np.testing.assert_array_equal(block, K[np.ix_(chosen, chosen)])

@@ -10,9 +10,9 @@ from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses.dual import Demands, feasible
 from fastsvm.losses.primal import LOSSES
-from fastsvm.solvers import block_dual
-from fastsvm.solvers.augmented_lagrangian import finish, is_narrow
-from fastsvm.solvers.dual_problem import Problem
+from fastsvm.solvers.linear_dual import coordinate_ascent
+from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
+from fastsvm.solvers.linear_dual.problem import Problem
 from fastsvm.sources import MemorySource
 
 OVR = ["hinge", "squared_hinge"]
@@ -143,7 +143,7 @@ def test_fits_that_are_slow_by_ascent(case, loss, dtype, monkeypatch):
     model = LinearSVC(loss=loss, C=C, random_state=0).fit(X.astype(dtype), y)
     assert model.converged_ and model.duality_gap_ <= 1e-4 * model.objective_
     gaps = model.history_["gap"]
-    monkeypatch.setattr(block_dual, "_FINISH_EPOCHS", 10**6)
+    monkeypatch.setattr(coordinate_ascent, "_FINISH_EPOCHS", 10**6)
     with pytest.warns(Warning, match="max_iter"):
         slow = LinearSVC(loss=loss, C=C, random_state=0, max_iter=len(gaps) + 1).fit(X.astype(dtype), y)
     assert slow.objective_ > model.objective_

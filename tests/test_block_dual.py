@@ -10,13 +10,13 @@ from fastsvm import LinearSVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import LOSSES
-from fastsvm.solvers import block_dual
-from fastsvm.solvers.block_dual import BlockDual
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.dual_metric import metric_of
-from fastsvm.solvers.dual_problem import Problem
-from fastsvm.solvers.dual_state import Settings
-from fastsvm.solvers.proximal import diagonal, no_metric, principal
+from fastsvm.solvers.linear_dual import coordinate_ascent
+from fastsvm.solvers.linear_dual.coordinate_ascent import BlockDual
+from fastsvm.solvers.linear_dual.curvature import metric_of
+from fastsvm.solvers.linear_dual.problem import Problem
+from fastsvm.solvers.linear_dual.proximal_metric import diagonal, no_metric, principal
+from fastsvm.solvers.linear_dual.state import Settings
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 EMPTY = np.empty(0)
@@ -117,7 +117,7 @@ def test_acceleration_takes_a_fraction_of_the_epochs_on_ill_conditioned_rows(kin
     problem = problem_of("hinge", X, y)
     _, fast, reason, _ = solve(problem, 1e-3)
     assert reason is StopReason.CONVERGED
-    monkeypatch.setattr(block_dual, "metric_of", lambda problem, width: no_metric(1, width))
+    monkeypatch.setattr(coordinate_ascent, "metric_of", lambda problem, width: no_metric(1, width))
     _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
     assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
 
@@ -130,7 +130,7 @@ def test_acceleration_of_sparse_rows(monkeypatch):
     problem = problem_of("hinge", X, y)
     _, fast, reason, _ = solve(problem, 1e-3)
     assert reason is StopReason.CONVERGED
-    monkeypatch.setattr(block_dual, "metric_of", lambda problem, width: no_metric(1, width))
+    monkeypatch.setattr(coordinate_ascent, "metric_of", lambda problem, width: no_metric(1, width))
     _, slow, _, _ = solve(problem, 1e-3, n_epochs=3 * fast.epoch)
     assert slow.epoch == 3 * fast.epoch and slow.gap > 1e-3
 

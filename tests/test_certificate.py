@@ -8,7 +8,7 @@ from sklearn.svm import SVC as Reference
 
 from fastsvm import SVC
 from fastsvm.multiclass import class_pairs, pair_coefficients
-from fastsvm.solvers.decomposition import Decomposition
+from fastsvm.solvers.kernel_dual.decomposition import Decomposition
 
 EPS = np.finfo(float).eps
 

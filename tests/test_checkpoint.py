@@ -10,8 +10,8 @@ from version_1 import RECORDS, STORED_AS, Record, write_version_1
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.storable import storable, storable_class, stored_name
 from fastsvm.jobs.checkpoint import Checkpoints, DamagedCheckpoint, read, write
-from fastsvm.solvers.decomposition import Memory, State
-from fastsvm.solvers.drive import StopReason
+from fastsvm.solvers.kernel_dual.decomposition import Memory, State
+from fastsvm.solvers.outer_loop import StopReason
 
 BOUND = {"job": "abc", "training data": {"bytes": 10, "shape": [3, 4]}}
 

@@ -15,12 +15,12 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers import decomposition
-from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.coordinate import Coordinate
-from fastsvm.solvers.coordinate_steps import solve_block
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, StopReason, drive
+from fastsvm.solvers.kernel_dual import decomposition
+from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
+from fastsvm.solvers.kernel_dual.coordinate_block import solve_block
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(10**8, np.inf)

@@ -6,9 +6,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.crossover import crossed_over
-from fastsvm.solvers.interior_point import interior_solution
-from fastsvm.solvers.interior_problem import Scaled
+from fastsvm.solvers.kernel_dual.interior.crossover import crossed_over
+from fastsvm.solvers.kernel_dual.interior.interior_point import interior_solution
+from fastsvm.solvers.kernel_dual.interior.problem import Scaled
 
 
 def problem_of(X, y, C=50.0):

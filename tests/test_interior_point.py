@@ -12,14 +12,16 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers import decomposition, interior_point, interior_problem
-from fastsvm.solvers.coordinate import Coordinate
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.interior_point import interior_solution
-from fastsvm.solvers.interior_problem import badness
-from fastsvm.solvers.newton import moved
-from fastsvm.solvers.smo import SMO
+from fastsvm.solvers.kernel_dual import decomposition
+from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.interior import interior_point
+from fastsvm.solvers.kernel_dual.interior import problem as interior_problem
+from fastsvm.solvers.kernel_dual.interior.interior_point import interior_solution
+from fastsvm.solvers.kernel_dual.interior.problem import badness
+from fastsvm.solvers.kernel_dual.newton_step import moved
+from fastsvm.solvers.kernel_dual.smo import SMO
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 EPS = np.finfo(float).eps

@@ -10,10 +10,10 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.landmarks import Landmarks
-from fastsvm.solvers.primal import Method
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_primal.newton import Method
+from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(2000, np.inf)

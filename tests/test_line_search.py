@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize
 
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.line_search import Line, best_length, best_offset, slope_at_start
-from fastsvm.solvers.margin_loss import bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_primal.huberized_hinge import bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.line_search import Line, best_length, best_offset, slope_at_start
 
 LOSSES = {
     "squared hinge": squared_hinge,

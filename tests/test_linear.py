@@ -21,8 +21,8 @@ from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import _ascent
 from fastsvm.losses.dual import Demands, feasible, violation_of
 from fastsvm.losses.primal import LOSSES as LOSSES_OF
-from fastsvm.solvers.dual_blocks import BlockVisits
-from fastsvm.solvers.dual_rows import RowVisits
+from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits
+from fastsvm.solvers.linear_dual.sparse_epoch import RowVisits
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5
 
 OVR = ["hinge", "squared_hinge"]

@@ -14,14 +14,14 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers import primal, ridge_system
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.dual_view import DualView
-from fastsvm.solvers.landmarks import Landmarks
-from fastsvm.solvers.primal import Method, Primal
-from fastsvm.solvers.primal_descent import PrimalDescent
-from fastsvm.solvers.ridge_system import RidgeSystem
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_primal import newton, regularized_system
+from fastsvm.solvers.kernel_primal.certificate import DualView
+from fastsvm.solvers.kernel_primal.newton import Method, Primal
+from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
+from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
+from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(2000, np.inf)
@@ -141,7 +141,7 @@ def test_conjugate_gradients_lead_to_the_same(squared, fit_intercept, C):
 def test_a_beginning_on_some_rows_leads_to_the_same(squared, monkeypatch):
     K, y, upper = problem(5, 200)
     wanted, _, n_whole = solve(K, y, upper, squared)
-    monkeypatch.setattr(primal, "_START_ROWS", 60)
+    monkeypatch.setattr(newton, "_START_ROWS", 60)
     first, begun = [], Primal._begun
 
     def spy(solver, state):
@@ -243,7 +243,7 @@ def test_multipliers_off_balance_are_corrected_where_they_are_free():
 @pytest.mark.parametrize("most", [0, 100])
 @pytest.mark.parametrize("features", [3, 512])
 def test_systems_with_a_ridge(features, most, total, monkeypatch):
-    monkeypatch.setattr(ridge_system, "MOST_FEATURES", features)
+    monkeypatch.setattr(regularized_system, "MOST_FEATURES", features)
     K, _, _ = problem(0, 50)
     rng = np.random.default_rng(0)
     inside = np.sort(rng.choice(50, 20, replace=False))
@@ -269,7 +269,7 @@ def test_a_row_far_from_all_others_is_no_reason_to_refuse_a_kernel(place):
 
 
 def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further(monkeypatch):
-    monkeypatch.setattr(ridge_system, "MOST_FEATURES", 3)
+    monkeypatch.setattr(regularized_system, "MOST_FEATURES", 3)
     K, _, _ = problem(0, 80, gamma=2.0)
     inside, ridge, wanted = np.arange(80), np.full(80, 0.01), np.random.default_rng(0).normal(size=80)
     with Pool.open() as pool:

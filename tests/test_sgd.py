@@ -16,7 +16,7 @@ from fastsvm import SGDClassifier, SGDRegressor
 from fastsvm.estimators import _descent
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.losses.primal import CLASSIFICATION, REGRESSION
-from fastsvm.solvers.sgd import SGD
+from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, as_source
 
 BINARY = ["hinge", "log_loss", "squared_hinge", "modified_huber", "perceptron"]

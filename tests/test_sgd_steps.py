@@ -5,10 +5,10 @@ from scipy import sparse
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses.primal import LOSSES, Hinge
-from fastsvm.solvers.schedules import SCHEDULES, Schedule
-from fastsvm.solvers.sgd import SGD, Problem, Settings
-from fastsvm.solvers.sgd_steps import Penalty
-from fastsvm.solvers.sparse_steps import settle
+from fastsvm.solvers.sgd.dense_steps import Penalty
+from fastsvm.solvers.sgd.lazy_steps import settle
+from fastsvm.solvers.sgd.learning_rates import SCHEDULES, Schedule
+from fastsvm.solvers.sgd.solver import SGD, Problem, Settings
 from fastsvm.sources import MemorySource
 
 N, D, K = 70, 6, 3

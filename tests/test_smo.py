@@ -11,11 +11,12 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers import decomposition, newton
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, Report, StopReason, drive
-from fastsvm.solvers.newton import moved, newton_step
-from fastsvm.solvers.smo import SMO, feasible
+from fastsvm.solvers.kernel_dual import decomposition
+from fastsvm.solvers.kernel_dual import newton_step as newton_file
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.newton_step import moved, newton_step
+from fastsvm.solvers.kernel_dual.smo import SMO, feasible
+from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(10**7, np.inf)
@@ -358,7 +359,7 @@ def test_an_indefinite_block_has_no_newton_step():
 @pytest.mark.parametrize("width", [2.0, 5.0, 20.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatch):
-    monkeypatch.setattr(newton, "_MOST_HELD", 0.75)
+    monkeypatch.setattr(newton_file, "_MOST_HELD", 0.75)
     rng = np.random.default_rng(seed)
     K, _, _ = problem(seed, 12)
     gradient, low, high = rng.normal(size=12), -width * rng.random(12), width * rng.random(12)
@@ -374,7 +375,7 @@ def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatc
         constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    monkeypatch.setattr(newton, "_MOST_HELD", 0.0)
+    monkeypatch.setattr(newton_file, "_MOST_HELD", 0.0)
     short = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
     value, least, most = (x @ K @ x / 2 + gradient @ x for x in (step, wanted.x, short))
     if width >= 5:

@@ -64,7 +64,7 @@ RECORDS = {
     ),
     "fastsvm.solvers.decomposition.Solution": "alpha within intercept objective duality_gap kkt_violation",
     "fastsvm.solvers.active_set.ActiveContents": "rows entered clock",
-    "fastsvm.kernel_matrix.row_cache.CacheContents": "row_in used_at known again clock hits misses",
+    "fastsvm.row_cache.CacheContents": "row_in used_at known again clock hits misses",
     "fastsvm.solvers.dual_state.State": (
         "dual anchor last pace path candidate losses best primal dual_value begun epoch window seen next_look "
         "last_look gap progress halved half level change rate next_finish inexact visits"
@@ -95,7 +95,7 @@ STORED_AS = {
     "fastsvm.solvers.decomposition.Memory": "decomposition memory",
     "fastsvm.solvers.decomposition.Solution": "kernel solution",
     "fastsvm.solvers.active_set.ActiveContents": "active set",
-    "fastsvm.kernel_matrix.row_cache.CacheContents": "row cache",
+    "fastsvm.row_cache.CacheContents": "row cache",
     "fastsvm.solvers.dual_state.State": "linear dual state",
     "fastsvm.solvers.dual_visits.Path": "linear dual epoch",
     "fastsvm.solvers.dual_visits.Rests": "linear dual shrinking",

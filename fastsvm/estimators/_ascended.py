@@ -15,8 +15,8 @@ from fastsvm.estimators._task import Task, deadline_of, seed_of
 from fastsvm.estimators._watch import AscentWatch, Watched
 from fastsvm.losses.primal import Loss
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.drive import StopReason
-from fastsvm.solvers.dual_state import State
+from fastsvm.solvers.linear_dual.state import State
+from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["Ascended"]
 

@@ -13,10 +13,10 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import Loss
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.block_dual import BlockDual
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.dual_problem import Problem
-from fastsvm.solvers.dual_state import Settings, State
+from fastsvm.solvers.linear_dual.coordinate_ascent import BlockDual
+from fastsvm.solvers.linear_dual.problem import Problem
+from fastsvm.solvers.linear_dual.state import Settings, State
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import DenseBlock, MemorySource, Source
 
 __all__ = ["Ascent", "Kept", "merged"]

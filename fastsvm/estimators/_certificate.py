@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from fastsvm.solvers.drive import StopReason
+from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["warn_of_gap", "warn_of_unfinished_descent", "warn_unless_converged"]
 

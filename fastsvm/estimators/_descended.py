@@ -23,9 +23,9 @@ from fastsvm.estimators._task import Task, deadline_of, fingerprint, seed_of
 from fastsvm.estimators._watch import DescentWatch, Watched
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.drive import StopReason
-from fastsvm.solvers.schedules import SCHEDULES
-from fastsvm.solvers.sgd import SGD, Linear, State
+from fastsvm.solvers.outer_loop import StopReason
+from fastsvm.solvers.sgd.learning_rates import SCHEDULES
+from fastsvm.solvers.sgd.solver import SGD, Linear, State
 from fastsvm.sources import ScaledSource, Source
 
 __all__ = ["Descended"]

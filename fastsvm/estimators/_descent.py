@@ -15,10 +15,10 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses.primal import LOSSES, Loss, loss_slope
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.drive import Limits, StopReason, drive
-from fastsvm.solvers.schedules import Schedule
-from fastsvm.solvers.sgd import SGD, Linear, Problem, Settings, State, touches_columns
-from fastsvm.solvers.sgd_steps import Penalty
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
+from fastsvm.solvers.sgd.dense_steps import Penalty
+from fastsvm.solvers.sgd.learning_rates import Schedule
+from fastsvm.solvers.sgd.solver import SGD, Linear, Problem, Settings, State, touches_columns
 from fastsvm.sources import Source, check_finite
 
 __all__ = ["Descent", "Unfinished", "loss_of"]

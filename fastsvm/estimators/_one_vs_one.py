@@ -18,8 +18,8 @@ from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
 from fastsvm.multiclass import disjoint_order
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Limits, Report, Solver, StopReason, drive
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
 __all__ = ["OneVsOneFit", "Outcome", "Reached", "TwoClass", "solve_paths"]
 

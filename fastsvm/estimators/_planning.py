@@ -15,7 +15,7 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Evaluator
 from fastsvm.multiclass import class_pairs
-from fastsvm.solvers.ridge_system import MOST_FEATURES
+from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
 from fastsvm.sources import Source
 
 __all__ = ["bounds", "plan_shared", "prepare"]

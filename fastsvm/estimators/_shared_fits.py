@@ -33,7 +33,7 @@ from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
-from fastsvm.solvers.drive import Limits
+from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, Survey, survey
 
 __all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]

@@ -9,14 +9,14 @@ from sklearn.utils import check_random_state
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.coordinate import Coordinate
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.drive import Solver
-from fastsvm.solvers.landmarks import Landmarks
-from fastsvm.solvers.primal import Method, Primal
-from fastsvm.solvers.primal_descent import PrimalDescent
-from fastsvm.solvers.smo import SMO
+from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.smo import SMO
+from fastsvm.solvers.kernel_primal.newton import Method, Primal
+from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
+from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
+from fastsvm.solvers.outer_loop import Solver
 
 __all__ = [
     "SOLVERS",

@@ -12,8 +12,8 @@ from tqdm.auto import tqdm
 from fastsvm.estimators._keeping import keeper_of
 from fastsvm.estimators._loss_curve import LossCurve
 from fastsvm.estimators._time_left import time_left
-from fastsvm.solvers.drive import Report
-from fastsvm.solvers.sgd import SGD, State
+from fastsvm.solvers.outer_loop import Report
+from fastsvm.solvers.sgd.solver import SGD, State
 from fastsvm.sources import Source
 
 __all__ = ["AscentWatch", "DescentWatch", "Watch", "Watched"]

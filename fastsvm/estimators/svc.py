@@ -36,7 +36,7 @@ from fastsvm.estimators._watch import Watch
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes
-from fastsvm.solvers.drive import Limits, StopReason
+from fastsvm.solvers.outer_loop import Limits, StopReason
 from fastsvm.sources import Source, check_finite, is_stored
 
 __all__ = ["SVC"]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastsvm.solvers.decomposition import Problem, Solution, feasible
-from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
-from fastsvm.solvers.working_set import bounds, bounds_without_offset
+from fastsvm.solvers.kernel_dual.decomposition import Problem, Solution, feasible
+from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_offset
+from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
 
 __all__ = ["DualView"]
 

@@ -26,10 +26,10 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import spans
-from fastsvm.solvers.decomposition import Solution
-from fastsvm.solvers.nystrom import features, weighted_square, whitening
-from fastsvm.solvers.primal import Primal, State, Step
-from fastsvm.solvers.ridge_system import refused_if_indefinite
+from fastsvm.solvers.kernel_dual.decomposition import Solution
+from fastsvm.solvers.kernel_primal.newton import Primal, State, Step
+from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
+from fastsvm.solvers.kernel_primal.regularized_system import refused_if_indefinite
 
 __all__ = ["Landmarks"]
 

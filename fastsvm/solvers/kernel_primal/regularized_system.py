@@ -10,10 +10,10 @@ from scipy import linalg
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.blocks import WorkingBlock
-from fastsvm.solvers.nystrom import features, weighted_square, whitening
-from fastsvm.solvers.products import KernelProducts
+from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
+from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
 
 __all__ = ["MOST_FEATURES", "RidgeSystem", "refused_if_indefinite"]
 

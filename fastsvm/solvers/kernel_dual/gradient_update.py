@@ -5,7 +5,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveSet
+from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 
 __all__ = ["KernelProducts"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.solvers.working_set import freedom
+from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["solve_block"]
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.interior_problem import Point, Scaled
+from fastsvm.solvers.kernel_dual.interior.problem import Point, Scaled
 
 __all__ = ["LowRankSystem", "System"]
 

@@ -23,8 +23,8 @@ from fastsvm.linalg.dense_products import (
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import Loss
-from fastsvm.solvers.dual_sweeps import Books, Slab, sweep
-from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.block_sweep import Books, Slab, sweep
+from fastsvm.solvers.linear_dual.epoch import Path, Visits, class_bounds, weight_left
 from fastsvm.sources import DenseBlock
 
 __all__ = ["BlockVisits", "Layout"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.scalars import maximum, minimum
-from fastsvm.solvers.working_set import freedom
+from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["solve_block"]
 

@@ -22,7 +22,7 @@ Source
 import numpy as np
 from scipy import linalg
 
-from fastsvm.solvers.interior_problem import EXACT, Scaled, extended_sums
+from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Scaled, extended_sums
 
 __all__ = ["crossed_over", "newton_on_free"]
 

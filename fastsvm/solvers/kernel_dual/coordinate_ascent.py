@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.solvers import decomposition
-from fastsvm.solvers.coordinate_steps import solve_block
-from fastsvm.solvers.decomposition import Decomposition, Memory, Problem, Solution, State
-from fastsvm.solvers.working_set import bounds_without_offset
+from fastsvm.solvers.kernel_dual import decomposition
+from fastsvm.solvers.kernel_dual.coordinate_block import solve_block
+from fastsvm.solvers.kernel_dual.decomposition import Decomposition, Memory, Problem, Solution, State
+from fastsvm.solvers.kernel_dual.working_set import bounds_without_offset
 
 __all__ = ["Coordinate"]
 

@@ -41,10 +41,10 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece, product_type
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.losses.primal import Loss, add_losses
-from fastsvm.solvers.drive import Report
-from fastsvm.solvers.schedules import Schedule
-from fastsvm.solvers.sgd_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
-from fastsvm.solvers.sparse_steps import SparseModel, settle, sparse_steps
+from fastsvm.solvers.outer_loop import Report
+from fastsvm.solvers.sgd.dense_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
+from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
+from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Source, Window, check_finite, windows
 
 __all__ = ["SGD", "Diverged", "Linear", "Problem", "Settings", "State", "objective", "touches_columns"]

@@ -39,14 +39,14 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveContents, ActiveSet
-from fastsvm.solvers.blocks import WorkingBlock
-from fastsvm.solvers.drive import Report
-from fastsvm.solvers.interior_point import BLIND, interior_solution
-from fastsvm.solvers.interior_problem import badness, extended_sums
-from fastsvm.solvers.newton import moved, newton_step
-from fastsvm.solvers.products import KernelProducts
-from fastsvm.solvers.working_set import bounds, select, settled
+from fastsvm.solvers.kernel_dual.active_set import ActiveContents, ActiveSet
+from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
+from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, interior_solution
+from fastsvm.solvers.kernel_dual.interior.problem import badness, extended_sums
+from fastsvm.solvers.kernel_dual.newton_step import moved, newton_step
+from fastsvm.solvers.kernel_dual.working_set import bounds, select, settled
+from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["Decomposition", "Problem", "Solution", "State", "feasible", "shows"]
 

@@ -18,7 +18,7 @@ from fastsvm.losses.primal import (
     WestonWatkins,
     loss_value,
 )
-from fastsvm.solvers.dual_visits import Path, Visits, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epoch import Path, Visits, class_bounds, weight_left
 from fastsvm.sources import CSRBlock
 
 __all__ = ["RowVisits"]

@@ -41,9 +41,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.crossover import crossed_over, newton_on_free
-from fastsvm.solvers.interior_problem import EXACT, Point, Scaled
-from fastsvm.solvers.interior_systems import LowRankSystem, System
+from fastsvm.solvers.kernel_dual.interior.crossover import crossed_over, newton_on_free
+from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Point, Scaled
+from fastsvm.solvers.kernel_dual.interior.systems import LowRankSystem, System
 
 __all__ = ["BLIND", "Found", "interior_solution"]
 

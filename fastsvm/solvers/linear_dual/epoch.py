@@ -10,7 +10,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import Loss
-from fastsvm.solvers.proximal import Metric
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.sources import Block
 
 __all__ = ["Path", "Rests", "Visits", "class_bounds", "weight_left"]

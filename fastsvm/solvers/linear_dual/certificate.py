@@ -10,8 +10,8 @@ from fastsvm.linalg.dense_products import add_products, readable_rows, write_pro
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, write_sparse
 from fastsvm.losses.dual import Demands, dual_losses, feasible, primal_losses, violation_of
-from fastsvm.solvers.dual_problem import Problem
-from fastsvm.solvers.dual_visits import class_bounds
+from fastsvm.solvers.linear_dual.epoch import class_bounds
+from fastsvm.solvers.linear_dual.problem import Problem
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 
 __all__ = ["Certificate", "certify", "combination", "primal_of"]

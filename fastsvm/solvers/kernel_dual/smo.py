@@ -14,10 +14,10 @@ Offset
 
 import numpy as np
 
-from fastsvm.solvers import decomposition
-from fastsvm.solvers.decomposition import Decomposition, Problem, Solution, State, feasible
-from fastsvm.solvers.pair_steps import solve_block
-from fastsvm.solvers.working_set import bounds
+from fastsvm.solvers.kernel_dual import decomposition
+from fastsvm.solvers.kernel_dual.decomposition import Decomposition, Problem, Solution, State, feasible
+from fastsvm.solvers.kernel_dual.smo_block import solve_block
+from fastsvm.solvers.kernel_dual.working_set import bounds
 
 __all__ = ["SMO"]
 

@@ -25,10 +25,10 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.decomposition import Problem, Solution
-from fastsvm.solvers.drive import Report
-from fastsvm.solvers.dual_view import DualView
-from fastsvm.solvers.products import KernelProducts
+from fastsvm.solvers.kernel_dual.decomposition import Problem, Solution
+from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_primal.certificate import DualView
+from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["PrimalDescent"]
 

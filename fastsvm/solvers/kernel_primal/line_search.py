@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.solvers.decomposition import Problem
-from fastsvm.solvers.margin_loss import MarginLoss
+from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss
 
 __all__ = ["Line", "best_length", "best_offset", "slope_at_start"]
 

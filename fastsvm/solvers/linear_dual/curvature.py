@@ -5,8 +5,8 @@ from collections.abc import Generator
 import numpy as np
 
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.solvers.dual_problem import Problem, explain
-from fastsvm.solvers.proximal import Metric, diagonal, principal
+from fastsvm.solvers.linear_dual.problem import Problem, explain
+from fastsvm.solvers.linear_dual.proximal_metric import Metric, diagonal, principal
 from fastsvm.sources import Window
 
 __all__ = ["metric_of"]

@@ -40,14 +40,14 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.active_set import ActiveSet
-from fastsvm.solvers.decomposition import Problem, Solution, shows
-from fastsvm.solvers.drive import Report
-from fastsvm.solvers.dual_view import DualView
-from fastsvm.solvers.line_search import Line, best_length, best_offset
-from fastsvm.solvers.margin_loss import MarginLoss, bent_hinge, squared_hinge
-from fastsvm.solvers.products import KernelProducts
-from fastsvm.solvers.ridge_system import RidgeSystem
+from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.solvers.kernel_dual.decomposition import Problem, Solution, shows
+from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_primal.certificate import DualView
+from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.line_search import Line, best_length, best_offset
+from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
+from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["Method", "Primal", "State", "Step"]
 

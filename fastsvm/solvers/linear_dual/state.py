@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.solvers.dual_visits import Path
+from fastsvm.solvers.linear_dual.epoch import Path
 
 __all__ = ["MOST_INEXACT", "Settings", "State"]
 

@@ -50,16 +50,16 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import dual_losses, feasible
-from fastsvm.solvers.augmented_lagrangian import finish, is_narrow
-from fastsvm.solvers.drive import Report
-from fastsvm.solvers.dual_blocks import BlockVisits, Layout
-from fastsvm.solvers.dual_certificate import Certificate, certify, combination, primal_of
-from fastsvm.solvers.dual_metric import metric_of
-from fastsvm.solvers.dual_problem import OVERFLOW, Problem, explain
-from fastsvm.solvers.dual_rows import RowVisits
-from fastsvm.solvers.dual_state import MOST_INEXACT, Settings, State
-from fastsvm.solvers.dual_visits import Path, Rests, Visits
-from fastsvm.solvers.proximal import Metric
+from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
+from fastsvm.solvers.linear_dual.certificate import Certificate, certify, combination, primal_of
+from fastsvm.solvers.linear_dual.curvature import metric_of
+from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits, Layout
+from fastsvm.solvers.linear_dual.epoch import Path, Rests, Visits
+from fastsvm.solvers.linear_dual.problem import OVERFLOW, Problem, explain
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.sparse_epoch import RowVisits
+from fastsvm.solvers.linear_dual.state import MOST_INEXACT, Settings, State
+from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
 __all__ = ["BlockDual"]

@@ -38,7 +38,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.losses.dual import Demands, best_dual, conjugate, cost_of, reach
 from fastsvm.losses.primal import Loss, loss_value
-from fastsvm.solvers.dual_problem import Problem
+from fastsvm.solvers.linear_dual.problem import Problem
 
 __all__ = ["Finish", "finish", "is_narrow"]
 

@@ -1,0 +1,1 @@
+"""The dual problem of a kernel machine: decomposition, coordinate ascent, interior point."""

@@ -1,0 +1,1 @@
+"""The dual problem of a linear machine: coordinate ascent in blocks, accelerated."""

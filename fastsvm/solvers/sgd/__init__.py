@@ -1,0 +1,1 @@
+"""The primal problem of a linear machine: mini-batch stochastic gradient descent."""
