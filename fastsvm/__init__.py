@@ -2,7 +2,7 @@
 
 from fastsvm import kernels
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, SVCSearch
-from fastsvm.model_file import load, save
+from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __version__ = "0.1.0"

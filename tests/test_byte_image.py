@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from fastsvm import SVC
 from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators import _kernel, _prediction
+from fastsvm.estimators.kernel import kernel_parameter, prediction
 from fastsvm.kernel_matrix import pairwise
 from fastsvm.sources import ByteImage, as_source, find_byte_image, memory, quantized, survey
 
@@ -266,9 +266,9 @@ def scales(monkeypatch):
             found.add(self.scale)
             super().tile(*given)
 
-    monkeypatch.setattr(_kernel, "_MUCH", 0)
-    monkeypatch.setattr(_prediction, "_MANY_VALUES", 0)
-    for module in (_kernel, _prediction):
+    monkeypatch.setattr(kernel_parameter, "_MUCH", 0)
+    monkeypatch.setattr(prediction, "_MANY_VALUES", 0)
+    for module in (kernel_parameter, prediction):
         monkeypatch.setattr(module, "ByteEvaluator", Spy)
     return found
 
@@ -348,7 +348,7 @@ KERNELS = {
 @pytest.mark.parametrize("small", [0, 2048])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_any_kernel_of_pixels_in_either_precision(kernel, small, scales, monkeypatch):
-    monkeypatch.setattr(_kernel, "_SMALL", small)
+    monkeypatch.setattr(kernel_parameter, "_SMALL", small)
     B, y = labelled(256)
     X, tol = B / 255, 1e-6 if small else 1e-3
     found = SVC(kernel=kernel, C=0.1, tol=tol, **KERNELS[kernel]).fit(X, y)
@@ -376,7 +376,7 @@ def test_kernels_that_see_the_offset_take_floats(kernel, scales):
 @needs_bytes
 def test_few_rows_are_not_converted(monkeypatch):
     seen = []
-    monkeypatch.setattr(_kernel, "find_byte_image", lambda *given: seen.append(given))
+    monkeypatch.setattr(kernel_parameter, "find_byte_image", lambda *given: seen.append(given))
     B, y = labelled(256)
     SVC().fit(B / 255, y).predict(B / 255)
     assert not seen
@@ -413,7 +413,7 @@ def rows_to_predict():
 @pytest.mark.parametrize("small", [0, 2048])
 @pytest.mark.parametrize("name", rows_to_predict())
 def test_a_model_of_pixels_decides_on_any_rows(name, small, scales, monkeypatch):
-    monkeypatch.setattr(_kernel, "_SMALL", small)
+    monkeypatch.setattr(kernel_parameter, "_SMALL", small)
     B, y = labelled(256)
     Z, as_bytes = rows_to_predict()[name]
     for X in (B / 255, (B / 255).astype(np.float32)):
@@ -499,7 +499,7 @@ def fits():
     X = (rng.random((300, 83)) < 0.3).astype(float)
     y = (X[:, :20].sum(axis=1) + rng.normal(size=300) > 6).astype(int)
     for small in (0, 2048):
-        _kernel._SMALL = small
+        kernel_parameter._SMALL = small
         for rows in (X, X.astype(np.float32), sparse.csr_array(X)):
             for given in ({"kernel": "linear"}, {"gamma": 0.03}):
                 yield SVC(**given).fit(rows, y)
@@ -515,7 +515,7 @@ def test_zeros_and_ones_give_the_same_bits_as_floats(python, scales, monkeypatch
     """Their products are whole numbers, which floats hold exactly."""
     code = ON_ZEROS_AND_ONES + "assert not byte_tile.HAS_BYTE_PRODUCTS\nprint(*digests())"
     other = python.start(code, tmp_path, FASTSVM_BYTE_PRODUCTS=0)
-    monkeypatch.setattr(_kernel, "_SMALL", 0)  # to be undone
+    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)  # to be undone
     names = {}
     exec(ON_ZEROS_AND_ONES, names)
     found = list(names["digests"]())

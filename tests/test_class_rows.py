@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators import _one_vs_one, _planning
+from fastsvm.estimators.kernel import one_vs_one, prepare
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
 from fastsvm.kernels import KERNELS
@@ -176,14 +176,14 @@ def fit(**parameters):
 @pytest.fixture
 def spent(monkeypatch):
     """Share always; return the plans of all fits and let `change` alter them."""
-    plans, change, whole = [], {}, _planning.plan
-    monkeypatch.setattr(_planning, "_SHARED", 0)
+    plans, change, whole = [], {}, prepare.plan
+    monkeypatch.setattr(prepare, "_SHARED", 0)
 
     def spy(*given):
         plans.append(whole(*given)._replace(**change))
         return plans[-1]
 
-    monkeypatch.setattr(_planning, "plan", spy)
+    monkeypatch.setattr(prepare, "plan", spy)
     spy.plans, spy.change = plans, change
     return spy
 
@@ -191,12 +191,12 @@ def spent(monkeypatch):
 PROGRAM = """
 import json
 import test_class_rows
-from fastsvm.estimators import _planning
-plans, whole = [], _planning.plan
+from fastsvm.estimators.kernel import prepare
+plans, whole = [], prepare.plan
 def spy(*given):
     plans.append(whole(*given))
     return plans[-1]
-_planning.plan, _planning._SHARED = spy, 0
+prepare.plan, prepare._SHARED = spy, 0
 model = test_class_rows.fit()
 print(json.dumps({
     "lanes": plans[0].lanes, "shared": plans[0].shared, "support": model.support_.tolist(),
@@ -230,7 +230,7 @@ def test_sharing_finds_the_same_optimum(working_set, change, spent, monkeypatch)
     shared = fit()
     assert spent.plans[0].shared
     assert len(made) == 6
-    monkeypatch.setattr(_planning, "_SHARED", 10**9)
+    monkeypatch.setattr(prepare, "_SHARED", 10**9)
     spent.change.clear()
     alone = fit()
     assert not spent.plans[1].shared
@@ -258,7 +258,7 @@ def test_any_memory_that_is_enough_finds_the_same_optimum(spent):
 @pytest.mark.parametrize("lanes", [1, 2])
 @pytest.mark.parametrize("at", [1, 4])
 def test_an_interrupt_in_a_lane_ends_the_fit(at, lanes, spent, monkeypatch):
-    calls, whole = [], _one_vs_one.drive
+    calls, whole = [], one_vs_one.drive
 
     def interrupt(*given):
         calls.append(given)
@@ -268,7 +268,7 @@ def test_an_interrupt_in_a_lane_ends_the_fit(at, lanes, spent, monkeypatch):
 
     spent.change["lanes"] = lanes
     model = SVC().fit(*four_classes())
-    monkeypatch.setattr(_one_vs_one, "drive", interrupt)
+    monkeypatch.setattr(one_vs_one, "drive", interrupt)
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         before = [library["num_threads"] for library in threadpoolctl.threadpool_info()]
         with pytest.raises(KeyboardInterrupt):

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import fastsvm
 from fastsvm import SVC, kernels
-from fastsvm.estimators._kernel import resolve_kernel
+from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.kernel_matrix.pairwise import ByteEvaluator
 from fastsvm.kernel_matrix.pairwise import uint8 as byte_rows

@@ -7,7 +7,7 @@ from sklearn.metrics import pairwise
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._kernel import Coefficients, choose_precision, resolve_gamma
+from fastsvm.estimators.kernel.kernel_parameter import Coefficients, choose_precision, resolve_gamma
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import ByteEvaluator, VectorEvaluator
 from fastsvm.kernel_matrix.pairwise import uint8 as byte_rows

@@ -17,9 +17,7 @@ LAYERS = [
     {"solvers"},
     {"multiclass"},
     {"estimators"},
-    {"model_checks", "displays"},
-    {"model_file_1"},
-    {"model_file"},
+    {"displays", "persistence"},
     {"__init__"},
     {"demo", "jobs"},
     {"cli"},
@@ -79,8 +77,8 @@ def test_numba_in_one_folder(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_h5py_where_files_are(name):
-    allowed = unit(name) in {"files", "sources", "formats", "model_file_1", "jobs", "demo", "cli"}
-    assert allowed or name == "estimators/_input.py" or "h5py" not in packages(name)
+    allowed = unit(name) in {"files", "sources", "formats", "persistence", "jobs", "demo", "cli"}
+    assert allowed or name == "estimators/fitting/validation.py" or "h5py" not in packages(name)
 
 
 @pytest.mark.parametrize("name", FILES)

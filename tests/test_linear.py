@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators import _ascent
+from fastsvm.estimators.linear import dual_fit
 from fastsvm.losses.dual import Demands, feasible, violation_of
 from fastsvm.losses.primal import LOSSES as LOSSES_OF
 from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits
@@ -190,7 +190,7 @@ def test_the_objective_of_all_classes_is_that_of_a_general_solver(name, k):
 
 def dual_variables(model, monkeypatch, rows, y):
     """Return those of rows that are not merged or put in another order."""
-    monkeypatch.setattr(_ascent, "_FEW_VALUES", 0)
+    monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
     model.set_params(warm_start=True).fit(rows, y)
     return model._kept.state.dual.astype(float)
 
@@ -421,7 +421,7 @@ def test_a_weight_counts_as_so_many_rows(name, layout, request):
 
 def test_repeated_rows_that_are_not_merged(three, monkeypatch):
     X, y = three
-    monkeypatch.setattr(_ascent, "_FEW_VALUES", 0)
+    monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
     count = np.random.default_rng(0).integers(0, 4, 120)
     weighted = made("crammer_singer").fit(X, y, sample_weight=2.0 * count)
     repeated = made("crammer_singer", C=2.0).fit(np.repeat(X, count, axis=0), np.repeat(y, count))
@@ -432,7 +432,7 @@ def test_repeated_rows_that_are_not_merged(three, monkeypatch):
 @pytest.mark.parametrize("name", ["hinge", "weston_watkins"])
 def test_rows_of_weight_zero_are_left_out(name, layout, three, monkeypatch):
     X, y = three
-    monkeypatch.setattr(_ascent, "_FEW_VALUES", 0)
+    monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
     weight = (np.arange(120) % 3 > 0) * 1.0
     wanted = made(name).fit(layout(X[weight > 0]), y[weight > 0])
     model = made(name).fit(layout(X), y, sample_weight=weight)
@@ -555,7 +555,7 @@ def test_rows_that_are_not_finite_are_named(name, layout, bad, request, stored, 
     X[87, 3] = bad
     memory = 8000 if layout == "streamed" else "auto"
     if layout == "large":
-        monkeypatch.setattr(_ascent, "_FEW_VALUES", 0)
+        monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
     if layout == "float32":
         X = X.astype(np.float32)
     if "CSR" in layout:

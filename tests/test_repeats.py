@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fastsvm import SVC
-from fastsvm.estimators import _planning
-from fastsvm.estimators._repeats import Repeats
+from fastsvm.estimators.kernel import prepare
+from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
 from fastsvm.sources import as_source
 
@@ -116,10 +116,10 @@ def test_the_fit_is_that_of_all_rows(n_classes, weighted, class_weight, monkeypa
         found.append(whole(*given))
         return found[-1]
 
-    monkeypatch.setattr(_planning.Repeats, "find", spy)
+    monkeypatch.setattr(prepare.Repeats, "find", spy)
     one = SVC(**parameters).fit(X, y, weight)
     assert found[0] is not None
-    monkeypatch.setattr(_planning.Repeats, "find", lambda *given: None)
+    monkeypatch.setattr(prepare.Repeats, "find", lambda *given: None)
     other = SVC(**parameters).fit(X, y, weight)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), rtol=0, atol=1e-4)

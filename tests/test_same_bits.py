@@ -8,7 +8,7 @@ from scipy import sparse
 
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm._compiled.threads import Pool, at_most
-from fastsvm.estimators import _prediction
+from fastsvm.estimators.kernel import prediction
 from fastsvm.kernel_matrix import gram as gram_module
 from fastsvm.kernel_matrix.pairwise import Rows, VectorEvaluator
 from fastsvm.kernels import KERNELS
@@ -60,7 +60,7 @@ def test_svc(kernel, kind):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kernel", ["rbf", "exponential", "sigmoid"])
 def test_values_in_float32(kernel, monkeypatch):
-    monkeypatch.setattr(_prediction, "value_type", lambda *given: np.float32)
+    monkeypatch.setattr(prediction, "value_type", lambda *given: np.float32)
     model = SVC(kernel=kernel, **FEW).fit(FLOATS, CLASSES[4])
     assert_same_bits(model.decision_function, FLOATS)
 
@@ -74,7 +74,7 @@ def test_kernel_values_given():
 @pytest.mark.filterwarnings("ignore")
 def test_rows_of_bytes_beside_others(monkeypatch):
     """The support vectors are bytes in the guise of floats; one row of a batch is not."""
-    monkeypatch.setattr(_prediction, "_MANY_VALUES", 0)
+    monkeypatch.setattr(prediction, "_MANY_VALUES", 0)
     X = BYTES / 255
     model = SVC(**FEW).fit(X, CLASSES[4])
     mixed = X.copy()

@@ -13,8 +13,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fastsvm import SVC, SVCSearch, kernels
-from fastsvm.estimators import _one_vs_one, _shared_fits
-from fastsvm.estimators._shared_fits import SharedFits
+from fastsvm.estimators.kernel import one_vs_one
+from fastsvm.estimators.search import shared_fits
+from fastsvm.estimators.search.shared_fits import SharedFits
 
 GRID = {"C": [0.1, 1, 30], "gamma": [0.01, 0.1]}
 
@@ -303,7 +304,7 @@ def test_bad_grids(iris, grid, words, monkeypatch):
         raise AssertionError("a fit was begun")
 
     monkeypatch.setattr(SVC, "fit", never)
-    monkeypatch.setattr(_shared_fits, "solve_paths", never)
+    monkeypatch.setattr(shared_fits, "solve_paths", never)
     with pytest.raises(ValueError, match=words):
         SVCSearch(SVC(), grid).fit(*iris)
 
@@ -331,7 +332,7 @@ def test_other_errors(iris):
 
 
 def test_an_error_in_a_fit_stops_the_others(digits, monkeypatch):
-    begun, step = [], _one_vs_one.drive
+    begun, step = [], one_vs_one.drive
 
     def failing(*given):
         begun.append(1)
@@ -339,7 +340,7 @@ def test_an_error_in_a_fit_stops_the_others(digits, monkeypatch):
             raise MemoryError("no more")
         return step(*given)
 
-    monkeypatch.setattr(_one_vs_one, "drive", failing)
+    monkeypatch.setattr(one_vs_one, "drive", failing)
     with pytest.raises(MemoryError, match="no more"):
         SVCSearch(SVC(), GRID).fit(*digits)
     assert len(begun) < 20

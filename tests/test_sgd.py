@@ -13,8 +13,8 @@ from sklearn.svm import SVC
 
 import fastsvm
 from fastsvm import SGDClassifier, SGDRegressor
-from fastsvm.estimators import _descent
-from fastsvm.estimators._loss_curve import LossCurve
+from fastsvm.estimators.linear import sgd_fit
+from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.losses.primal import CLASSIFICATION, REGRESSION
 from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, as_source
@@ -479,13 +479,13 @@ def test_an_adaptive_rate_is_divided_until_it_is_small(two):
 @pytest.fixture
 def held_out(monkeypatch):
     """Return a list to which the rows that fits hold out are added."""
-    found, held_out = [], _descent._held_out
+    found, held_out = [], sgd_fit._held_out
 
     def spy(*arguments):
         found.append(held_out(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(_descent, "_held_out", spy)
+    monkeypatch.setattr(sgd_fit, "_held_out", spy)
     return found
 
 
@@ -683,8 +683,8 @@ def test_the_size_of_the_parts_of_a_stream_matters_little(n):
 @pytest.mark.parametrize("dtype", [np.int16, np.int64, np.float16])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_other_types_are_converted_a_window_at_a_time(dtype, layout, monkeypatch):
-    monkeypatch.setattr(_descent, "_WINDOW_VALUES", 200)
-    monkeypatch.setattr(_descent, "_WINDOW_BYTES", 400)
+    monkeypatch.setattr(sgd_fit, "_WINDOW_VALUES", 200)
+    monkeypatch.setattr(sgd_fit, "_WINDOW_BYTES", 400)
     rng = np.random.default_rng(0)
     X, y = rng.integers(-3, 4, (300, 5)), rng.integers(0, 2, 300)
     parameters = {"random_state": 0, "max_iter": 3, "tol": None}

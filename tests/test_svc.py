@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from fastsvm import SVC, open_hdf5
-from fastsvm.estimators import _kernel
+from fastsvm.estimators.kernel import kernel_parameter
 from fastsvm.sources import ScaledSource, as_source
 
 KERNELS = {
@@ -124,7 +124,7 @@ def test_little_memory(memory, many, many_fitted):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_float32_meets_the_tolerance(kernel, many, monkeypatch):
-    monkeypatch.setattr(_kernel, "_SMALL", 0)
+    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)
     X, y = many
     found = SVC(kernel=kernel, tol=1e-3, **KERNELS[kernel]).fit(X, y)
     wanted = svm.SVC(kernel=kernel, tol=1e-5, cache_size=500, **KERNELS[kernel]).fit(X, y)

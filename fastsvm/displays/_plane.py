@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, column_or_1d
 
-from fastsvm.estimators._input import labels_of
+from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.sources import as_source, is_stored
 
 __all__ = ["Points"]

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fastsvm.displays._canvas import axes_on, pyplot, tint
 from fastsvm.displays._images import as_images, names_of, rows_at
-from fastsvm.estimators._input import labels_of
+from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.sources import HDF5Data
 
 __all__ = ["ConfusionDisplay"]

@@ -14,7 +14,7 @@ from sklearn.svm import SVC as ReferenceSVC
 from fastsvm.estimators import SVC
 from fastsvm.files.atomic_file import written_beside
 from fastsvm.files.hdf5_output import hdf5_written
-from fastsvm.model_file import load, save
+from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import open_hdf5
 
 __all__ = ["DemoReport", "demo"]

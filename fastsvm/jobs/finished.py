@@ -9,7 +9,7 @@ from typing import Any
 
 from fastsvm.files.atomic_file import FULL
 from fastsvm.jobs.say import say
-from fastsvm.model_file import save
+from fastsvm.persistence.model_file import save
 
 __all__ = ["save_surely", "written_surely"]
 

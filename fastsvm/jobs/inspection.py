@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.model_file import is_model_file, load
+from fastsvm.persistence.model_file import is_model_file, load
 from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.sources.hdf5_checks import reading
 

@@ -27,7 +27,7 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.searching import best_of, check_grid, search
 from fastsvm.jobs.training import Trained, TrainingReport, measured, train
 from fastsvm.memory import parse_memory
-from fastsvm.model_file import load
+from fastsvm.persistence.model_file import load
 
 __all__ = ["resume", "run", "status"]
 

@@ -17,7 +17,7 @@ from fastsvm.jobs.prediction_file import PredictionFile, Reached, parts_of
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
 from fastsvm.jobs.tally import measure_of
-from fastsvm.model_file import load
+from fastsvm.persistence.model_file import load
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["ScoringReport", "evaluate", "predict"]

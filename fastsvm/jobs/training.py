@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators._keeping import Keeper, go_on_from, keep_with
+from fastsvm.estimators.fitting.checkpoints import Keeper, go_on_from, keep_with
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.finished import save_surely
 from fastsvm.jobs.job_file import Job

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators._ascended import Ascended
-from fastsvm.estimators._callbacks import with_callbacks
-from fastsvm.estimators._input import check_training_set, forget
-from fastsvm.estimators._linear import LinearRegressor
-from fastsvm.estimators._parameters import number, one_of
-from fastsvm.estimators._task import Task
+from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.parameters import number, one_of
+from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.linear.base_linear_svm import Ascended
+from fastsvm.estimators.linear.prediction import LinearRegressor
+from fastsvm.estimators.linear.training_task import Task
 from fastsvm.losses.primal import LOSSES
 
 __all__ = ["LinearSVR"]

@@ -5,12 +5,24 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._classes import class_weights
-from fastsvm.estimators._input import TrainingSet
-from fastsvm.estimators._kernel import centre_of, is_precomputed, resolve_gamma, training_evaluator, training_rows
-from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass
-from fastsvm.estimators._repeats import Repeats
-from fastsvm.estimators._solvers import check_landmarks, has_landmarks, is_dual, landmark_bytes, solver_of
+from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.duplicate_rows import Repeats
+from fastsvm.estimators.kernel.kernel_parameter import (
+    centre_of,
+    is_precomputed,
+    resolve_gamma,
+    training_evaluator,
+    training_rows,
+)
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass
+from fastsvm.estimators.kernel.solver_parameter import (
+    check_landmarks,
+    has_landmarks,
+    is_dual,
+    landmark_bytes,
+    solver_of,
+)
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Evaluator

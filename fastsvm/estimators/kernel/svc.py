@@ -10,29 +10,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators._callbacks import CallbackSupportMixin, with_callbacks
-from fastsvm.estimators._certificate import warn_unless_converged
-from fastsvm.estimators._classes import encode
-from fastsvm.estimators._input import check_rows, check_training_set, forget, required_labels
-from fastsvm.estimators._kernel import (
-    KERNEL,
-    check_kernel,
-    is_precomputed,
-    resolve_kernel,
-)  # fmt: skip
-from fastsvm.estimators._one_vs_one import OneVsOneFit
-from fastsvm.estimators._parameters import (
+from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
+from fastsvm.estimators.fitting.convergence_warnings import warn_unless_converged
+from fastsvm.estimators.fitting.labels import encode
+from fastsvm.estimators.fitting.parameters import (  # fmt: skip
     boolean,
     check_parameters,
     either,
     number,
     one_of,
     optional,
-)  # fmt: skip
-from fastsvm.estimators._planning import prepare
-from fastsvm.estimators._prediction import Predictor
-from fastsvm.estimators._solvers import SOLVERS, check_solver, most_steps
-from fastsvm.estimators._watch import Watch
+)
+from fastsvm.estimators.fitting.progress import Watch
+from fastsvm.estimators.fitting.validation import check_rows, check_training_set, forget, required_labels
+from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel  # fmt: skip
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
+from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.kernel.prepare import prepare
+from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver, most_steps
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes

@@ -5,22 +5,22 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._callbacks import CallbackSupportMixin
-from fastsvm.estimators._certificate import warn_of_unfinished_descent
-from fastsvm.estimators._descent import Descent, Unfinished
-from fastsvm.estimators._keeping import begun_before, may_go_on
-from fastsvm.estimators._linear import LinearModel
-from fastsvm.estimators._loss_curve import LossCurve
-from fastsvm.estimators._parameters import (
+from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
+from fastsvm.estimators.fitting.checkpoints import begun_before, may_go_on
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_unfinished_descent
+from fastsvm.estimators.fitting.parameters import (  # fmt: skip
     boolean,
     check_parameters,
     either,
     number,
     one_of,
     optional,
-)  # fmt: skip
-from fastsvm.estimators._task import Task, deadline_of, fingerprint, seed_of
-from fastsvm.estimators._watch import DescentWatch, Watched
+)
+from fastsvm.estimators.fitting.progress import DescentWatch, Watched
+from fastsvm.estimators.linear.loss_curve import LossCurve
+from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.linear.sgd_fit import Descent, Unfinished
+from fastsvm.estimators.linear.training_task import Task, deadline_of, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason

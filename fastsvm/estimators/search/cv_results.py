@@ -35,6 +35,7 @@ class SearchTable:
 
     @property
     def metrics(self) -> list[str]:
+        """Names of the scores."""
         return list(self._scores)
 
     def note(self, cell: int, split: int, score: Any, seconds: tuple[float, float]) -> None:

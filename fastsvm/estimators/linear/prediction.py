@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._input import check_rows, required_labels
+from fastsvm.estimators.fitting.validation import check_rows, required_labels
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
 

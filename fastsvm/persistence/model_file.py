@@ -12,8 +12,8 @@ from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegr
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import written_beside
 from fastsvm.kernels import KERNELS
-from fastsvm.model_checks import check_fitted, check_name, is_fitted_name
-from fastsvm.model_file_1 import is_version_1, read_version_1
+from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
+from fastsvm.persistence.version_1 import is_version_1, read_version_1
 
 __all__ = ["is_model_file", "load", "save"]
 

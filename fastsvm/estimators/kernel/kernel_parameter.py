@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._parameters import Rule, boolean, either, number, one_of
-from fastsvm.estimators._solvers import has_landmarks
+from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
+from fastsvm.estimators.kernel.solver_parameter import has_landmarks
 from fastsvm.kernel_matrix.pairwise import (
     ByteEvaluator,
     CallableEvaluator,
@@ -228,6 +228,7 @@ def centre_of(found: Survey) -> np.ndarray | None:
 
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
+    """Return the type of kernel values: float64 where float32 would be seen in the model."""
     if n <= _SMALL or has_landmarks(estimator):  # whose coefficients are large
         return np.float64
     return choose_precision(kernel, sq_norm, coef, estimator.tol)

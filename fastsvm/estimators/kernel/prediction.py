@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._kernel import Coefficients, bytes_for, evaluator_of_given, resolve_kernel, value_type
+from fastsvm.estimators.kernel.kernel_parameter import (
+    Coefficients,
+    bytes_for,
+    evaluator_of_given,
+    resolve_kernel,
+    value_type,
+)
 from fastsvm.kernel_matrix.gram import expand
 from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Evaluator, VectorEvaluator
 from fastsvm.sources import Block, ByteImage, CSRBlock, MemorySource, Source

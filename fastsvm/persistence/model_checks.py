@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm.estimators import SVC
-from fastsvm.estimators._kernel import is_precomputed
-from fastsvm.estimators._linear import LinearClassifier
-from fastsvm.estimators._parameters import Rule, boolean, number
+from fastsvm.estimators.fitting.parameters import Rule, boolean, number
+from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
+from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.sources.compressed import check_compressed
 
 __all__ = ["check_fitted", "check_name", "is_fitted_name"]

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._ascent import Ascent, Kept, merged
-from fastsvm.estimators._callbacks import CallbackSupportMixin
-from fastsvm.estimators._certificate import warn_of_gap
-from fastsvm.estimators._keeping import begun_before
-from fastsvm.estimators._linear import LinearModel
-from fastsvm.estimators._parameters import boolean, check_parameters, either, number, one_of, optional
-from fastsvm.estimators._task import Task, deadline_of, seed_of
-from fastsvm.estimators._watch import AscentWatch, Watched
+from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
+from fastsvm.estimators.fitting.checkpoints import begun_before
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.progress import AscentWatch, Watched
+from fastsvm.estimators.linear.dual_fit import Ascent, Kept, merged
+from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.linear.training_task import Task, deadline_of, seed_of
 from fastsvm.losses.primal import Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.state import State

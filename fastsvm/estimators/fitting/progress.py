@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
-from fastsvm.estimators._keeping import keeper_of
-from fastsvm.estimators._loss_curve import LossCurve
-from fastsvm.estimators._time_left import time_left
+from fastsvm.estimators.fitting.checkpoints import keeper_of
+from fastsvm.estimators.fitting.time_left import time_left
+from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.solver import SGD, State
 from fastsvm.sources import Source

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators._keeping import may_go_on
-from fastsvm.estimators._task import Task, as_stored, fingerprint
+from fastsvm.estimators.fitting.checkpoints import may_go_on
+from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import Demands

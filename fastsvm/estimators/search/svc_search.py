@@ -16,10 +16,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators._input import check_training_set, labels_of
-from fastsvm.estimators._search_results import SearchTable
-from fastsvm.estimators._shared_fits import SharedFits, Split, may_share
-from fastsvm.estimators.svc import SVC
+from fastsvm.estimators.fitting.validation import check_training_set, labels_of
+from fastsvm.estimators.kernel.svc import SVC
+from fastsvm.estimators.search.cv_results import SearchTable
+from fastsvm.estimators.search.shared_fits import SharedFits, Split, may_share
 from fastsvm.sources import as_source, is_stored
 
 __all__ = ["SVCSearch"]

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators._loss_curve import CurveParts
-from fastsvm.estimators._step_length import Lengths, suitable_rate
-from fastsvm.estimators._task import Task, as_stored
-from fastsvm.estimators._watch import DescentWatch
+from fastsvm.estimators.fitting.progress import DescentWatch
+from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
+from fastsvm.estimators.linear.loss_curve import CurveParts
+from fastsvm.estimators.linear.training_task import Task, as_stored
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses.primal import LOSSES, Loss, loss_slope

@@ -1,33 +1,38 @@
-"""Linear regression by mini-batch stochastic gradient descent."""
+"""Linear classification by mini-batch stochastic gradient descent."""
 
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, softmax
+from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
-from fastsvm.estimators._callbacks import with_callbacks
-from fastsvm.estimators._descended import Descended
-from fastsvm.estimators._input import check_training_set, forget
-from fastsvm.estimators._linear import LinearRegressor
-from fastsvm.estimators._parameters import (
-    one_of,
-)  # fmt: skip
-from fastsvm.estimators._task import Task
-from fastsvm.losses.primal import REGRESSION
+from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.labels import class_weights, encode
+from fastsvm.estimators.fitting.parameters import number, one_of  # fmt: skip
+from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.linear.base_sgd import Descended
+from fastsvm.estimators.linear.prediction import LinearClassifier
+from fastsvm.estimators.linear.training_task import Task, task_of_classes
+from fastsvm.losses.primal import LOSSES
+from fastsvm.sources import Source
 
-__all__ = ["SGDRegressor"]
+__all__ = ["SGDClassifier"]
 
 
-class SGDRegressor(LinearRegressor, Descended):
-    """Linear regression by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
+class SGDClassifier(LinearClassifier, Descended):
+    """Linear classification by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
 
-    Names and meanings are those of `sklearn.linear_model.SGDRegressor` where it has them. Different are the defaults of
-    `learning_rate` and `average`, steps on batches of rows, and that weights of rows count relatively.
+    Names and meanings are those of `sklearn.linear_model.SGDClassifier` where it has them. Different are the defaults
+    of `learning_rate` and `average`, steps on batches of rows, losses of all classes at once, and that weights of rows
+    count relatively: a row of weight 2 is the same as two rows.
 
     Parameters
     ----------
-    loss : {"squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared_error"
-        "squared_error" is ½ (f - y)².
+    loss : str, default="hinge"
+        Of a class against the rest: "hinge", "squared_hinge", "log_loss", "modified_huber", "perceptron", or a loss of
+        `SGDRegressor` with labels ±1. Of all classes at once: "weston_watkins" and "crammer_singer" (multiclass
+        hinges), "softmax".
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty of the weights; the offset is never penalised.
     alpha : float, default=1e-4
@@ -48,6 +53,10 @@ class SGDRegressor(LinearRegressor, Descended):
     epsilon : float, default=0.1
         Distance from the target at which "huber" becomes linear, or below which the epsilon-insensitive losses are
         zero.
+    margin : float, default=1.0
+        Margin Δ of the hinges, but for the squared one.
+    n_jobs : int or None
+        Accepted for code written for scikit-learn; threads are as many as Numba is set to use.
     random_state : int, RandomState or None, default=None
         Seed of the order of rows and of which are held out.
     learning_rate : {"auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="auto"
@@ -58,7 +67,7 @@ class SGDRegressor(LinearRegressor, Descended):
         divided by 5 whenever the fit would otherwise end, until it is below 1e-6.
     eta0 : float, default=0.01
         First rate of the last three.
-    power_t : float, default=0.25
+    power_t : float, default=0.5
         Exponent of "invscaling".
     early_stopping : bool, default=False
         Whether some rows are held out, and what is watched is the score on them; the weights of the best score are
@@ -67,6 +76,8 @@ class SGDRegressor(LinearRegressor, Descended):
         Share of the rows held out, of a file at most what an eighth of `memory` holds.
     n_iter_no_change : int, default=5
         Epochs without progress at which the fit ends.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the rows' weights for each class; one against the rest, for the rows of the class itself.
     warm_start : bool, default=False
         Begin the next fit at the weights of the last; after one that was interrupted, or ran out of time, go on where
         it was, in the same epoch, if rows and classes are the same.
@@ -94,9 +105,11 @@ class SGDRegressor(LinearRegressor, Descended):
 
     Attributes
     ----------
-    coef_ : ndarray of float64, shape (n_features,)
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
         Weights of the features.
-    intercept_ : ndarray of float64, shape (1,)
+    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
         Offsets.
     objective_ : float
         Mean loss + alpha R(w) over the rows that were learnt from, of these weights.
@@ -126,18 +139,18 @@ class SGDRegressor(LinearRegressor, Descended):
     Examples
     --------
     >>> import numpy as np
-    >>> from fastsvm import SGDRegressor
-    >>> X = np.linspace(-1, 1, 200)[:, None]
-    >>> model = SGDRegressor(random_state=0).fit(X, 3 * X[:, 0] - 1)
-    >>> bool(model.score(X, 3 * X[:, 0] - 1) > 0.99)
-    True
+    >>> from fastsvm import SGDClassifier
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> y = np.array(["left", "left", "right", "right"])
+    >>> SGDClassifier(random_state=0).fit(X, y).predict([[-0.8, -1.0]])
+    array(['left'], dtype='<U5')
     """
 
-    _LOSS_RULES: ClassVar[dict] = {"loss": one_of(*REGRESSION)}
+    _LOSS_RULES: ClassVar[dict] = {"loss": one_of(*LOSSES), "margin": number(above=0)}
 
     def __init__(
         self,
-        loss: str = "squared_error",
+        loss: str = "hinge",
         *,
         penalty: str | None = "l2",
         alpha: float = 1e-4,
@@ -148,13 +161,16 @@ class SGDRegressor(LinearRegressor, Descended):
         shuffle: bool = True,
         verbose: bool | int = False,
         epsilon: float = 0.1,
+        margin: float = 1.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         learning_rate: str = "auto",
         eta0: float = 0.01,
-        power_t: float = 0.25,
+        power_t: float = 0.5,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
+        class_weight: dict | str | None = None,
         warm_start: bool = False,
         average: bool | int = True,
         batch_size: int | str | None = "auto",
@@ -174,6 +190,8 @@ class SGDRegressor(LinearRegressor, Descended):
         self.shuffle = shuffle
         self.verbose = verbose
         self.epsilon = epsilon
+        self.margin = margin
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.learning_rate = learning_rate
         self.eta0 = eta0
@@ -181,6 +199,7 @@ class SGDRegressor(LinearRegressor, Descended):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
         self.warm_start = warm_start
         self.average = average
         self.batch_size = batch_size
@@ -194,7 +213,7 @@ class SGDRegressor(LinearRegressor, Descended):
     @one_threaded_blas
     def fit(
         self, X: Any, y: Any = None, coef_init: Any = None, intercept_init: Any = None, sample_weight: Any = None
-    ) -> "SGDRegressor":
+    ) -> "SGDClassifier":
         """Fit the model.
 
         Parameters
@@ -203,7 +222,7 @@ class SGDRegressor(LinearRegressor, Descended):
 shape (n_samples, n_features)
             Rows; they are kept as they are.
         y : array-like of shape (n_samples,) or None
-            Targets, real numbers. None takes those that come with an `HDF5Data`.
+            Labels, numbers or strings. None takes those that come with an `HDF5Data`.
         coef_init, intercept_init : array-like or None
             Weights and offsets to begin with, in the shape of `coef_` and `intercept_`.
         sample_weight : array-like of shape (n_samples,) or None
@@ -211,7 +230,7 @@ shape (n_samples, n_features)
 
         Returns
         -------
-        SGDRegressor
+        SGDClassifier
             The estimator itself.
 
         Raises
@@ -222,13 +241,16 @@ shape (n_samples, n_features)
         self._check_parameters()
         earlier = self._earlier()
         forget(self)
-        task = self._task(X, y, sample_weight, first=True)
+        data = check_training_set(self, X, y, sample_weight)
+        classes, labels = encode(data.y, data.weight)
+        task = self._task(self._scaled(data.source, data.weight), labels, data.weight, classes)
+        names = {"classes_": classes}
         given = coef_init is not None or intercept_init is not None
-        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given)
+        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given)
         return self
 
     @one_threaded_blas
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDRegressor":
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
         """Go on for one epoch, on these rows.
 
         The average and the learning rate go on too, "auto" as it suited the first rows and as if an epoch had at least
@@ -241,12 +263,14 @@ shape (n_samples, n_features)
             Rows; they are kept as they are.
         y : array-like of shape (n_samples,) or None
             As for `fit`.
+        classes : array-like of shape (n_classes,) or None
+            All labels there will be; needed in the first call.
         sample_weight : array-like of shape (n_samples,) or None
             Weights of the rows.
 
         Returns
         -------
-        SGDRegressor
+        SGDClassifier
             The estimator itself.
 
         Raises
@@ -255,10 +279,83 @@ shape (n_samples, n_features)
             As for `fit`.
         """
         self._check_parameters()
-        self._partial_fit(self._task(X, y, sample_weight, first=not hasattr(self, "coef_")), {})
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        known = np.unique(classes) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), known):
+            raise ValueError(f"classes={classes!r} is not the same as on the first call of partial_fit, {known!r}.")
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight 'balanced' is not supported by partial_fit, which does not know all rows. Compute the "
+                "weights with sklearn.utils.compute_class_weight and pass them as a dict."
+            )
+        data = check_training_set(self, X, y, sample_weight, reset=first)
+        unknown = np.setdiff1d(data.y, known)
+        if len(unknown):
+            raise ValueError(f"y contains labels that are not in classes: {unknown.tolist()}; {known.tolist()} are.")
+        labels = np.where(data.weight > 0, np.searchsorted(known, data.y), -1)
+        source = self._scaled(data.source, data.weight, again=not first)
+        self._partial_fit(self._task(source, labels, data.weight, known), {"classes_": known})
         return self
 
-    def _task(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Task:
-        data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=first)
-        source = self._scaled(data.source, data.weight, again=not first)
-        return Task(source, data.y, data.weight, float(data.weight.sum()), np.ones(1), of_classes=False)
+    def _task(self, source: Source, labels: np.ndarray, weight: np.ndarray, classes: np.ndarray) -> Task:
+        factors = class_weights(self.class_weight, classes, labels, weight)
+        return task_of_classes(source, labels, weight, factors, LOSSES[self.loss].of_classes)
+
+    @available_if(lambda self: _has_probabilities(self))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities of the classes; for the losses "log_loss", "modified_huber" and "softmax" only.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            One against the rest, each class's probability is divided by their sum.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        found = self._scores(X)
+        if self.loss == "softmax" and found.shape[1] > 1:
+            return softmax(found, axis=1)
+        shares = (np.clip(found, -1, 1) + 1) / 2 if self.loss == "modified_huber" else expit(found)
+        if shares.shape[1] == 1:
+            return np.hstack([1 - shares, shares])
+        total = shares.sum(axis=1, keepdims=True)
+        return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
+
+    @available_if(lambda self: _has_probabilities(self))
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Rows; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Minus infinity for a probability of 0.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+def _has_probabilities(estimator: SGDClassifier) -> bool:
+    """Return whether the loss defines probabilities."""
+    if estimator.loss in ("log_loss", "modified_huber", "softmax"):
+        return True
+    raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators._certificate import warn_unless_converged
-from fastsvm.estimators._classes import encode
-from fastsvm.estimators._input import TrainingSet
-from fastsvm.estimators._kernel import (
+from fastsvm.estimators.fitting.convergence_warnings import warn_unless_converged
+from fastsvm.estimators.fitting.labels import encode
+from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.kernel_parameter import (
     centre_of,
     is_precomputed,
     resolve_gamma,
@@ -23,10 +23,10 @@ from fastsvm.estimators._kernel import (
     training_evaluator,
     training_rows,
 )  # fmt: skip
-from fastsvm.estimators._one_vs_one import OneVsOneFit, TwoClass, solve_paths
-from fastsvm.estimators._planning import bounds, plan_shared
-from fastsvm.estimators._solvers import is_dual, most_steps, solver_of
-from fastsvm.estimators.svc import SVC
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass, solve_paths
+from fastsvm.estimators.kernel.prepare import bounds, plan_shared
+from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
+from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan

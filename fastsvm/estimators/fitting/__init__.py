@@ -1,0 +1,1 @@
+"""What fits of all estimators share: checks of what is passed, checkpoints, callbacks, progress."""
