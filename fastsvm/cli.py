@@ -107,10 +107,10 @@ def _info(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _train(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.jobs.job_file import Job
     from fastsvm.jobs.models import MODELS
     from fastsvm.jobs.runner import run
-    from fastsvm.jobs.training import train
+    from fastsvm.jobs.training.job_file import Job
+    from fastsvm.jobs.training.train import train
 
     given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
     known = [name for name in _parameters() if name in signature(MODELS[options.model]).parameters]
@@ -128,8 +128,8 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.jobs.job_file import read_job
     from fastsvm.jobs.runner import run
+    from fastsvm.jobs.training.job_file import read_job
 
     return run(read_job(options.job, options.set), options.out)
 
@@ -147,13 +147,13 @@ def _status(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _predict(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.jobs.scoring import predict
+    from fastsvm.jobs.prediction.predict import predict
 
     return predict(options.model, options.data, options.output)._asdict()
 
 
 def _evaluate(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.jobs.scoring import evaluate
+    from fastsvm.jobs.prediction.predict import evaluate
 
     return evaluate(options.model, options.data)._asdict()
 

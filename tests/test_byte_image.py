@@ -492,7 +492,7 @@ import numpy as np
 from scipy import sparse
 from fastsvm import SVC
 from fastsvm._compiled import byte_tile
-from fastsvm.estimators import _kernel
+from fastsvm.estimators.kernel import kernel_parameter
 
 def fits():
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from version_1 import RECORDS, STORED_AS, Record, write_version_1
 
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.storable import storable, storable_class, stored_name
-from fastsvm.jobs.checkpoint import Checkpoints, DamagedCheckpoint, read, write
+from fastsvm.jobs.training.checkpoint_file import Checkpoints, DamagedCheckpoint, read, write
 from fastsvm.solvers.kernel_dual.decomposition import Memory, State
 from fastsvm.solvers.outer_loop import StopReason
 

@@ -16,9 +16,9 @@ import pytest
 import fastsvm
 from fastsvm.files.array_file import read_arrays
 from fastsvm.files.hdf5_output import hdf5_written
-from fastsvm.jobs import finished
-from fastsvm.jobs.finished import save_surely, written_surely
-from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.training import finished
+from fastsvm.jobs.training.finished import save_surely, written_surely
+from fastsvm.jobs.training.run_folder import RunFolder
 
 # What is written here are kinds of files: `written(kind, folder)`. In `sizes` the file system takes so many bytes.
 PROGRAM = """
@@ -27,9 +27,9 @@ from pathlib import Path
 import numpy as np
 import fastsvm
 from fastsvm.formats import convert
-from fastsvm.jobs.checkpoint import Checkpoints
-from fastsvm.jobs.layouts import HDF5Layout
-from fastsvm.jobs.prediction_file import PredictionFile
+from fastsvm.jobs.training.checkpoint_file import Checkpoints
+from fastsvm.jobs.prediction.layouts import HDF5Layout
+from fastsvm.jobs.prediction.resumable_file import PredictionFile
 
 rng = np.random.default_rng(0)
 source, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -301,7 +301,7 @@ def test_a_run_that_nobody_hears(tmp_path):
 RUN = """
 import sys, threading, time
 from pathlib import Path
-import fastsvm.jobs.keeper as keeper
+import fastsvm.jobs.training.checkpoint_keeper as keeper
 from fastsvm.cli import main
 
 keeper._MOST_SHARE = 1e9

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastsvm.jobs.job_file import parse_seconds, read_job
+from fastsvm.jobs.training.job_file import parse_seconds, read_job
 
 GOOD = """
 [data]

@@ -18,12 +18,12 @@ from sklearn.model_selection import GridSearchCV
 import fastsvm
 from fastsvm.cli import main
 from fastsvm.files.array_file import read_arrays
-from fastsvm.jobs.checkpoint import Checkpoints
-from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.keeper import JobKeeper, Stopped
-from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.runner import resume, run, status
-from fastsvm.jobs.training import train
+from fastsvm.jobs.training.checkpoint_file import Checkpoints
+from fastsvm.jobs.training.checkpoint_keeper import JobKeeper, Stopped
+from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.run_folder import RunFolder
+from fastsvm.jobs.training.train import train
 
 N, D = 3000, 20
 GAMMA = 0.05 / 20**2
@@ -282,7 +282,7 @@ def test_a_disk_that_is_full_does_not_end_a_run(file, whole, tmp_path, monkeypat
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fastsvm.jobs.checkpoint.write", full)
+    monkeypatch.setattr("fastsvm.jobs.training.checkpoint_file.write", full)
     result = run(of("sgd", file, checkpoint_seconds=1e-9), tmp_path / "run")
     assert result["stop_reason"] == "max_iter"
     assert capsys.readouterr().err.count("No space left") == 1

@@ -12,12 +12,12 @@ import pytest
 from csr_group import write_csr
 from scipy import sparse
 
-from fastsvm.jobs import report_words
-from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.report_pictures import Axes, Line, chart, png
-from fastsvm.jobs.report_words import Html, duration, rounded, shown, table
-from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.report import html
+from fastsvm.jobs.report.html import Html, duration, rounded, shown, table
+from fastsvm.jobs.report.svg import Axes, Line, chart, png
 from fastsvm.jobs.runner import run
+from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.run_folder import RunFolder
 
 NAMES = ["cat", "<script>alert('dog')</script>", 'a "frog" & more']
 ALONE = {"meta", "img", "br"}  # elements without an end
@@ -268,6 +268,6 @@ def test_ticks_are_apart():
 
 
 def test_the_style_has_both_schemes():
-    names = re.findall(r"(--[a-z]+):", report_words._STYLE.split("}")[0])
-    dark = report_words._STYLE.split("prefers-color-scheme: dark")[1].split("}")[0]
+    names = re.findall(r"(--[a-z]+):", html._STYLE.split("}")[0])
+    dark = html._STYLE.split("prefers-color-scheme: dark")[1].split("}")[0]
     assert names and all(f"{name}:" in dark for name in names)

@@ -16,22 +16,23 @@ from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 
 import fastsvm
 from fastsvm.cli import main
-from fastsvm.jobs import prediction_file, scoring
-from fastsvm.jobs.prediction_file import PredictionFile, parts_of
-from fastsvm.jobs.scoring import evaluate, predict
+from fastsvm.jobs.prediction import predict as predict_module
+from fastsvm.jobs.prediction import resumable_file
+from fastsvm.jobs.prediction.predict import evaluate, predict
+from fastsvm.jobs.prediction.resumable_file import PredictionFile, parts_of
 
 N, BLOCK = 4000, 100
 WORDS = np.array(["ant", "bumblebee", "Käfer"])
 DRIVER = f"""
 import sys, time
 from fastsvm.cli import main
-from fastsvm.jobs import prediction_file, scoring
-scoring._ROWS, prediction_file._SECONDS, prediction_file._MOST_SHARE = {BLOCK}, 0.0, 1.0
-append = prediction_file.PredictionFile.append
+from fastsvm.jobs.prediction import predict, resumable_file
+predict._ROWS, resumable_file._SECONDS, resumable_file._MOST_SHARE = {BLOCK}, 0.0, 1.0
+append = resumable_file.PredictionFile.append
 def slow(self, *block):
     time.sleep(0.02)
     append(self, *block)
-prediction_file.PredictionFile.append = slow
+resumable_file.PredictionFile.append = slow
 sys.exit(main(sys.argv[1:]))
 """
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and locks are those of POSIX")
@@ -70,7 +71,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(scoring, "_ROWS", BLOCK)
+    monkeypatch.setattr(predict_module, "_ROWS", BLOCK)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def whole(made, tmp_path_factory):
     """Return bytes and report of predictions that nothing interrupted, by name and ending."""
     folder, found = tmp_path_factory.mktemp("whole"), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "_ROWS", BLOCK)
+        patch.setattr(predict_module, "_ROWS", BLOCK)
         for name, files in made.items():
             for ending in ("csv", "h5"):
                 path = folder / f"{name}.{ending}"
@@ -231,7 +232,7 @@ def killed(self):
 
 def killed_at(monkeypatch, number, error=None):
     """Let the write of some number write half of its bytes and end the process, or raise an error."""
-    calls, write_all = [], prediction_file.write_all
+    calls, write_all = [], resumable_file.write_all
 
     def cut(file, offset, data):
         calls.append(offset)
@@ -240,7 +241,7 @@ def killed_at(monkeypatch, number, error=None):
             raise Killed() if error is None else error
         write_all(file, offset, data)
 
-    monkeypatch.setattr(prediction_file, "write_all", cut)
+    monkeypatch.setattr(resumable_file, "write_all", cut)
     if error is None:
         monkeypatch.setattr(PredictionFile, "_keep", lambda self: None)
 
@@ -248,8 +249,8 @@ def killed_at(monkeypatch, number, error=None):
 def safe_now_and_then(monkeypatch):
     """Make rows safe after each third block, so that there are others behind them."""
     save = PredictionFile.save
-    monkeypatch.setattr(prediction_file, "_SECONDS", 0.0)
-    monkeypatch.setattr(prediction_file, "_MOST_SHARE", np.inf)
+    monkeypatch.setattr(resumable_file, "_SECONDS", 0.0)
+    monkeypatch.setattr(resumable_file, "_MOST_SHARE", np.inf)
     monkeypatch.setattr(PredictionFile, "save", lambda self: save(self) if self.reached.rows % 300 in (0, 100) else 0)
 
 
@@ -389,7 +390,7 @@ def test_a_full_disk(ending, made, whole, tmp_path, monkeypatch, capsys):
 
 
 def test_a_line_now_and_then_where_there_is_no_terminal(made, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(scoring, "_SAY_SECONDS", 0.0)
+    monkeypatch.setattr(predict_module, "_SAY_SECONDS", 0.0)
     predict(*made["words"], tmp_path / "out.csv")
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == N // BLOCK and lines[0] == "fastsvm: predict: 100 of 4,000 rows (2%)"
@@ -401,7 +402,7 @@ def test_memory_does_not_grow_with_the_rows(ending, made, tmp_path):
     peaks = []
     for n in (10_000, 10_000, 110_000):  # once to warm up
         path = write(tmp_path / f"{n}.h5", X=np.ones((n, 5), np.uint8))
-        scoring._ROWS = 2000
+        predict_module._ROWS = 2000
         tracemalloc.start()
         predict(made["numbers"][0], path, tmp_path / f"out.{ending}")
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -413,7 +414,7 @@ def test_blocks_are_smaller_for_very_many_decision_functions(monkeypatch):
     class Model:
         intercept_ = np.zeros(4950)
 
-    monkeypatch.setattr(scoring, "_ROWS", 16_384)
-    assert scoring._block_rows(Model) == 1694
+    monkeypatch.setattr(predict_module, "_ROWS", 16_384)
+    assert predict_module._block_rows(Model) == 1694
     Model.intercept_ = 0.5
-    assert scoring._block_rows(Model) == 16_384
+    assert predict_module._block_rows(Model) == 16_384

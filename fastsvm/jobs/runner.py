@@ -15,17 +15,17 @@ import numpy as np
 
 from fastsvm.files.atomic_file import check_input
 from fastsvm.formats import convert
-from fastsvm.jobs.checkpoint import Checkpoints, check_bound
 from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
-from fastsvm.jobs.finished import written_surely
-from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.keeper import JobKeeper, Stopped
 from fastsvm.jobs.models import MODELS
-from fastsvm.jobs.report import write_report
-from fastsvm.jobs.run_folder import RunFolder
+from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
-from fastsvm.jobs.searching import best_of, check_grid, search
-from fastsvm.jobs.training import Trained, TrainingReport, measured, train
+from fastsvm.jobs.training.checkpoint_file import Checkpoints, check_bound
+from fastsvm.jobs.training.checkpoint_keeper import JobKeeper, Stopped
+from fastsvm.jobs.training.finished import written_surely
+from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.run_folder import RunFolder
+from fastsvm.jobs.training.search import best_of, check_grid, search
+from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import load
 

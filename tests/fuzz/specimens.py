@@ -23,9 +23,10 @@ from scipy import sparse
 
 import fastsvm
 from fastsvm.formats import convert
-from fastsvm.jobs import checkpoint, scoring
 from fastsvm.jobs.inspection import describe
-from fastsvm.jobs.job_file import read_job
+from fastsvm.jobs.prediction import predict
+from fastsvm.jobs.training import checkpoint_file
+from fastsvm.jobs.training.job_file import read_job
 
 __all__ = ["MODELS", "SPECIMENS", "Specimen", "digest", "training"]
 
@@ -201,11 +202,11 @@ def _tree() -> dict[str, Any]:
 
 
 def _make_checkpoint(folder: Path) -> None:
-    checkpoint.write(folder / "checkpoint-00000001.fastsvm", _tree(), _BOUND)
+    checkpoint_file.write(folder / "checkpoint-00000001.fastsvm", _tree(), _BOUND)
 
 
 def _read_checkpoint(folder: Path) -> str:
-    tree = checkpoint.read(folder / "checkpoint-00000001.fastsvm", _BOUND)
+    tree = checkpoint_file.read(folder / "checkpoint-00000001.fastsvm", _BOUND)
     return digest(*tree.values())
 
 
@@ -215,7 +216,7 @@ def _make_predictions(folder: Path, name: str) -> None:
     fastsvm.save(fastsvm.LinearSVC(random_state=0).fit(X, y), folder / "model.h5")
     with h5py.File(folder / "rows.h5", "w") as file:
         file["X"] = np.random.default_rng(3).normal(size=(5 * _ROWS, 4))
-    usual, append = scoring._ROWS, scoring.PredictionFile.append
+    usual, append = predict._ROWS, predict.PredictionFile.append
     count = []
 
     def cut_short(self: Any, *given: Any) -> None:
@@ -225,21 +226,21 @@ def _make_predictions(folder: Path, name: str) -> None:
         append(self, *given)
 
     try:
-        scoring._ROWS, scoring.PredictionFile.append = _ROWS, cut_short
-        scoring.predict(folder / "model.h5", folder / "rows.h5", folder / name)
+        predict._ROWS, predict.PredictionFile.append = _ROWS, cut_short
+        predict.predict(folder / "model.h5", folder / "rows.h5", folder / name)
     except KeyboardInterrupt:
         pass
     finally:
-        scoring._ROWS, scoring.PredictionFile.append = usual, append
+        predict._ROWS, predict.PredictionFile.append = usual, append
 
 
 def _read_predictions(folder: Path, name: str) -> str:
-    usual = scoring._ROWS
+    usual = predict._ROWS
     try:
-        scoring._ROWS = _ROWS
-        scoring.predict(folder / "model.h5", folder / "rows.h5", folder / name)
+        predict._ROWS = _ROWS
+        predict.predict(folder / "model.h5", folder / "rows.h5", folder / name)
     finally:
-        scoring._ROWS = usual
+        predict._ROWS = usual
     return digest((folder / name).read_bytes())
 
 

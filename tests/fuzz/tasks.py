@@ -10,9 +10,10 @@ from fuzz.specimens import digest, training
 
 import fastsvm
 from fastsvm.formats import convert
-from fastsvm.jobs import checkpoint, scoring
-from fastsvm.jobs.job_file import Job
+from fastsvm.jobs.prediction import predict
 from fastsvm.jobs.runner import resume, run
+from fastsvm.jobs.training import checkpoint_file
+from fastsvm.jobs.training.job_file import Job
 
 __all__ = ["TASKS", "Task"]
 
@@ -69,19 +70,19 @@ def _tree(number: int) -> dict[str, Any]:
 
 
 def _prepare_checkpoint(folder: Path) -> None:
-    checkpoint.Checkpoints(folder, _BOUND).save(_tree(1))
+    checkpoint_file.Checkpoints(folder, _BOUND).save(_tree(1))
 
 
 def _keep(folder: Path) -> None:
-    checkpoint.Checkpoints(folder, _BOUND).save(_tree(2))
+    checkpoint_file.Checkpoints(folder, _BOUND).save(_tree(2))
 
 
 def _kept(folder: Path) -> str:
-    found = checkpoint.Checkpoints(folder, _BOUND).latest()
+    found = checkpoint_file.Checkpoints(folder, _BOUND).latest()
     if found.tree["number"] not in (1, 2) or found.refused:
         raise RuntimeError(f"the last checkpoint is {found.tree['number']}, refused were {found.refused}")
     _keep(folder)
-    return digest(checkpoint.Checkpoints(folder, _BOUND).latest().tree["alpha"])
+    return digest(checkpoint_file.Checkpoints(folder, _BOUND).latest().tree["alpha"])
 
 
 # --- conversions -----------------------------------------------------------------------------------------
@@ -116,12 +117,12 @@ def _prepare_predictions(folder: Path) -> None:
 
 
 def _predict(folder: Path, name: str) -> None:
-    usual = scoring._ROWS
+    usual = predict._ROWS
     try:
-        scoring._ROWS = 256
-        scoring.predict(folder / "model.h5", folder / "rows.h5", folder / name)
+        predict._ROWS = 256
+        predict.predict(folder / "model.h5", folder / "rows.h5", folder / name)
     finally:
-        scoring._ROWS = usual
+        predict._ROWS = usual
 
 
 def _predicted(folder: Path, name: str) -> str:

@@ -12,10 +12,10 @@ from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import SVC, SVCSearch
-from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.say import say
-from fastsvm.jobs.training import estimator_of, split, with_labels
+from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.train import estimator_of, split, with_labels
 from fastsvm.memory import parse_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from fastsvm.files.atomic_file import complete, name_beside
 from fastsvm.files.locks import has_locks, take
-from fastsvm.jobs.layouts import Layout, Stretch, write_all
+from fastsvm.jobs.prediction.layouts import Layout, Stretch, write_all
 from fastsvm.jobs.say import say
 
 __all__ = ["PredictionFile", "Reached", "parts_of"]

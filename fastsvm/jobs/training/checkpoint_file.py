@@ -14,7 +14,7 @@ import numpy as np
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.atomic_file import written_beside
 from fastsvm.files.storable import storable_class, stored_name
-from fastsvm.jobs.checkpoint_1 import is_version_1, read_version_1, record_of_version_1
+from fastsvm.jobs.training.checkpoint_version_1 import is_version_1, read_version_1, record_of_version_1
 
 __all__ = ["Checkpoints", "DamagedCheckpoint", "Found", "check_bound"]
 

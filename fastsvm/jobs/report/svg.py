@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.jobs.report_words import Html, joined, raised, shown
+from fastsvm.jobs.report.html import Html, joined, raised, shown
 
 __all__ = ["Axes", "Line", "chart", "picture", "png"]
 

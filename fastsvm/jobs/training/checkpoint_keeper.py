@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastsvm.jobs.checkpoint import Checkpoints
-from fastsvm.jobs.run_folder import RunFolder
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals, quiet_alarm
+from fastsvm.jobs.training.checkpoint_file import Checkpoints
+from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.memory import peak_memory
 
 __all__ = ["JobKeeper", "Stopped"]

@@ -12,9 +12,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.fitting.checkpoints import Keeper, go_on_from, keep_with
 from fastsvm.files.atomic_file import check_output
-from fastsvm.jobs.finished import save_surely
-from fastsvm.jobs.job_file import Job
 from fastsvm.jobs.models import MODELS
+from fastsvm.jobs.training.finished import save_surely
+from fastsvm.jobs.training.job_file import Job
 from fastsvm.memory import peak_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 

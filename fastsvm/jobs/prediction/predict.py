@@ -12,11 +12,11 @@ from tqdm.auto import tqdm
 
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
-from fastsvm.jobs.layouts import CSVLayout, HDF5Layout, label_type
-from fastsvm.jobs.prediction_file import PredictionFile, Reached, parts_of
+from fastsvm.jobs.prediction.layouts import CSVLayout, HDF5Layout, label_type
+from fastsvm.jobs.prediction.metrics import measure_of
+from fastsvm.jobs.prediction.resumable_file import PredictionFile, Reached, parts_of
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
-from fastsvm.jobs.tally import measure_of
 from fastsvm.persistence.model_file import load
 from fastsvm.sources import HDF5Data, open_hdf5
 

@@ -8,9 +8,9 @@ from sklearn.base import is_classifier
 
 from fastsvm.displays._images import as_images, rows_at
 from fastsvm.jobs.inspection import class_name
-from fastsvm.jobs.report_pictures import Axes, Line, chart, picture
-from fastsvm.jobs.report_words import Html, joined, shown, table
-from fastsvm.jobs.training import Tested
+from fastsvm.jobs.report.html import Html, joined, shown, table
+from fastsvm.jobs.report.svg import Axes, Line, chart, picture
+from fastsvm.jobs.training.train import Tested
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["confusions", "errors", "scatter"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.jobs.report_pictures import Axes, Line, chart
-from fastsvm.jobs.report_words import Html, joined, shown
+from fastsvm.jobs.report.html import Html, joined, shown
+from fastsvm.jobs.report.svg import Axes, Line, chart
 
 __all__ = ["fit_curves", "process_curves"]
 

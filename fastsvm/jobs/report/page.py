@@ -14,13 +14,13 @@ from sklearn.base import is_classifier
 
 from fastsvm.files.atomic_file import written_beside
 from fastsvm.jobs.inspection import describe
-from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.report_curves import fit_curves, process_curves
-from fastsvm.jobs.report_errors import confusions, errors, scatter
-from fastsvm.jobs.report_search import search_results
-from fastsvm.jobs.report_words import Html, amount, duration, facts, joined, page, rounded, section, shown, table
-from fastsvm.jobs.run_folder import RunFolder
-from fastsvm.jobs.training import Trained
+from fastsvm.jobs.report.curves import fit_curves, process_curves
+from fastsvm.jobs.report.errors import confusions, errors, scatter
+from fastsvm.jobs.report.html import Html, amount, duration, facts, joined, page, rounded, section, shown, table
+from fastsvm.jobs.report.search import search_results
+from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.run_folder import RunFolder
+from fastsvm.jobs.training.train import Trained
 from fastsvm.sources import open_hdf5
 
 __all__ = ["write_report"]

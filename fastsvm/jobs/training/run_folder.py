@@ -11,7 +11,7 @@ from typing import Any
 
 from fastsvm.files.atomic_file import written_beside
 from fastsvm.files.locks import is_taken, take
-from fastsvm.jobs.job_file import Job
+from fastsvm.jobs.training.job_file import Job
 
 __all__ = ["RunFolder"]
 

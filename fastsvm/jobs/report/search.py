@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.jobs.job_file import Job
-from fastsvm.jobs.report_pictures import Axes, Line, chart
-from fastsvm.jobs.report_words import Html, joined, shown, table
-from fastsvm.jobs.searching import best_of
+from fastsvm.jobs.report.html import Html, joined, shown, table
+from fastsvm.jobs.report.svg import Axes, Line, chart
+from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.search import best_of
 
 __all__ = ["search_results"]
 

@@ -1,0 +1,1 @@
+"""Prediction jobs: predictions in files, resumed where they were interrupted."""

@@ -1,0 +1,1 @@
+"""Reports of runs: pages of HTML with pictures."""

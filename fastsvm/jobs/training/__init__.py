@@ -1,0 +1,1 @@
+"""Training jobs: fits with checkpoints in the folder of a run."""
