@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.svm import SVC
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the installed package
 
 from bench import referee  # noqa: E402

@@ -14,7 +14,7 @@ from bench.gallery import NAMES
 from bench.gallery.page import Entry, page
 from bench.workers.memory_curve import MemoryCurve
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 class Balance(HTMLParser):

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the installed package
 
 from bench import curve_picture, goals  # noqa: E402

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not part of the installed package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not part of the installed package
 
 from bench import search
 
