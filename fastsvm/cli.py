@@ -107,13 +107,13 @@ def _info(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _train(options: argparse.Namespace) -> dict[str, Any]:
-    from fastsvm.jobs.models import MODELS
+    from fastsvm.estimators import ESTIMATORS
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import Job
     from fastsvm.jobs.training.train import train
 
     given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
-    known = [name for name in _parameters() if name in signature(MODELS[options.model]).parameters]
+    known = [name for name in _parameters() if name in signature(ESTIMATORS[options.model]).parameters]
     for name in given:
         if name not in known:
             raise ValueError(f"--{name} is no parameter of --model {options.model}, which has {', '.join(known)}.")
@@ -169,10 +169,10 @@ def _demo(options: argparse.Namespace) -> dict[str, Any]:
 
 def _parameters() -> dict[str, dict[str, Any]]:
     """Return the parameters of all models by name, with their defaults by the model's name."""
-    from fastsvm.jobs.models import MODELS
+    from fastsvm.estimators import ESTIMATORS
 
     found: dict[str, dict[str, Any]] = {}
-    for model, kind in MODELS.items():
+    for model, kind in ESTIMATORS.items():
         for name, parameter in signature(kind).parameters.items():
             if name not in ("warm_start", "random_state", "n_jobs"):
                 found.setdefault(name, {})[model] = parameter.default
@@ -236,7 +236,7 @@ def _add_convert(commands: Any) -> None:
 
 
 def _add_train(commands: Any) -> None:
-    from fastsvm.jobs.models import MODELS
+    from fastsvm.estimators import ESTIMATORS
 
     train = _command(commands, "train", _train, "train a model from an HDF5 file")
     train.add_argument("data", help="HDF5 file with X and y")
@@ -245,7 +245,7 @@ def _add_train(commands: Any) -> None:
     train.add_argument("--out", metavar="FOLDER", help=words)
     train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the model")
     train.add_argument("--seed", type=int, default=0, help="which rows are held out, and their order (default: 0)")
-    train.add_argument("--model", choices=tuple(MODELS), default="svc", help="which estimator (default: svc)")
+    train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="which estimator (default: svc)")
     group = train.add_argument_group("parameters of the model")
     for name, defaults in _parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])

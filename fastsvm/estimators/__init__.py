@@ -7,4 +7,13 @@ from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
 from fastsvm.estimators.search.svc_search import SVCSearch
 
-__all__ = ["SVC", "LinearSVC", "LinearSVR", "SGDClassifier", "SGDRegressor", "SVCSearch"]
+__all__ = ["ESTIMATORS", "SVC", "LinearSVC", "LinearSVR", "SGDClassifier", "SGDRegressor", "SVCSearch"]
+
+ESTIMATORS = {
+    "svc": SVC,
+    "linear": LinearSVC,
+    "linear-regressor": LinearSVR,
+    "sgd": SGDClassifier,
+    "sgd-regressor": SGDRegressor,
+}
+"""Estimators that can be trained by jobs and stored in model files, by the names that the command line gives them."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm.estimators import ESTIMATORS
 from fastsvm.files.atomic_file import check_input
 from fastsvm.formats import convert
 from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
-from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.checkpoint_file import Checkpoints, check_bound
@@ -256,7 +256,8 @@ def _settled(job: Job) -> Job:
     For a run that is gone on with is to do what it would have done.
     """
     parameters = dict(job.parameters)
-    if "window_visits" in signature(MODELS[job.kind]).parameters and parameters.get("window_visits", "auto") == "auto":
+    known = signature(ESTIMATORS[job.kind]).parameters
+    if "window_visits" in known and parameters.get("window_visits", "auto") == "auto":
         parameters["window_visits"] = 1
     return job._replace(parameters=parameters, memory=parse_memory("auto" if job.memory is None else job.memory))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm.estimators import ESTIMATORS
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import written_beside
 from fastsvm.kernels import KERNELS
@@ -21,7 +21,7 @@ FORMAT = "fastsvm-model"
 VERSION = 2
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CSR = ("data", "indices", "indptr")
-_ESTIMATORS = {kind.__name__: kind for kind in (SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor)}
+_CLASSES = {kind.__name__: kind for kind in ESTIMATORS.values()}
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -56,8 +56,8 @@ def save(model: Any, path: str | Path) -> None:
     array([1])
     """
     name = type(model).__name__
-    if name not in _ESTIMATORS:
-        raise TypeError(f"Only {', '.join(_ESTIMATORS)} can be saved, found {name}.")
+    if name not in _CLASSES:
+        raise TypeError(f"Only {', '.join(_CLASSES)} can be saved, found {name}.")
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
     parameters = model.get_params()
@@ -156,9 +156,9 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     ValueError
         If they do not fit each other, or are none that a fit leaves. Others may be raised too.
     """
-    if header["estimator"] not in _ESTIMATORS:
+    if header["estimator"] not in _CLASSES:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
-    kind, parameters = _ESTIMATORS[header["estimator"]], header["parameters"]
+    kind, parameters = _CLASSES[header["estimator"]], header["parameters"]
     unknown = set(parameters) - set(kind().get_params())
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameters {sorted(unknown)} in this version")

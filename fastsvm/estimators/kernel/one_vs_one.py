@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.progress import Watch
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
+from fastsvm.estimators.kernel.progress import Watch
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.cross_validation import SharedKernel, SharedPart

@@ -21,12 +21,12 @@ from fastsvm.estimators.fitting.parameters import (  # fmt: skip
     one_of,
     optional,
 )
-from fastsvm.estimators.fitting.progress import Watch
 from fastsvm.estimators.fitting.validation import check_rows, check_training_set, forget, required_labels
 from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel  # fmt: skip
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import prepare
+from fastsvm.estimators.kernel.progress import Watch
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver, most_steps
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory

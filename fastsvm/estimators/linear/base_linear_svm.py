@@ -9,9 +9,9 @@ from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.checkpoints import begun_before
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
-from fastsvm.estimators.fitting.progress import AscentWatch, Watched
 from fastsvm.estimators.linear.dual_fit import Ascent, Kept, merged
 from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.linear.progress import AscentWatch, Watched
 from fastsvm.estimators.linear.training_task import Task, deadline_of, seed_of
 from fastsvm.losses.primal import Loss
 from fastsvm.memory import parse_memory

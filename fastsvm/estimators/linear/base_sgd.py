@@ -16,9 +16,9 @@ from fastsvm.estimators.fitting.parameters import (  # fmt: skip
     one_of,
     optional,
 )
-from fastsvm.estimators.fitting.progress import DescentWatch, Watched
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.linear.progress import DescentWatch, Watched
 from fastsvm.estimators.linear.sgd_fit import Descent, Unfinished
 from fastsvm.estimators.linear.training_task import Task, deadline_of, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type

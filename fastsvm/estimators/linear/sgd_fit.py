@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.progress import DescentWatch
 from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
 from fastsvm.estimators.linear.loss_curve import CurveParts
+from fastsvm.estimators.linear.progress import DescentWatch
 from fastsvm.estimators.linear.training_task import Task, as_stored
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores

@@ -28,8 +28,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from fastsvm.estimators import ESTIMATORS
 from fastsvm.formats import FORMATS
-from fastsvm.jobs.models import MODELS
 from fastsvm.memory import parse_memory
 
 __all__ = ["Job", "job_of", "parse_seconds", "read_job", "with_flags"]
@@ -53,7 +53,7 @@ class Job(NamedTuple):
     seed : int
         Which rows those are, and all else that is random.
     kind : str
-        A key of `models.MODELS`.
+        A key of `fastsvm.estimators.ESTIMATORS`.
     parameters : dict
         Of that estimator.
     grid : dict of str to list
@@ -184,7 +184,7 @@ _SECTIONS: dict[str, tuple[str, ...] | None] = {
 
 def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the kind of the model and its parameters."""
-    kind = reader.one_of("model", "kind", section, tuple(MODELS)) or "svc"
+    kind = reader.one_of("model", "kind", section, tuple(ESTIMATORS)) or "svc"
     parameters = {name: value for name, value in section.items() if name != "kind"}
     reader.refuse_unknown("model", parameters, _parameters_of(kind), f" of kind {kind!r}")
     if "standardize" in data:
@@ -200,7 +200,7 @@ def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any
 
 def _parameters_of(kind: str) -> tuple[str, ...]:
     """Return the names of the parameters that a job may set; others it sets itself."""
-    return tuple(name for name in signature(MODELS[kind]).parameters if name not in _NOT_OF_A_JOB)
+    return tuple(name for name in signature(ESTIMATORS[kind]).parameters if name not in _NOT_OF_A_JOB)
 
 
 def _grid(reader: "_Reader", section: Mapping[str, Any], kind: str) -> dict[str, list]:

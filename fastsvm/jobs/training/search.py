@@ -11,8 +11,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators import SVC, SVCSearch
-from fastsvm.jobs.models import MODELS
+from fastsvm.estimators import ESTIMATORS, SVC, SVCSearch
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.train import estimator_of, split, with_labels
@@ -74,7 +73,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
 def check_grid(job: Job) -> None:
     """Raise the error that a cell of a job's grid, or its scoring, would end with, as far as no data are needed."""
     for parameters in ParameterGrid(dict(job.grid)):
-        MODELS[job.kind](**{**job.parameters, **parameters})._check_parameters()
+        ESTIMATORS[job.kind](**{**job.parameters, **parameters})._check_parameters()
     if job.scoring is not None:
         get_scorer(job.scoring)
 
@@ -100,7 +99,7 @@ def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
 
 def _shares(job: Job) -> bool:
     """Return whether fits share kernel rows."""
-    return MODELS[job.kind] is SVC
+    return ESTIMATORS[job.kind] is SVC
 
 
 def _groups(job: Job) -> list[dict[str, list]]:

@@ -10,9 +10,9 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
+from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.checkpoints import Keeper, go_on_from, keep_with
 from fastsvm.files.atomic_file import check_output
-from fastsvm.jobs.models import MODELS
 from fastsvm.jobs.training.finished import save_surely
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.memory import peak_memory
@@ -154,7 +154,7 @@ def _measured(model: Any, job: Job, data: HDF5Data, held: np.ndarray) -> Tested 
 
 def estimator_of(job: Job, y: np.ndarray) -> Any:
     """Return the estimator of a job, not fitted."""
-    kind = MODELS[job.kind]
+    kind = ESTIMATORS[job.kind]
     known = signature(kind).parameters
     given: dict[str, Any] = {"random_state": job.seed, "memory": job.memory, "max_time": job.seconds, "verbose": True}
     given = {name: value for name, value in given.items() if name in known and value is not None}

@@ -170,7 +170,7 @@ def test_checkpoints_of_the_first_version_are_read(tmp_path):
     checkpoints.save({"k": 1})
     assert [file.name for file in checkpoints.files()] == ["checkpoint-00000008.fastsvm", path.name]
     checkpoints.files()[0].write_bytes(b"")
-    flipped(path, 0.5)
+    truncated(path, 0.5)
     with pytest.raises(DamagedCheckpoint, match="Nothing was overwritten"):
         checkpoints.latest()
 
