@@ -21,7 +21,7 @@ import fastsvm
 from fastsvm import SVC, kernels
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.files.array_file import read_arrays, write_arrays
-from fastsvm.kernel_matrix.pairwise import ByteEvaluator
+from fastsvm.kernel_matrix.pairwise import Uint8Pairwise
 from fastsvm.kernel_matrix.pairwise import uint8 as byte_rows
 from fastsvm.kernels import KERNELS, RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
 
@@ -136,8 +136,8 @@ def test_coef_is_of_the_linear_object_too(overlapping):
 @pytest.mark.skipif(not byte_rows.HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
 @pytest.mark.parametrize("kernel", [RBF(1e-4), Linear(), Cauchy(1e4)])
 def test_bytes_are_multiplied_as_bytes(kernel, monkeypatch):
-    seen, prepare = [], ByteEvaluator.prepare
-    monkeypatch.setattr(ByteEvaluator, "prepare", lambda self, block: seen.append(block) or prepare(self, block))
+    seen, prepare = [], Uint8Pairwise.prepare
+    monkeypatch.setattr(Uint8Pairwise, "prepare", lambda self, block: seen.append(block) or prepare(self, block))
     X = np.random.default_rng(0).integers(0, 99, (60, 30), np.uint8)
     SVC(kernel=kernel, C=1e-3).fit(X, X[:, 0] > 50)
     assert seen

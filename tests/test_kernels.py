@@ -9,10 +9,10 @@ from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.kernel.kernel_parameter import Coefficients, choose_precision, resolve_gamma
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import ByteEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import RealPairwise, Uint8Pairwise
 from fastsvm.kernel_matrix.pairwise import uint8 as byte_rows
 from fastsvm.kernels import KERNELS
-from fastsvm.sources import as_source, survey
+from fastsvm.sources import as_source, feature_statistics
 
 PARAMETERS = {"gamma": 0.3, "coef0": 0.5, "degree": 3}
 PAIRWISE = {
@@ -35,8 +35,8 @@ def matrix(kernel, X, dtype, indices=None):
     indices = np.arange(len(source)) if indices is None else indices
     out = np.full((len(indices), len(source)), np.nan, dtype)
     with Pool.open() as pool:
-        evaluator = VectorEvaluator(kernel, dtype, survey(source).centre, source.sparse)
-        Gram(evaluator, source, pool).rows(indices, out, np.arange(len(indices)))
+        pairwise = RealPairwise(kernel, dtype, feature_statistics(source).centre, source.sparse)
+        Gram(pairwise, source, pool).rows(indices, out, np.arange(len(indices)))
     return out
 
 
@@ -102,7 +102,7 @@ def test_rows_are_written_where_they_belong(rows):
     out = np.full((6, len(rows)), np.nan)
     source, kernel = as_source(rows), make("rbf")
     with Pool.open() as pool:
-        Gram(VectorEvaluator(kernel, np.float64, None, False), source, pool).rows(indices, out, slots)
+        Gram(RealPairwise(kernel, np.float64, None, False), source, pool).rows(indices, out, slots)
     wanted = naive.kernel_matrix("rbf", rows[indices], rows, gamma=0.3)
     np.testing.assert_allclose(out[slots], wanted, rtol=1e-12)
     assert np.isnan(out[[1, 3, 5]]).all()
@@ -258,7 +258,7 @@ def byte_matrix(kernel, X, dtype, indices=None):
     indices = np.arange(len(X)) if indices is None else indices
     out = np.full((len(indices), len(X)), np.nan, dtype)
     with Pool.open() as pool:
-        Gram(ByteEvaluator(kernel, dtype), as_source(X), pool).rows(indices, out, np.arange(len(indices)))
+        Gram(Uint8Pairwise(kernel, dtype), as_source(X), pool).rows(indices, out, np.arange(len(indices)))
     return out
 
 

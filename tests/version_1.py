@@ -59,8 +59,7 @@ def write(file, key, value):
 RECORDS = {
     "fastsvm.solvers.decomposition.State": "alpha gradient working_set",
     "fastsvm.solvers.decomposition.Memory": (
-        "aim drift since_newton failures n_sets all_considered active random n_steps interior_tried rounding "
-        "largest"
+        "aim drift since_newton failures n_sets all_considered active random n_steps interior_tried rounding largest"
     ),
     "fastsvm.solvers.decomposition.Solution": "alpha within intercept objective duality_gap kkt_violation",
     "fastsvm.solvers.active_set.ActiveContents": "rows entered clock",

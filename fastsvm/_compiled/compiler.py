@@ -24,9 +24,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import IRLegalization
 
-__all__ = [
-    "FASTMATH", "JIT_DISABLED", "inlined", "jit", "thread_count"
-]
+__all__ = ["FASTMATH", "JIT_DISABLED", "inlined", "jit", "thread_count"]
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 

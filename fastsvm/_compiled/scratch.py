@@ -1,10 +1,10 @@
-"""Memory that serves a thread for one tile after another: the first touch of new memory is dear."""
+"""Memory that serves a thread for one tile after another: the first touch of new memory is expensive."""
 
 import threading
 
 import numpy as np
 
-__all__ = ["lent"]
+__all__ = ["scratch_array"]
 
 _LINE = 64  # bytes of a line of the cache, in which a vector is read at once
 _KEPT_BYTES = 4 << 20  # of each use, in each thread
@@ -12,7 +12,7 @@ _KEPT_BYTES = 4 << 20  # of each use, in each thread
 _own = threading.local()
 
 
-def lent(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
+def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
     """Return an array that begins with a line of the cache; it is the thread's until it asks again for the same use."""
     dtype = np.dtype(dtype)
     size = dtype.itemsize

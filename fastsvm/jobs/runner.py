@@ -20,7 +20,7 @@ from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.checkpoint_file import Checkpoints, check_bound
-from fastsvm.jobs.training.checkpoint_keeper import JobKeeper, Stopped
+from fastsvm.jobs.training.checkpointer import JobCheckpointer, Stopped
 from fastsvm.jobs.training.finished import written_surely
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
@@ -122,23 +122,25 @@ class _Run:
         folder.clear_parts()
         job = self._converted()
         bound = {"job": _digest(job), "training data": fingerprint(job.train)}
-        keeper = JobKeeper(folder, Checkpoints(folder.path, bound), job.checkpoint_seconds)
-        found = keeper.checkpoints.latest()
+        checkpointer = JobCheckpointer(folder, Checkpoints(folder.path, bound), job.checkpoint_seconds)
+        found = checkpointer.checkpoints.latest()
         begun = None if found is None else found.tree
-        keeper.before = 0.0 if begun is None else begun["seconds"]
+        checkpointer.before = 0.0 if begun is None else begun["seconds"]
         event = "resume" if begun or folder.search else "begin"
         folder.log(event, checkpoint=found and found.number, versions=_versions())
         for words in found.refused if found else []:
             folder.log("checkpoint refused", error=words)
             say(f"{words} The one before it is gone on with.")
         if begun is not None:
-            say(f"going on after {keeper.before:.0f} s of work.")
+            say(f"going on after {checkpointer.before:.0f} s of work.")
         try:
-            with keeper.listening():
-                best = self._searched(job, bound, keeper)
-                keeper.start()
-                trained = train(_with_time(best, keeper.before), folder.model_file, keeper, begun and begun["tree"])
-                return self._finished(best, trained, keeper)
+            with checkpointer.listening():
+                best = self._searched(job, bound, checkpointer)
+                checkpointer.start()
+                trained = train(
+                    _with_time(best, checkpointer.before), folder.model_file, checkpointer, begun and begun["tree"]
+                )
+                return self._finished(best, trained, checkpointer)
         except Stopped as stop:
             folder.log("stopped", signal=stop.number)
             raise
@@ -146,7 +148,7 @@ class _Run:
             folder.log("failed", error=f"{type(error).__name__}: {error}")
             raise
 
-    def _searched(self, job: Job, bound: dict[str, Any], keeper: JobKeeper) -> Job:
+    def _searched(self, job: Job, bound: dict[str, Any], checkpointer: JobCheckpointer) -> Job:
         """Return the job with the best parameters of its grid; what was compared before is not compared again.
 
         A search may take half of the time that the run has.
@@ -158,7 +160,7 @@ class _Run:
 
         def keep(cells: list[dict[str, Any]]) -> None:
             self._keep_search(job, {"bound_to": bound, "cells": cells})
-            keeper.raise_if_asked()
+            checkpointer.raise_if_asked()
 
         self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
         seconds = np.inf if job.seconds is None else job.seconds * _SEARCH_SHARE
@@ -195,12 +197,12 @@ class _Run:
                     convert(path, files[name], format=self.job.format, split=split, seed=self.job.seed, progress=True)
         return self.job._replace(**files)
 
-    def _finished(self, job: Job, trained: Trained, keeper: JobKeeper) -> dict[str, Any]:
+    def _finished(self, job: Job, trained: Trained, checkpointer: JobCheckpointer) -> dict[str, Any]:
         """Write the result and remove what is needed no longer."""
         folder = self.folder
-        seconds = keeper.before + time.perf_counter() - self.begin
-        result = {**trained.report._asdict(), "run_seconds": seconds, "checkpoint_seconds": keeper.spent}
-        result["seconds"] += keeper.before
+        seconds = checkpointer.before + time.perf_counter() - self.begin
+        result = {**trained.report._asdict(), "run_seconds": seconds, "checkpoint_seconds": checkpointer.spent}
+        result["seconds"] += checkpointer.before
         if self.cells:
             result["search"] = best_of(job, self.cells)
         written_surely(lambda: folder.write(folder.result_file, result), folder.result_file)

@@ -99,7 +99,7 @@ class SharedPart:
     """
 
     resident = True
-    dear = cheap_among = False  # values are there, but for those that do not fit
+    expensive = cheap_among = False  # values are there, but for those that do not fit
     worth_filling = 0.9
     passes = 0
 

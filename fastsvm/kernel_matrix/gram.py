@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.scratch import lent
+from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.pairwise import DEAR, Evaluator, PrecomputedEvaluator, Rows
+from fastsvm.kernel_matrix.pairwise import EXPENSIVE, PairwiseKernel, PrecomputedPairwise, Rows
 from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import Block, Source
 
@@ -24,7 +24,7 @@ _BESIDE = 1024  # rows from which on they are computed in parts, of which each k
 _DENSE = 8  # columns of which one is wanted, from which on copying reads most of what it passes
 _MANY_ROWS = 160  # from which on gathering columns is little beside multiplying them
 _CHEAP = 5.0  # nanoseconds of a value
-_COPY_COST = 3.0  # nanoseconds to copy a value of many rows; of few it is about `DEAR`
+_COPY_COST = 3.0  # nanoseconds to copy a value of many rows; of few it is about `EXPENSIVE`
 _WORTH_FILLING = 0.9  # share of the rows needed from which on it is cheaper to compute all at once
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
 
@@ -72,7 +72,7 @@ class Gram:
 
     Parameters
     ----------
-    evaluator : Evaluator
+    pairwise : PairwiseKernel
         The kernel.
     source : Source
         The rows that the columns stand for.
@@ -82,10 +82,10 @@ class Gram:
         The rows that the rows stand for, None for those of `source`.
     """
 
-    def __init__(self, evaluator: Evaluator, source: Source, pool: Pool, left: Source | None = None) -> None:
-        self.evaluator, self.source, self.pool = evaluator, source, pool
+    def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, left: Source | None = None) -> None:
+        self.pairwise, self.source, self.pool = pairwise, source, pool
         self.left = source if left is None else left
-        self.dtype = evaluator.dtype
+        self.dtype = pairwise.dtype
         self.passes = 0
         self.worth_filling = _WORTH_FILLING
         self._terms: np.ndarray | None = None
@@ -96,10 +96,10 @@ class Gram:
 
     def take(self, indices: np.ndarray, source: Source) -> "Gram":
         """Return the kernel matrix of the rows `indices`, which are those of `source`."""
-        evaluator = self.evaluator
-        if isinstance(evaluator, PrecomputedEvaluator):
-            evaluator = PrecomputedEvaluator(evaluator.columns[indices])
-        return Gram(evaluator, source, self.pool)
+        pairwise = self.pairwise
+        if isinstance(pairwise, PrecomputedPairwise):
+            pairwise = PrecomputedPairwise(pairwise.columns[indices])
+        return Gram(pairwise, source, self.pool)
 
     def part(self, indices: np.ndarray, in_memory: bool) -> "Gram":
         """Return the kernel matrix of the rows `indices`, in rising order, which are read into memory if asked for."""
@@ -142,45 +142,45 @@ class Gram:
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
         if self._terms is None:
-            self._terms = np.concatenate([self.evaluator.terms(block) for _, block in self.source.blocks()])
-        most = operand_rows(self.source.shape[1], self.evaluator.feature_bytes)
+            self._terms = np.concatenate([self.pairwise.terms(block) for _, block in self.source.blocks()])
+        most = operand_rows(self.source.shape[1], self.pairwise.feature_bytes)
         for a, b in spans(len(indices), most):
-            operand, part = self.evaluator.prepare(self.left.rows(indices[a:b])), out._replace(slots=out.slots[a:b])
+            operand, part = self.pairwise.prepare(self.left.rows(indices[a:b])), out._replace(slots=out.slots[a:b])
             self.pool.run(self._scattered, [(operand, rest[c:d], part) for c, d in spans(len(rest), _REST)])
 
     def _worth_copying(self, n_new: int, n_known: int) -> bool:
         """Return whether many values are known, and copying them takes less time than computing them."""
-        if not (self.evaluator.parallel and self.resident and 16 * n_known >= len(self)):
+        if not (self.pairwise.parallel and self.resident and 16 * n_known >= len(self)):
             return False
-        cost = self.evaluator.cost(self.source.shape[1])
-        return cost >= (_COPY_COST if _DENSE * n_new >= len(self) else DEAR) and n_new >= _MANY_ROWS
+        cost = self.pairwise.cost(self.source.shape[1])
+        return cost >= (_COPY_COST if _DENSE * n_new >= len(self) else EXPENSIVE) and n_new >= _MANY_ROWS
 
     def _scattered(self, operand: Any, columns: np.ndarray, out: Rows) -> None:
-        tile = lent("tile", (len(out.slots), len(columns)), self.dtype)
+        tile = scratch_array("tile", (len(out.slots), len(columns)), self.dtype)
         block = self.source.rows(columns)
-        self.evaluator.tile(operand, block, self._terms[columns], Rows(tile, np.arange(len(out.slots)), 0))
+        self.pairwise.tile(operand, block, self._terms[columns], Rows(tile, np.arange(len(out.slots)), 0))
         _scatter(tile, out.store, out.slots, columns + out.start)
 
     def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, start: int = 0) -> None:
         """Write the matrix's rows `indices` to the rows `slots` of `out`, from column `start` on."""
-        if isinstance(self.evaluator, PrecomputedEvaluator):
+        if isinstance(self.pairwise, PrecomputedPairwise):
             self.passes += 1
-            out[slots] = self.source.rows(indices).dense(self.dtype)[:, self.evaluator.columns]
+            out[slots] = self.source.rows(indices).dense(self.dtype)[:, self.pairwise.columns]
             return
-        most = operand_rows(self.source.shape[1], self.evaluator.feature_bytes)
+        most = operand_rows(self.source.shape[1], self.pairwise.feature_bytes)
         for a, b in spans(len(indices), most):
-            operand = self.evaluator.prepare(self.left.rows(indices[a:b]))
+            operand = self.pairwise.prepare(self.left.rows(indices[a:b]))
             self._sweep(operand, Rows(out, slots[a:b], start))
 
     @property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         """Whether few values should be computed in vain."""
-        return self.evaluator.cost(self.source.shape[1]) >= DEAR
+        return self.pairwise.cost(self.source.shape[1]) >= EXPENSIVE
 
     @property
     def cheap(self) -> bool:
         """Whether values cost little to compute once more."""
-        return self.resident and self.evaluator.parallel and self.evaluator.cost(self.source.shape[1]) <= _CHEAP
+        return self.resident and self.pairwise.parallel and self.pairwise.cost(self.source.shape[1]) <= _CHEAP
 
     @property
     def resident(self) -> bool:
@@ -196,13 +196,13 @@ class Gram:
             stop = start + block.shape[0]
             if terms is None:
                 self._terms_of(block, start, found)
-            self.evaluator.tile(operand, block, found[start:stop], out._replace(start=out.start + start))
+            self.pairwise.tile(operand, block, found[start:stop], out._replace(start=out.start + start))
 
-        columns = _columns(operand.size) if self.evaluator.parallel else _LEAST_COLUMNS
-        found = np.empty(len(self), self.evaluator.terms_dtype) if terms is None else terms
+        columns = _columns(operand.size) if self.pairwise.parallel else _LEAST_COLUMNS
+        found = np.empty(len(self), self.pairwise.terms_dtype) if terms is None else terms
         for start, block in self.source.blocks():
             pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
-            if not self.evaluator.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
+            if not self.pairwise.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
                 for piece in pieces:
                     tile(*piece)
                 continue
@@ -212,7 +212,7 @@ class Gram:
         self._terms = found
 
     def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
-        out[start : start + block.shape[0]] = self.evaluator.terms(block)
+        out[start : start + block.shape[0]] = self.pairwise.terms(block)
 
     @property
     def cheap_among(self) -> bool:
@@ -222,20 +222,20 @@ class Gram:
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
         block = self.source.rows(indices)
-        evaluator = self.evaluator if out.dtype == self.dtype else self.evaluator.widened()
-        operand, slots = evaluator.prepare(block.slice(first, len(indices))), np.arange(first, len(indices))
+        pairwise = self.pairwise if out.dtype == self.dtype else self.pairwise.widened()
+        operand, slots = pairwise.prepare(block.slice(first, len(indices))), np.arange(first, len(indices))
 
         def tile(a: int, b: int) -> None:
             part = block.slice(a, b)
-            evaluator.tile(operand, part, evaluator.terms(part), Rows(out, slots, a))
+            pairwise.tile(operand, part, pairwise.terms(part), Rows(out, slots, a))
 
         self.pool.run(tile, spans(len(indices), _AMONG_COLUMNS))
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
         if at is None:
-            support, evaluator = self.left.rows(indices), self._widened(indices)
-            parts = [expand(evaluator, support, coef[:, None], block, self.pool) for _, block in self.source.blocks()]
+            support, pairwise = self.left.rows(indices), self._widened(indices)
+            parts = [expand(pairwise, support, coef[:, None], block, self.pool) for _, block in self.source.blocks()]
             return np.concatenate(parts)[:, 0]
         block, sums = self.source.rows(at), np.zeros((len(at), 1))
         for a, b in spans(len(indices), _EXPAND_ROWS):  # the rows may be on disk, and many
@@ -243,19 +243,19 @@ class Gram:
             sums += expand(self._widened(part), self.left.rows(part), coef[a:b, None], block, self.pool)
         return sums[:, 0]
 
-    def _widened(self, indices: np.ndarray) -> Evaluator:
+    def _widened(self, indices: np.ndarray) -> PairwiseKernel:
         """Return what computes the columns `indices` in float64."""
-        if isinstance(self.evaluator, PrecomputedEvaluator):
-            return PrecomputedEvaluator(self.evaluator.columns[indices])
-        return self.evaluator.widened()
+        if isinstance(self.pairwise, PrecomputedPairwise):
+            return PrecomputedPairwise(self.pairwise.columns[indices])
+        return self.pairwise.widened()
 
 
-def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
+def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
     """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64, summed in the order of s.
 
     Parameters
     ----------
-    evaluator : Evaluator
+    pairwise : PairwiseKernel
         The kernel.
     support : Block
         The rows of the expansion, each once; for a precomputed kernel it is not looked at.
@@ -272,10 +272,10 @@ def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block,
     """
     n = block.shape[0]
     scores = np.zeros((n, coef.shape[1]))
-    if isinstance(evaluator, PrecomputedEvaluator):
+    if isinstance(pairwise, PrecomputedPairwise):
         weights = np.ascontiguousarray(coef.T)
         for a, b in spans(n, _LEAST_COLUMNS):
-            values = block.slice(a, b).dense(evaluator.dtype)[:, evaluator.columns]
+            values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
             scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
         return scores
 
@@ -285,17 +285,17 @@ def expand(evaluator: Evaluator, support: Block, coef: np.ndarray, block: Block,
     def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
         part = block.slice(a, b)
         if a not in terms:
-            terms[a] = evaluator.terms(part)
+            terms[a] = pairwise.terms(part)
         count = weights.shape[1]
-        tile = lent("tile", (count, b - a), evaluator.dtype)
-        evaluator.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
+        tile = scratch_array("tile", (count, b - a), pairwise.dtype)
+        pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
         sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
 
-    most = min(_EXPAND_ROWS, operand_rows(block.shape[1], evaluator.feature_bytes))
+    most = min(_EXPAND_ROWS, operand_rows(block.shape[1], pairwise.feature_bytes))
     for first, last in spans(len(coef), most):
-        operand, weights = evaluator.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
+        operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
         pieces = [(operand, weights, a, b) for a, b in spans(n, _LEAST_COLUMNS)]
-        if evaluator.parallel:
+        if pairwise.parallel:
             pool.run(add, pieces)
         else:
             for piece in pieces:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from fastsvm.kernel_matrix.gram import operand_rows
-from fastsvm.kernel_matrix.pairwise import DEAR
+from fastsvm.kernel_matrix.pairwise import EXPENSIVE
 
 __all__ = ["Need", "Plan", "plan"]
 
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
         Rows of an active set, 0 for none.
     newton_rows : int
         Most free rows of a Newton step.
-    lanes : int
+    workers : int
         Problems that are solved side by side, each with a cache and an active set of its own.
     shared : bool
         Whether the problems share kernel rows over one class.
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
     cache_bytes: int
     active_set: int = 0
     newton_rows: int = 0
-    lanes: int = 1
+    workers: int = 1
     shared: bool = False
     tile_bytes: int = 0
     frugal: bool = False
@@ -86,7 +86,7 @@ class Need(NamedTuple):
         Nanoseconds to compute a kernel value.
     tile_bytes : int
         Bytes of the kernel within all classes, if there are more than two and they may share it, else 0.
-    lanes : int
+    workers : int
         Problems that may be solved side by side.
     """
 
@@ -101,7 +101,7 @@ class Need(NamedTuple):
     sparse: bool = False
     value_cost: float = 5.0
     tile_bytes: int = 0
-    lanes: int = 1
+    workers: int = 1
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
@@ -142,14 +142,14 @@ def _streamed(need: Need, spent: Plan) -> bool:
 
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
-    """Return the plan with as many lanes as memory allows, and tiles from what they leave."""
+    """Return the plan with as many workers as memory allows, and tiles from what they leave."""
     row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # the classes' copies of their rows
-    lane = spent.cache_bytes + _fixed(need, spent.working_set) + _squares(need, spent.active_set, spent.newton_rows)
+    worker = spent.cache_bytes + _fixed(need, spent.working_set) + _squares(need, spent.active_set, spent.newton_rows)
     left = budget - (spent.resident * need.stored_bytes) - row_bytes
-    if left < lane:
+    if left < worker:
         return spent
-    lanes = max(1, min(need.lanes, left // lane))
-    return spent._replace(lanes=lanes, shared=True, tile_bytes=min(need.tile_bytes, left - lanes * lane))
+    workers = max(1, min(need.workers, left // worker))
+    return spent._replace(workers=workers, shared=True, tile_bytes=min(need.tile_bytes, left - workers * worker))
 
 
 def _divide(budget: int, need: Need) -> Plan:
@@ -159,7 +159,7 @@ def _divide(budget: int, need: Need) -> Plan:
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
     held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
-    size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= DEAR else 1)
+    size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= EXPENSIVE else 1)
     size = need.n_rows if need.n_rows <= _WHOLE else size
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     active = _active_rows(budget, need)

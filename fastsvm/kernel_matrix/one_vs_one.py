@@ -11,7 +11,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import Evaluator, Rows
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
 from fastsvm.sources import Source
 
 __all__ = ["ClassTile", "PairGram"]
@@ -27,7 +27,7 @@ class ClassTile:
 
     Parameters
     ----------
-    evaluator : Evaluator
+    pairwise : PairwiseKernel
         The kernel.
     source : Source
         The rows of the class.
@@ -37,10 +37,10 @@ class ClassTile:
         Whether there is memory to keep what was computed.
     """
 
-    def __init__(self, evaluator: Evaluator, source: Source, pool: Pool, keep: bool) -> None:
+    def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, keep: bool) -> None:
         n = len(source)
-        self.gram = Gram(evaluator, source, pool)
-        self._values = np.empty((n, n), evaluator.dtype) if keep else None
+        self.gram = Gram(pairwise, source, pool)
+        self._values = np.empty((n, n), pairwise.dtype) if keep else None
         self._slot_of = np.full(n, -1, np.int64)
         self._n_filled = 0
         self._lock = threading.Lock()
@@ -86,17 +86,17 @@ class PairGram:
     worth_filling = 0.8  # because what is within the classes is shared
 
     def __init__(self, first: ClassTile, second: ClassTile, pool: Pool) -> None:
-        evaluator = first.gram.evaluator
+        pairwise = first.gram.pairwise
         self._tiles = first, second
         self._pool = pool
         a, b = first.gram.source, second.gram.source
-        self._across = Gram(evaluator, b, pool, left=a), Gram(evaluator, a, pool, left=b)
-        self.dtype = evaluator.dtype
+        self._across = Gram(pairwise, b, pool, left=a), Gram(pairwise, a, pool, left=b)
+        self.dtype = pairwise.dtype
 
     @property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         """Whether few values should be computed in vain."""
-        return self._across[0].dear
+        return self._across[0].expensive
 
     @property
     def cheap(self) -> bool:

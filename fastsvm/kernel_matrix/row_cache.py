@@ -105,9 +105,9 @@ class RowCache:
         return self._gram.passes
 
     @property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         """Whether rows cost so much to compute that none should be in vain."""
-        return self._gram.dear
+        return self._gram.expensive
 
     @property
     def resident(self) -> bool:

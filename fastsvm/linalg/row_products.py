@@ -9,7 +9,7 @@ feature of all beside each other and then the next, so that vectors hold the sum
 import numpy as np
 
 from fastsvm._compiled.compiler import JIT_DISABLED, jit
-from fastsvm._compiled.scratch import lent
+from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.vectors import (
     HAS_WIDE_VECTORS,
     PANEL_BYTES,
@@ -117,7 +117,7 @@ _tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
 
 def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
     width = PANEL_BYTES // dtype.itemsize
-    return lent("panels", (-(-n // width), d, width), dtype)
+    return scratch_array("panels", (-(-n // width), d, width), dtype)
 
 
 def panels_of(rows: np.ndarray) -> np.ndarray:

@@ -32,14 +32,14 @@ from fastsvm.losses.primal import (
 __all__ = [
     "Demands",
     "ascend",
-    "best_dual",
+    "box",
     "conjugate",
+    "coordinate_update",
     "cost_of",
     "dual_losses",
     "feasible",
     "least_curvature",
     "primal_losses",
-    "reach",
     "violation_of",
 ]
 
@@ -86,7 +86,7 @@ def least_curvature(curvature: float) -> float:
 
 
 @generic
-def best_dual(loss: Loss, dual: float, score: float, target: float, cost: float, curvature: float) -> float:
+def coordinate_update(loss: Loss, dual: float, score: float, target: float, cost: float, curvature: float) -> float:
     """Return the dual variable that is best for a score that changes by `curvature` with it."""
 
 
@@ -96,16 +96,16 @@ def conjugate(loss: Loss, dual: float, target: float, cost: float) -> float:
 
 
 @generic
-def steepness(loss: Loss, dual: float, score: float, target: float, cost: float) -> float:
+def projected_gradient(loss: Loss, dual: float, score: float, target: float, cost: float) -> float:
     """Return how steeply the dual objective falls or rises where β may move, the projected gradient."""
 
 
 @generic
-def reach(loss: Loss, cost: float) -> tuple[float, float]:
+def box(loss: Loss, cost: float) -> tuple[float, float]:
     """Return how large a dual variable may be, and the ridge that the conjugate of the loss has."""
 
 
-@best_dual.register(Hinge)
+@coordinate_update.register(Hinge)
 def _hinge_dual(loss, dual, score, target, cost, curvature):
     return target * min(max(target * dual - (target * score - loss.margin) / curvature, 0.0), cost)
 
@@ -115,13 +115,13 @@ def _hinge_conjugate(loss, dual, target, cost):
     return -loss.margin * target * dual
 
 
-@steepness.register(Hinge)
+@projected_gradient.register(Hinge)
 def _hinge_steepness(loss, dual, score, target, cost):
     slope, own = target * score - loss.margin, target * dual
     return 0.0 if (slope > 0 and own <= 0) or (slope < 0 and own >= cost) else abs(slope)
 
 
-@best_dual.register(SquaredHinge)
+@coordinate_update.register(SquaredHinge)
 def _squared_hinge_dual(loss, dual, score, target, cost, curvature):
     bend = 0.5 / cost
     return target * max(target * dual - (target * score - 1.0 + bend * target * dual) / (curvature + bend), 0.0)
@@ -132,14 +132,14 @@ def _squared_hinge_conjugate(loss, dual, target, cost):
     return -target * dual + 0.25 * dual * dual / cost
 
 
-@steepness.register(SquaredHinge)
+@projected_gradient.register(SquaredHinge)
 def _squared_hinge_steepness(loss, dual, score, target, cost):
     own = target * dual
     slope = target * score - 1.0 + 0.5 * own / cost
     return 0.0 if slope > 0 and own <= 0 else abs(slope)
 
 
-@best_dual.register(EpsilonInsensitive)
+@coordinate_update.register(EpsilonInsensitive)
 def _tube_dual(loss, dual, score, target, cost, curvature):
     free = dual - (score - target) / curvature
     size = min(max(abs(free) - loss.epsilon / curvature, 0.0), cost)
@@ -151,7 +151,7 @@ def _tube_conjugate(loss, dual, target, cost):
     return loss.epsilon * abs(dual) - target * dual
 
 
-@steepness.register(EpsilonInsensitive)
+@projected_gradient.register(EpsilonInsensitive)
 def _tube_steepness(loss, dual, score, target, cost):
     slope = score - target
     if dual == 0:
@@ -160,7 +160,7 @@ def _tube_steepness(loss, dual, score, target, cost):
     return 0.0 if abs(dual) >= cost and outward < 0 else abs(outward)
 
 
-@best_dual.register(SquaredEpsilonInsensitive)
+@coordinate_update.register(SquaredEpsilonInsensitive)
 def _squared_tube_dual(loss, dual, score, target, cost, curvature):
     free = curvature * dual - (score - target)
     size = max(abs(free) - loss.epsilon, 0.0) / (curvature + 0.5 / cost)
@@ -172,7 +172,7 @@ def _squared_tube_conjugate(loss, dual, target, cost):
     return loss.epsilon * abs(dual) - target * dual + 0.25 * dual * dual / cost
 
 
-@steepness.register(SquaredEpsilonInsensitive)
+@projected_gradient.register(SquaredEpsilonInsensitive)
 def _squared_tube_steepness(loss, dual, score, target, cost):
     slope = score - target + 0.5 * dual / cost
     if dual == 0:
@@ -222,7 +222,7 @@ def _each_apart(loss, demands, row, dual, scores, place, curvature, bounds, chan
         target, cost = cost_of(demands, row, c)
         own, score = float(dual[row, c]), float(scores[c, place])
         gaps[c] += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
-        new = best_dual(loss, own, score, target, cost, least_curvature(curvature[c]))
+        new = coordinate_update(loss, own, score, target, cost, least_curvature(curvature[c]))
         changes[c] = changes.dtype.type(new) - dual[row, c]
         moved |= changes[c] != 0
     return moved
@@ -443,7 +443,7 @@ def _violation_apart(loss, demands, first, dual, scores):
             target, cost = cost_of(demands, first + place, c)
             if cost > 0:
                 own, score = float(dual[first + place, c]), float(scores[c, place])
-                worst = max(worst, steepness(loss, own, score, target, _nearly(cost, dual)))
+                worst = max(worst, projected_gradient(loss, own, score, target, _nearly(cost, dual)))
     return worst
 
 
@@ -493,9 +493,9 @@ def _unbounded(loss, cost):
 
 
 for _kind in (Hinge, EpsilonInsensitive):
-    reach.register(_kind)(_bounded)
+    box.register(_kind)(_bounded)
 for _kind in (SquaredHinge, SquaredEpsilonInsensitive):
-    reach.register(_kind)(_unbounded)
+    box.register(_kind)(_unbounded)
 for _kind in (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive):
     ascend.register(_kind)(_each_apart)
     losses_of_rows.register(_kind)(_primal_apart)

@@ -12,34 +12,34 @@ from fastsvm.sources.compressed import check_compressed
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
 from fastsvm.sources.hdf5_data import HDF5Data, open_hdf5, read_column
 from fastsvm.sources.memory import MemorySource
-from fastsvm.sources.quantized import ByteImage, find_byte_image
+from fastsvm.sources.quantized import Quantization, find_quantization
 from fastsvm.sources.scaled import ScaledSource
-from fastsvm.sources.statistics import Survey, check_finite, survey
+from fastsvm.sources.statistics import FeatureStatistics, check_finite, feature_statistics
 from fastsvm.sources.subset import SubsetSource
 from fastsvm.sources.windows import Window, windows
 
 __all__ = [
     "Block",
-    "ByteImage",
     "CSRBlock",
     "DenseBlock",
+    "FeatureStatistics",
     "HDF5Data",
     "HDF5Source",
     "MemorySource",
+    "Quantization",
     "Reads",
     "ScaledSource",
     "Source",
     "SubsetSource",
-    "Survey",
     "Window",
     "as_source",
     "check_compressed",
     "check_finite",
-    "find_byte_image",
+    "feature_statistics",
+    "find_quantization",
     "is_stored",
     "open_hdf5",
     "read_column",
-    "survey",
     "windows",
 ]
 

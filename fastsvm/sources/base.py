@@ -86,7 +86,7 @@ class Source(ABC):
         return None
 
     def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> Block:
-        """Return the rows of some spans, one after another, in `out` if it is given: new memory is dear to touch."""
+        """Return the rows of some spans, one after another, in `out` if it is given: touching new memory is slow."""
         blocks = [self.read(start, stop) for start, stop in spans]
         if len(blocks) == 1:
             return blocks[0]

@@ -14,7 +14,7 @@ from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.memory import MemorySource
 
-__all__ = ["ByteImage", "find_byte_image"]
+__all__ = ["Quantization", "find_quantization"]
 
 _SAMPLE_ROWS = 64
 _LEVELS = 256
@@ -23,7 +23,7 @@ _FINE = 1e-2  # of the distance of values, a tolerance
 _ROUNDING = 4  # in units of the last place of the largest value, for the arithmetic that made the values
 
 
-class ByteImage(NamedTuple):
+class Quantization(NamedTuple):
     """The map from bytes to values, offset + scale b.
 
     Attributes
@@ -89,10 +89,10 @@ class ByteImage(NamedTuple):
         return real(self.offset), real(self.scale), real(slack)
 
 
-IDENTITY = ByteImage(1.0, 0.0)
+IDENTITY = Quantization(1.0, 0.0)
 
 
-def find_byte_image(source: Source, pool: Pool) -> tuple[ByteImage, Source] | None:
+def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
     """Return the map and the bytes of rows that are bytes, or in memory and an affine image of bytes; else None.
 
     The map is guessed from a sample of the rows and holds for every value, to rounding error, or is not returned.
@@ -106,7 +106,7 @@ def find_byte_image(source: Source, pool: Pool) -> tuple[ByteImage, Source] | No
     return None if converted is None else (image, MemorySource(converted))
 
 
-def _guess(source: Source) -> ByteImage | None:
+def _guess(source: Source) -> Quantization | None:
     """Return the map that the values of some rows suggest."""
     rows = np.unique(np.linspace(0, len(source) - 1, _SAMPLE_ROWS).astype(np.int64))
     block = source.rows(rows)
@@ -130,7 +130,7 @@ def _guess(source: Source) -> ByteImage | None:
         low = 0.0
     elif source.sparse:
         return None
-    return ByteImage(float(scale), float(low))
+    return Quantization(float(scale), float(low))
 
 
 @jit

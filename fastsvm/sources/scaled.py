@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.memory import MemorySource
-from fastsvm.sources.statistics import survey
+from fastsvm.sources.statistics import feature_statistics
 
 __all__ = ["ScaledSource"]
 
@@ -66,7 +66,7 @@ class ScaledSource(Source):
         Rows count by their `weight`. Constant features are shifted only; sparse sources are scaled only.
         """
         uniform = weight is None or (weight == weight[0]).all()
-        found = survey(source, None if uniform else weight)
+        found = feature_statistics(source, None if uniform else weight)
         scale = np.ones(source.shape[1])
         varying = found.varying(len(source))
         scale[varying] /= np.sqrt(found.feature_variance[varying])

@@ -9,14 +9,14 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 
-__all__ = ["Survey", "check_finite", "survey"]
+__all__ = ["FeatureStatistics", "check_finite", "feature_statistics"]
 
 _PIECE_BYTES = 1 << 20
 _CENTRE_ROWS = 63  # odd, so that a median is one of the values
 _BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns over which sums of squares of bytes fit int32
 
 
-class Survey(NamedTuple):
+class FeatureStatistics(NamedTuple):
     """What one pass over the rows found.
 
     Attributes
@@ -54,10 +54,10 @@ class Survey(NamedTuple):
         rounding = n_rows * unit * self.feature_variance + (n_rows * unit * self.mean) ** 2
         return self.feature_variance > rounding
 
-    def affine(self, scale: float, offset: float) -> "Survey":
+    def affine(self, scale: float, offset: float) -> "FeatureStatistics":
         """Return what would be found of offset + scale x; with an offset `sq_norm` is an upper bound."""
         longest = scale * self.sq_norm**0.5 + abs(offset) * len(self.mean) ** 0.5
-        return Survey(
+        return FeatureStatistics(
             offset + scale * self.mean,
             scale**2 * self.feature_variance,
             scale**2 * self.variance,
@@ -68,7 +68,7 @@ class Survey(NamedTuple):
         )
 
 
-def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
+def feature_statistics(source: Source, weight: np.ndarray | None = None) -> FeatureStatistics:
     """Return means, variances and largest norms of the rows, which must be finite.
 
     Moments of blocks are merged as by Chan, Golub and LeVeque (1983), equation 2.1, so that a large mean
@@ -83,7 +83,7 @@ def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
 
     Returns
     -------
-    Survey
+    FeatureStatistics
 
     Raises
     ------
@@ -115,7 +115,7 @@ def survey(source: Source, weight: np.ndarray | None = None) -> Survey:
     feature_variance = squares / total
     variance = float(feature_variance.mean() + mean.var())
     usual = float(feature_variance.sum() + ((mean - centre) ** 2).sum())
-    return Survey(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm, usual)
+    return FeatureStatistics(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm, usual)
 
 
 def _pieces(source: Source) -> Iterator[tuple[int, Block]]:

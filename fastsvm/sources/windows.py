@@ -65,7 +65,7 @@ def windows(
     first : int, default=0
         Windows to leave out, without reading them.
     buffers : list or None
-        Filled with memory by the first epoch, for those to come: memory is dear to touch for the first time.
+        Filled with memory by the first epoch, for those to come: memory is expensive to touch for the first time.
     consecutive : bool, default=False
         Whether rows of a window are in the order of the source, so that only that of windows, and on disk of the
         blocks in them, is random.

@@ -10,12 +10,12 @@ from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm._compiled.threads import Pool, at_most
 from fastsvm.estimators.kernel import prediction
 from fastsvm.kernel_matrix import gram as gram_module
-from fastsvm.kernel_matrix.pairwise import Rows, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows
 from fastsvm.kernels import KERNELS
 from fastsvm.linalg import linear_predictor as scores_module
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
-from fastsvm.sources import DenseBlock, as_source, open_hdf5, survey
+from fastsvm.sources import DenseBlock, as_source, feature_statistics, open_hdf5
 
 N, D = 300, 37
 BATCHES = (1, 2, 3, 7, 64, 257)
@@ -152,12 +152,12 @@ def test_many_scores_in_parts(monkeypatch):
 
 
 def test_supports_in_parts(monkeypatch):
-    evaluator = VectorEvaluator(KERNELS["rbf"](0.1), np.float64, None, False, all_near=True)
+    pairwise = RealPairwise(KERNELS["rbf"](0.1), np.float64, None, False, all_near=True)
     coef = rng.normal(size=(N, 6))
     with Pool.open() as pool:
-        whole = gram_module.expand(evaluator, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
+        whole = gram_module.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
         monkeypatch.setattr(gram_module, "_EXPAND_ROWS", 41)
-        parts = gram_module.expand(evaluator, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
+        parts = gram_module.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
     np.testing.assert_array_equal(parts, whole)
     squares = ((FLOATS[:, None] - FLOATS) ** 2).sum(axis=2)
     np.testing.assert_allclose(whole, np.exp(-0.1 * squares) @ coef, rtol=0, atol=1e-11)
@@ -168,13 +168,13 @@ def test_supports_in_parts(monkeypatch):
 def test_a_tile_and_its_columns(name, dtype):
     """Roots and quotients of vectors may be others than those of single numbers."""
     kernel = KERNELS[name](*[0.1] * ("gamma" in KERNELS[name]._fields))
-    evaluator = VectorEvaluator(kernel, dtype, None, False, all_near=True)
+    pairwise = RealPairwise(kernel, dtype, None, False, all_near=True)
     block, slots = DenseBlock(FLOATS[:101]), np.arange(40)
-    operand, terms = evaluator.prepare(DenseBlock(FLOATS[:40])), evaluator.terms(block)
+    operand, terms = pairwise.prepare(DenseBlock(FLOATS[:40])), pairwise.terms(block)
     whole, alone = np.empty((40, 101), dtype), np.empty((40, 101), dtype)
-    evaluator.tile(operand, block, terms, Rows(whole, slots, 0))
+    pairwise.tile(operand, block, terms, Rows(whole, slots, 0))
     for k in range(101):
-        evaluator.tile(operand, block.slice(k, k + 1), terms[k : k + 1], Rows(alone, slots, k))
+        pairwise.tile(operand, block.slice(k, k + 1), terms[k : k + 1], Rows(alone, slots, k))
     np.testing.assert_array_equal(alone, whole)
 
 
@@ -193,7 +193,7 @@ def training_rows(layout, scale, d):
 def gram_of(source, name, dtype, pool):
     fields = KERNELS[name]._fields
     kernel = KERNELS[name](**{"gamma": 0.7 / source.shape[1] if name == "poly" else 0.02} if "gamma" in fields else {})
-    return gram_module.Gram(VectorEvaluator(kernel, dtype, survey(source).centre, source.sparse), source, pool)
+    return gram_module.Gram(RealPairwise(kernel, dtype, feature_statistics(source).centre, source.sparse), source, pool)
 
 
 def all_rows(gram):
@@ -236,7 +236,7 @@ def test_rows_of_the_kernel_matrix(name, layout, dtype, tmp_path, monkeypatch):
             for n_threads in (1, 2):
                 with at_most(n_threads), Pool.open() as pool:
                     assert_rows_in_parts(gram_of(as_source(X), name, dtype, pool), whole, patch, d + n_threads)
-                for limit in ("_MANY_ROWS", "_COPY_COST", "DEAR"):  # then copy always
+                for limit in ("_MANY_ROWS", "_COPY_COST", "EXPENSIVE"):  # then copy always
                     patch.setattr(gram_module, limit, 0)
         path = tmp_path / f"{scale}-{d}.h5"
         with h5py.File(path, "w") as file:

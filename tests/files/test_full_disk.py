@@ -301,13 +301,13 @@ def test_a_run_that_nobody_hears(tmp_path):
 RUN = """
 import sys, threading, time
 from pathlib import Path
-import fastsvm.jobs.training.checkpoint_keeper as keeper
+import fastsvm.jobs.training.checkpointer as checkpointer
 from fastsvm.cli import main
 
-keeper._MOST_SHARE = 1e9
+checkpointer._MOST_SHARE = 1e9
 out = Path(sys.argv[2])
 ballast = out / "ballast"
-save, saved = keeper.JobKeeper.save, []
+save, saved = checkpointer.JobCheckpointer.save, []
 
 def fill():
     with open(ballast, "wb", buffering=0) as file:
@@ -325,7 +325,7 @@ def counted(self, tree):
         ballast.unlink()
     return saved[-1]
 
-keeper.JobKeeper.save = counted
+checkpointer.JobCheckpointer.save = counted
 code = main(["run", sys.argv[1], "--out", str(out / "run")])
 print("".join("yn"[not one] for one in saved[:8]), file=sys.stderr)
 import shutil

@@ -20,7 +20,7 @@ from fastsvm.cli import main
 from fastsvm.files.array_file import read_arrays
 from fastsvm.jobs.runner import resume, run, status
 from fastsvm.jobs.training.checkpoint_file import Checkpoints
-from fastsvm.jobs.training.checkpoint_keeper import JobKeeper, Stopped
+from fastsvm.jobs.training.checkpointer import JobCheckpointer, Stopped
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.jobs.training.train import train
@@ -81,7 +81,7 @@ def whole(file, tmp_path_factory):
     return folders
 
 
-class Interrupter(JobKeeper):
+class Interrupter(JobCheckpointer):
     """Stops after so many looks, with a checkpoint of one of the looks before."""
 
     looks, saved_at = 0, 0
@@ -98,11 +98,11 @@ class Interrupter(JobKeeper):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_is_gone_on_with_gives_the_same_model(kind, share, file, whole, tmp_path, monkeypatch):
     looks = []
-    monkeypatch.setattr(JobKeeper, "observe", lambda self, tree, facts: looks.append(facts))
-    train(of(kind, file), tmp_path / "model.h5", JobKeeper(RunFolder(tmp_path), Checkpoints(tmp_path, {}), 1e9))
+    monkeypatch.setattr(JobCheckpointer, "observe", lambda self, tree, facts: looks.append(facts))
+    train(of(kind, file), tmp_path / "model.h5", JobCheckpointer(RunFolder(tmp_path), Checkpoints(tmp_path, {}), 1e9))
     monkeypatch.undo()
     folder = RunFolder.begun(tmp_path / "run", of(kind, file))
-    monkeypatch.setattr("fastsvm.jobs.runner.JobKeeper", Interrupter)
+    monkeypatch.setattr("fastsvm.jobs.runner.JobCheckpointer", Interrupter)
     monkeypatch.setattr(Interrupter, "saved_at", max(1, int(share * len(looks)) - 1))
     with pytest.raises(Stopped):
         resume(folder.path)
@@ -259,7 +259,7 @@ def test_files_that_are_not_there_make_no_folder(file, tmp_path):
 
 def interrupted(job, folder, monkeypatch):
     """Leave a run that was interrupted, with a checkpoint."""
-    monkeypatch.setattr("fastsvm.jobs.runner.JobKeeper", Interrupter)
+    monkeypatch.setattr("fastsvm.jobs.runner.JobCheckpointer", Interrupter)
     monkeypatch.setattr(Interrupter, "saved_at", 20)
     with pytest.raises(Stopped):
         run(job, folder)
@@ -343,11 +343,11 @@ def test_an_interrupted_search_compares_the_rest_only(kind, iris, tmp_path, monk
     job, folder = searching(kind, iris), RunFolder(tmp_path / "run")
     wanted = run(job, tmp_path / "whole")
 
-    def asked(keeper):
+    def asked(checkpointer):
         raise Stopped(signal.SIGTERM)
 
     with monkeypatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(JobKeeper, "raise_if_asked", asked)
+        patch.setattr(JobCheckpointer, "raise_if_asked", asked)
         run(job, folder.path)
     before = folder.search["cells"]
     assert 0 < len(before) < np.prod([len(values) for values in GRIDS[kind].values()])

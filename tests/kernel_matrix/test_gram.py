@@ -5,9 +5,9 @@ from scipy import sparse
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix import gram as gram_module
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
+from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows, Uint8Pairwise, multiplies_bytes
 from fastsvm.kernels import KERNELS
-from fastsvm.sources import as_source, survey
+from fastsvm.sources import as_source, feature_statistics
 
 GAMMA = 0.05
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_matrix}
@@ -25,15 +25,15 @@ def float_rows(n):
 
 def float_gram(X, pool, layout="dense", dtype=np.float64, left=None):
     source = as_source(LAYOUTS[layout](X))
-    evaluator = VectorEvaluator(KERNELS["rbf"](gamma=GAMMA), dtype, survey(source).centre, source.sparse)
-    return Gram(evaluator, source, pool, left=None if left is None else as_source(LAYOUTS[layout](left)))
+    pairwise = RealPairwise(KERNELS["rbf"](gamma=GAMMA), dtype, feature_statistics(source).centre, source.sparse)
+    return Gram(pairwise, source, pool, left=None if left is None else as_source(LAYOUTS[layout](left)))
 
 
 def byte_gram(X, pool, name="rbf", dtype=np.float32):
     if not multiplies_bytes(X.shape[1]):
         pytest.skip("the processor does not multiply bytes")
     given = {"rbf": {"gamma": 1e-5}, "linear": {}}[name]
-    return Gram(ByteEvaluator(KERNELS[name](**given), dtype), as_source(X), pool)
+    return Gram(Uint8Pairwise(KERNELS[name](**given), dtype), as_source(X), pool)
 
 
 def all_rows(gram):
@@ -113,7 +113,7 @@ def test_rows_of_another_source_beside_their_columns():
 def copy_always(monkeypatch):
     monkeypatch.setattr(gram_module, "_MANY_ROWS", 1)
     monkeypatch.setattr(gram_module, "_COPY_COST", 0)
-    monkeypatch.setattr(gram_module, "DEAR", 0)
+    monkeypatch.setattr(gram_module, "EXPENSIVE", 0)
 
 
 def beside(n, n_known, n_new, seed, layout="dense", poison=None):

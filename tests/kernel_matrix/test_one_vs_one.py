@@ -13,7 +13,7 @@ from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.kernel import one_vs_one, prepare
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
-from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Rows, VectorEvaluator, multiplies_bytes
+from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows, Uint8Pairwise, multiplies_bytes
 from fastsvm.kernels import KERNELS
 from fastsvm.multiclass import class_pairs, disjoint_order
 from fastsvm.sources import as_source
@@ -55,8 +55,8 @@ class CountedTile(ClassTile):
 def make_tile(k, pool, keep=True):
     kernel = KERNELS["rbf"](gamma=GAMMA)
     exact = multiplies_bytes(70)
-    evaluator = ByteEvaluator(kernel, np.float64) if exact else VectorEvaluator(kernel, np.float64, None, False)
-    return CountedTile(evaluator, as_source(rows_of(k)), pool, keep)
+    pairwise = Uint8Pairwise(kernel, np.float64) if exact else RealPairwise(kernel, np.float64, None, False)
+    return CountedTile(pairwise, as_source(rows_of(k)), pool, keep)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def spy(*given):
 prepare.plan, prepare._SHARED = spy, 0
 model = test_class_rows.fit()
 print(json.dumps({
-    "lanes": plans[0].lanes, "shared": plans[0].shared, "support": model.support_.tolist(),
+    "workers": plans[0].workers, "shared": plans[0].shared, "support": model.support_.tolist(),
     "coef": [value.hex() for value in model.dual_coef_.ravel()], "b": [value.hex() for value in model.intercept_],
 }))
 """
@@ -210,13 +210,13 @@ def test_lanes_do_not_change_a_bit(python, request):
     here = request.path.parent
     started = [python.start(PROGRAM, here, NUMBA_NUM_THREADS=k, PYTHONPATH=here) for k in (1, 2)]
     one, two = (json.loads(python.output(process)) for process in started)
-    assert (one.pop("lanes"), two.pop("lanes")) == (1, 2)
+    assert (one.pop("workers"), two.pop("workers")) == (1, 2)
     assert one["shared"]
     assert one == two
 
 
 @needs_bytes
-@pytest.mark.parametrize("change", [{}, {"tile_bytes": 0}, {"tile_bytes": 40_000}, {"lanes": 1}, {"lanes": 3}])
+@pytest.mark.parametrize("change", [{}, {"tile_bytes": 0}, {"tile_bytes": 40_000}, {"workers": 1}, {"workers": 3}])
 @pytest.mark.parametrize("working_set", [None, 32])
 def test_sharing_finds_the_same_optimum(working_set, change, spent, monkeypatch):
     made, whole = [], PairGram.__init__
@@ -249,15 +249,15 @@ def test_any_memory_that_is_enough_finds_the_same_optimum(spent):
             assert "too little" in str(error)
             continue
         plan = spent.plans[-1]
-        kinds.add((plan.shared, plan.lanes > 1, plan.tile_bytes > 0))
+        kinds.add((plan.shared, plan.workers > 1, plan.tile_bytes > 0))
         assert found.objective_ == pytest.approx(wanted, rel=1e-6)
     assert len(kinds) > 1
 
 
 @needs_bytes
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("at", [1, 4])
-def test_an_interrupt_in_a_lane_ends_the_fit(at, lanes, spent, monkeypatch):
+def test_an_interrupt_in_a_lane_ends_the_fit(at, workers, spent, monkeypatch):
     calls, whole = [], one_vs_one.drive
 
     def interrupt(*given):
@@ -266,7 +266,7 @@ def test_an_interrupt_in_a_lane_ends_the_fit(at, lanes, spent, monkeypatch):
             raise KeyboardInterrupt
         return whole(*given)
 
-    spent.change["lanes"] = lanes
+    spent.change["workers"] = workers
     model = SVC().fit(*four_classes())
     monkeypatch.setattr(one_vs_one, "drive", interrupt)
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
@@ -280,9 +280,9 @@ def test_an_interrupt_in_a_lane_ends_the_fit(at, lanes, spent, monkeypatch):
 
 
 @needs_bytes
-@pytest.mark.parametrize("lanes", [1, 2])
-def test_time_that_is_up_is_told(lanes, spent):
-    spent.change["lanes"] = lanes
+@pytest.mark.parametrize("workers", [1, 2])
+def test_time_that_is_up_is_told(workers, spent):
+    spent.change["workers"] = workers
     with pytest.warns(ConvergenceWarning):
         model = fit(max_time=1e-9)
     assert model.stop_reason_ == "max_time"

@@ -12,14 +12,14 @@ from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.kernel import kernel_parameter, prediction
 from fastsvm.kernel_matrix import pairwise
-from fastsvm.sources import ByteImage, as_source, find_byte_image, memory, quantized, survey
+from fastsvm.sources import Quantization, as_source, feature_statistics, find_quantization, memory, quantized
 
 needs_bytes = pytest.mark.skipif(not HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
 
 
 def find(X):
     with Pool.open() as pool:
-        return find_byte_image(as_source(X), pool)
+        return find_quantization(as_source(X), pool)
 
 
 def convert(image, X):
@@ -137,7 +137,7 @@ def test_bytes_are_their_own_image_without_a_copy():
     B = levels(256)
     source = as_source(B)
     with Pool.open() as pool:
-        image, rows = find_byte_image(source, pool)
+        image, rows = find_quantization(source, pool)
         assert rows is source
         assert image.convert(source.block, pool).values is B
     assert image == (1.0, 0.0)
@@ -148,7 +148,7 @@ def test_bytes_on_disk_are_their_own_image_without_a_copy(tmp_path):
         file["X"] = levels(256)
     with h5py.File(tmp_path / "bytes.h5") as file, Pool.open() as pool:
         source = as_source(file["X"])
-        image, rows = find_byte_image(source, pool)
+        image, rows = find_quantization(source, pool)
         assert rows is source
         assert rows.reads.nbytes == 0
     assert image == (1.0, 0.0)
@@ -156,8 +156,8 @@ def test_bytes_on_disk_are_their_own_image_without_a_copy(tmp_path):
 
 def test_floats_that_are_bytes_are_converted_by_the_identity():
     B = levels(256)
-    np.testing.assert_array_equal(convert(ByteImage(1.0, 0.0), B.astype(np.float32)).values, B)
-    assert convert(ByteImage(1.0, 0.0), B.astype(np.float32) + 0.25) is None
+    np.testing.assert_array_equal(convert(Quantization(1.0, 0.0), B.astype(np.float32)).values, B)
+    assert convert(Quantization(1.0, 0.0), B.astype(np.float32) + 0.25) is None
 
 
 # --- refused ---------------------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def test_values_too_near_or_too_far_apart_are_refused(some):
 def test_a_survey_of_bytes_tells_that_of_their_image(scale, offset, weighted):
     B = levels(200, (151, 90), seed=5)  # of an odd number of rows the median is one of them
     weight = np.random.default_rng(6).uniform(0, 2, 151) if weighted else None
-    found = survey(as_source(B), weight).affine(scale, offset)
-    wanted = survey(as_source(offset + scale * B), weight)
+    found = feature_statistics(as_source(B), weight).affine(scale, offset)
+    wanted = feature_statistics(as_source(offset + scale * B), weight)
     for name in ("mean", "feature_variance", "variance", "centre", "centred_sq_norm", "usual_sq_norm"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-10, atol=1e-12, err_msg=name)
     if offset == 0:
@@ -261,7 +261,7 @@ def scales(monkeypatch):
     """Convert few rows too, and return the set of the scales with which bytes were multiplied since."""
     found = set()
 
-    class Spy(pairwise.ByteEvaluator):
+    class Spy(pairwise.Uint8Pairwise):
         def tile(self, *given):
             found.add(self.scale)
             super().tile(*given)
@@ -376,7 +376,7 @@ def test_kernels_that_see_the_offset_take_floats(kernel, scales):
 @needs_bytes
 def test_few_rows_are_not_converted(monkeypatch):
     seen = []
-    monkeypatch.setattr(kernel_parameter, "find_byte_image", lambda *given: seen.append(given))
+    monkeypatch.setattr(kernel_parameter, "find_quantization", lambda *given: seen.append(given))
     B, y = labelled(256)
     SVC().fit(B / 255, y).predict(B / 255)
     assert not seen
@@ -459,14 +459,14 @@ def test_each_row_is_converted_by_itself(scales, monkeypatch):
     monkeypatch.setattr(memory, "_BLOCK_ROWS", 16)
     B, y = labelled(256)
     model = SVC(gamma=0.1).fit(B / 255, y)
-    converted, whole = [], ByteImage.convert
+    converted, whole = [], Quantization.convert
 
     def spy(image, block, pool):
         found = whole(image, block, pool)
         converted.append(found is not None)
         return found
 
-    monkeypatch.setattr(ByteImage, "convert", spy)
+    monkeypatch.setattr(Quantization, "convert", spy)
     Z = B[:70] / 255
     Z[40, 3] += 1e-3
     np.testing.assert_allclose(model.decision_function(Z), oracle(model, 0.1, Z), atol=1e-6)

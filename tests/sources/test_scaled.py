@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm import LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, open_hdf5
-from fastsvm.sources import ScaledSource, as_source, survey
+from fastsvm.sources import ScaledSource, as_source, feature_statistics
 
 CLASSIFIERS = {
     "linear": LinearSVC(C=0.1, tol=1e-7, random_state=0),
@@ -81,7 +81,7 @@ def test_constant_features_are_those_of_scikit_learn(weighted, value, dtype, row
 
 def test_a_feature_that_hardly_varies_is_not_constant():
     X = 1 + 1e-10 * np.random.default_rng(0).normal(size=(100, 1))
-    assert survey(as_source(X)).varying(100).all()
+    assert feature_statistics(as_source(X)).varying(100).all()
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS.values(), ids=CLASSIFIERS)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fastsvm import open_hdf5
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5, memory, survey
+from fastsvm.sources import ScaledSource, SubsetSource, as_source, feature_statistics, hdf5, memory
 from fastsvm.sources.base import read_ahead
 from fastsvm.sources.hdf5_data import read_column
 
@@ -235,7 +235,7 @@ def test_an_early_stop_leaves_no_thread(case):
 
 def test_survey(case):
     source, wanted = case
-    found = survey(source)
+    found = feature_statistics(source)
     np.testing.assert_allclose(found.mean, wanted.mean(axis=0), rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(found.feature_variance, wanted.var(axis=0), rtol=1e-13, atol=1e-14)
     assert found.variance == pytest.approx(wanted.var(), rel=1e-13)
@@ -322,8 +322,8 @@ def test_an_error_while_reading_ahead_is_raised():
 def test_weights_are_repetitions(make):
     weight = np.random.default_rng(1).integers(0, 4, N)
     weight[:8] = 0
-    found = survey(as_source(make(VALUES)), weight.astype(float))
-    wanted = survey(as_source(make(np.repeat(VALUES, weight, axis=0))))
+    found = feature_statistics(as_source(make(VALUES)), weight.astype(float))
+    wanted = feature_statistics(as_source(make(np.repeat(VALUES, weight, axis=0))))
     np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-13)
     np.testing.assert_allclose(found.feature_variance, wanted.feature_variance, rtol=1e-13)
     assert found.variance == pytest.approx(wanted.variance, rel=1e-13)
@@ -334,11 +334,11 @@ def test_a_large_mean_does_not_cost_the_variance_its_digits(make, monkeypatch):
     monkeypatch.setattr(memory, "_BLOCK_ROWS", 50)
     X = np.random.default_rng(2).normal([1e6, -1e7, 0], size=(300, 3))
     wanted = (X - X.mean(axis=0)).var(axis=0)
-    np.testing.assert_allclose(survey(as_source(make(X))).feature_variance, wanted, rtol=1e-7)
+    np.testing.assert_allclose(feature_statistics(as_source(make(X))).feature_variance, wanted, rtol=1e-7)
 
 
 def test_the_centre_of_whole_numbers_is_whole():
-    centre = survey(as_source(VALUES.astype(np.uint8))).centre
+    centre = feature_statistics(as_source(VALUES.astype(np.uint8))).centre
     np.testing.assert_array_equal(centre, np.rint(centre))
 
 
@@ -360,14 +360,14 @@ def test_what_is_not_finite_is_named(kind, value, tmp_path, monkeypatch):
         }.get(kind, lambda: as_source(X))()
         name = "NaN" if np.isnan(value) else "infinity"
         with pytest.raises(ValueError, match=f"{name}, first at row 29, column 3"):
-            survey(source)
+            feature_statistics(source)
 
 
 def test_numbers_whose_squares_overflow_are_refused():
     X = VALUES.copy()
     X[2, 2] = 1e200
     with pytest.raises(ValueError, match="too large"):
-        survey(as_source(X))
+        feature_statistics(as_source(X))
 
 
 # --- files -----------------------------------------------------------------------------------------------
@@ -552,7 +552,7 @@ def test_a_column_out_of_range_is_refused_when_it_is_read(path, column):
         write_csr(file.create_group("X"), csr())
         file["X/indices"][30] = column
     with open_hdf5(path) as data, pytest.raises(ValueError, match="damaged"):
-        survey(data.X)
+        feature_statistics(data.X)
 
 
 def test_a_damaged_chunk_is_refused_with_the_name_of_the_file(path):
@@ -564,4 +564,4 @@ def test_a_damaged_chunk_is_refused_with_the_name_of_the_file(path):
     content[place + 100 : place + 200] = bytes(100)
     path.write_bytes(content)
     with open_hdf5(path) as data, pytest.raises(OSError, match=r"data\.h5"):
-        survey(data.X)
+        feature_statistics(data.X)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Keeper", "begun_before", "go_on_from", "keep_with", "keeper_of", "may_go_on"]
+__all__ = ["Checkpointer", "begun_before", "checkpoint_with", "checkpointer_of", "go_on_from", "may_go_on"]
 
 
-class Keeper(Protocol):
+class Checkpointer(Protocol):
     """Who looks after a fit."""
 
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
@@ -22,19 +22,19 @@ class Keeper(Protocol):
         """
 
 
-def keep_with(estimator: Any, keeper: Keeper) -> None:
-    """Let a keeper look after the next fit of an estimator."""
-    estimator._keeper = keeper
+def checkpoint_with(estimator: Any, checkpointer: Checkpointer) -> None:
+    """Let a checkpointer look after the next fit of an estimator."""
+    estimator._checkpointer = checkpointer
 
 
-def keeper_of(estimator: Any) -> Keeper | None:
+def checkpointer_of(estimator: Any) -> Checkpointer | None:
     """Return who looks after a fit, None if nobody does."""
-    return vars(estimator).get("_keeper")
+    return vars(estimator).get("_checkpointer")
 
 
 def may_go_on(estimator: Any) -> bool:
     """Return whether somebody may ask to go on from where a fit is."""
-    return estimator.warm_start or keeper_of(estimator) is not None
+    return estimator.warm_start or checkpointer_of(estimator) is not None
 
 
 def go_on_from(estimator: Any, tree: Any) -> None:

@@ -1,4 +1,4 @@
-"""From an estimator's kernel parameters to an evaluator of kernel values, for training."""
+"""From an estimator's kernel parameters to a pairwise kernel of kernel values, for training."""
 
 from collections.abc import Callable
 from numbers import Integral
@@ -10,15 +10,15 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
 from fastsvm.estimators.kernel.solver_parameter import has_landmarks
 from fastsvm.kernel_matrix.pairwise import (
-    ByteEvaluator,
-    CallableEvaluator,
-    Evaluator,
-    PrecomputedEvaluator,
-    VectorEvaluator,
+    PairwiseKernel,
+    PrecomputedPairwise,
+    RealPairwise,
+    Uint8Pairwise,
+    UserPairwise,
     multiplies_bytes,
 )
 from fastsvm.kernels import KERNELS, Kernel, is_kernel
-from fastsvm.sources import ByteImage, MemorySource, Source, Survey, find_byte_image, survey
+from fastsvm.sources import FeatureStatistics, MemorySource, Quantization, Source, feature_statistics, find_quantization
 
 __all__ = [
     "KERNEL",
@@ -28,12 +28,12 @@ __all__ = [
     "centre_of",
     "check_kernel",
     "choose_precision",
-    "evaluator_of_given",
     "is_precomputed",
     "resolve_gamma",
     "resolve_kernel",
-    "training_evaluator",
+    "training_pairwise",
     "training_rows",
+    "user_pairwise",
     "value_type",
 ]
 
@@ -149,15 +149,15 @@ class TrainingRows(NamedTuple):
     ----------
     source : Source
         Rows as given, or their bytes.
-    image : ByteImage or None
+    image : Quantization or None
         How values come from bytes, None if the rows are not multiplied as bytes.
-    found : Survey
+    found : FeatureStatistics
         Of the rows as given.
     """
 
     source: Source
-    image: ByteImage | None
-    found: Survey
+    image: Quantization | None
+    found: FeatureStatistics
 
 
 def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spare: int, pool: Pool) -> TrainingRows:
@@ -170,9 +170,9 @@ def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spa
     """
     found = bytes_for(resolve_kernel(estimator), source, pool) if _worth_a_copy(source, spare) else None
     if found is None:
-        return TrainingRows(source, None, survey(source, weight))
+        return TrainingRows(source, None, feature_statistics(source, weight))
     image, rows = found
-    return TrainingRows(rows, image, survey(rows, weight).affine(*image))
+    return TrainingRows(rows, image, feature_statistics(rows, weight).affine(*image))
 
 
 def _worth_a_copy(source: Source, spare: int) -> bool:
@@ -184,33 +184,33 @@ def _worth_a_copy(source: Source, spare: int) -> bool:
     return n * d <= spare and n * n * d >= _MUCH and density >= _SPARSEST
 
 
-def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[ByteImage, Source] | None:
+def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
     """Return the map and the bytes of rows, or None if the kernel or the processor does not multiply those."""
     if not (is_kernel(kernel) and kernel.pairing == "dot" and multiplies_bytes(source.shape[1])):
         return None
     if not (kernel.translation_invariant or _is_ours(kernel)):
         return None  # products of bytes come without the norms, which a user's map of them may need
-    found = find_byte_image(source, pool)
+    found = find_quantization(source, pool)
     if found is None or (found[0].offset != 0 and not kernel.translation_invariant):
         return None
     return found
 
 
-def evaluator_of_given(kernel: Any, columns: np.ndarray) -> Evaluator | None:
-    """Return the evaluator of the user's function, or of kernel values in `columns`; None for a kernel."""
+def user_pairwise(kernel: Any, columns: np.ndarray) -> PairwiseKernel | None:
+    """Return the pairwise kernel of the user's function, or of kernel values in `columns`; None for a kernel."""
     if kernel is None:
-        return PrecomputedEvaluator(columns)
-    return None if is_kernel(kernel) else CallableEvaluator(kernel)
+        return PrecomputedPairwise(columns)
+    return None if is_kernel(kernel) else UserPairwise(kernel)
 
 
-def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) -> Evaluator:
-    """Return the evaluator for a fit with bounds of at most `most`, whose largest two-class problem has `n` rows.
+def training_pairwise(estimator: Any, rows: TrainingRows, most: float, n: int) -> PairwiseKernel:
+    """Return the pairwise kernel for a fit with bounds of at most `most`, whose largest two-class problem has `n` rows.
 
     About a quarter of the rows is expected to support, at their bounds.
     """
     source, image, found = rows
     kernel: Any = resolve_kernel(estimator, estimator._gamma)
-    given = evaluator_of_given(kernel, np.arange(len(source)))
+    given = user_pairwise(kernel, np.arange(len(source)))
     if given is not None:
         return given
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
@@ -218,11 +218,11 @@ def training_evaluator(estimator: Any, rows: TrainingRows, most: float, n: int) 
     sq_norm = found.usual_sq_norm if centred else found.sq_norm  # values of far rows are small, and so are their errors
     dtype = value_type(estimator, kernel, 0.0 if image is not None and centred else sq_norm, expected, n)
     if image is not None:
-        return ByteEvaluator(kernel, dtype, image.scale)
-    return VectorEvaluator(kernel, dtype, centre_of(found), source.sparse)
+        return Uint8Pairwise(kernel, dtype, image.scale)
+    return RealPairwise(kernel, dtype, centre_of(found), source.sparse)
 
 
-def centre_of(found: Survey) -> np.ndarray | None:
+def centre_of(found: FeatureStatistics) -> np.ndarray | None:
     """Return what to subtract from rows that are far from the origin beside how far they are from each other."""
     return found.centre if found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm else None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
-from fastsvm.estimators.kernel.progress import Watch
+from fastsvm.estimators.kernel.progress import FitMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.cross_validation import SharedKernel, SharedPart
@@ -18,12 +18,12 @@ from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
 from fastsvm.multiclass import disjoint_order
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
-__all__ = ["OneVsOneFit", "Outcome", "Reached", "TwoClass", "solve_paths"]
+__all__ = ["KernelFitState", "OneVsOneFit", "Outcome", "TwoClass", "solve_paths"]
 
-_SNAPSHOT_SECONDS = 0.5  # between two of what a lane has reached, for a checkpoint by another
+_SNAPSHOT_SECONDS = 0.5  # between two of what a worker has reached, for a checkpoint by another
 
 
 class TwoClass(NamedTuple):
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 
 
 @storable("kernel problem")
-class Snapshot(NamedTuple):
+class ProblemCheckpoint(NamedTuple):
     """A problem that is being solved: state, steps so far, what the solver knows beside it, and the cache's rows."""
 
     state: Any
@@ -72,7 +72,7 @@ class Snapshot(NamedTuple):
 
 
 @storable("kernel fit")
-class Reached(NamedTuple):
+class KernelFitState(NamedTuple):
     """How far a fit is.
 
     Attributes
@@ -86,7 +86,7 @@ class Reached(NamedTuple):
     """
 
     solved: dict[int, tuple]
-    current: dict[int, Snapshot]
+    current: dict[int, ProblemCheckpoint]
     passes: float
 
 
@@ -120,7 +120,7 @@ class OneVsOneFit:
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
         self._spent, self._solver_of = spent, solver_of
-        self._pool = gram.pool if spent.lanes == 1 else Pool(1)
+        self._pool = gram.pool if spent.workers == 1 else Pool(1)
         self._tiles: list[ClassTile] = []
         if spent.shared:
             pairs = [pair.by_class() for pair in pairs]
@@ -129,7 +129,7 @@ class OneVsOneFit:
         self._begin: list[np.ndarray | None] = [None] * len(pairs)
         self._solved: dict[int, tuple] = {}
         self._current: dict[int, tuple[Solver, Any]] = {}
-        self._snapshots: dict[int, Snapshot] = {}
+        self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why problems were not begun
 
@@ -139,7 +139,7 @@ class OneVsOneFit:
         for label in range(n_classes):
             source = self.gram.source.take(np.flatnonzero(self.labels == label))
             size = len(source) ** 2 * self.gram.dtype.itemsize
-            tiles.append(ClassTile(self.gram.evaluator, source, self._pool, keep=size <= spare))
+            tiles.append(ClassTile(self.gram.pairwise, source, self._pool, keep=size <= spare))
             spare -= size if size <= spare else 0
         return tiles
 
@@ -147,15 +147,15 @@ class OneVsOneFit:
         """Begin at the multipliers of an earlier fit, one array over all rows for each problem."""
         self._begin = [alpha[pair.rows] for alpha, pair in zip(multipliers, self.pairs, strict=True)]
 
-    def go_on(self, reached: Reached) -> None:
+    def go_on(self, reached: KernelFitState) -> None:
         """Begin where a fit of the same problems was."""
         for number, (solution, reason, n_steps) in reached.solved.items():
             self._solved[number] = solution, StopReason(reason), n_steps
         self._snapshots, self._passes = dict(reached.current), reached.passes
 
-    def reached(self) -> Reached:
+    def reached(self) -> KernelFitState:
         """Return how far it is; what is being solved is as it was at the last snapshots."""
-        return Reached(dict(self._solved), dict(self._snapshots), self._passes)
+        return KernelFitState(dict(self._solved), dict(self._snapshots), self._passes)
 
     @property
     def passes(self) -> int:
@@ -174,7 +174,7 @@ class OneVsOneFit:
                 full[pair.rows] = self._begin[number]
         return result
 
-    def run(self, limits: Limits, watch: Watch, attributes: Callable[[], dict[str, Any]]) -> None:
+    def run(self, limits: Limits, watch: FitMonitor, attributes: Callable[[], dict[str, Any]]) -> None:
         """Solve all problems; `attributes` gives those of a model that stops now."""
         if not solve_paths([[self]], limits, watch, attributes) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME
@@ -186,14 +186,14 @@ class OneVsOneFit:
 
     @property
     def arena_bytes(self) -> int:
-        """Memory that a lane needs for kernel rows."""
+        """Memory that a worker needs for kernel rows."""
         longest = max(len(pair.rows) for pair in self.pairs)
         return min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
 
     @property
-    def lanes(self) -> int:
+    def workers(self) -> int:
         """Problems to be solved side by side."""
-        return self._spent.lanes
+        return self._spent.workers
 
     def rows_of(self, number: int, arena: np.ndarray) -> RowCache:
         """Return the kernel rows of a problem."""
@@ -204,21 +204,21 @@ class OneVsOneFit:
         alpha, old, new = before._solved[number][0].alpha, before.pairs[number].upper, self.pairs[number].upper
         self._begin[number] = np.where(alpha >= old, new, alpha)
 
-    def solve(self, number: int, rows: RowCache, limits: Limits, watch: Watch, attributes: Callable) -> None:
+    def solve(self, number: int, rows: RowCache, limits: Limits, watch: FitMonitor, attributes: Callable) -> None:
         """Solve a problem on its kernel rows."""
         pair, passes = self.pairs[number], rows.passes
         given = Resources(self._spent, self._pool, number, limits.deadline)
-        solver = self._solver_of(Problem(pair.y, pair.upper), rows, given)
+        solver = self._solver_of(KernelProblem(pair.y, pair.upper), rows, given)
         state, before = self._begun(number, solver, rows)
         self._current[number] = solver, state
-        lane = _Lane(solver, rows, before)
+        worker = _Worker(solver, rows, before)
 
         def observe(state: Any, report: Report) -> bool:
             self._current[number] = solver, state
             stop = watch.observe(number, report, rows.counts, self.gram.source.reads.nbytes, attributes)
-            lane.n_steps += report.n_steps
-            if watch.keeper is not None and not report.converged:
-                self._keep(number, lane, state, watch, report)
+            worker.n_steps += report.n_steps
+            if watch.checkpointer is not None and not report.converged:
+                self._keep(number, worker, state, watch, report)
             return stop
 
         limits = limits._replace(max_steps=max(0, limits.max_steps - before))
@@ -239,17 +239,17 @@ class OneVsOneFit:
             solver.recall(snapshot.memory)
         return copied(snapshot.state), snapshot.n_steps
 
-    def _keep(self, number: int, lane: "_Lane", state: Any, watch: Watch, report: Report) -> None:
-        """Let the keeper look; what other lanes have reached it is given as of their last snapshots."""
-        if self._spent.lanes > 1 and lane.is_due():
-            self._snapshots[number] = lane.snapshot(state)
+    def _keep(self, number: int, worker: "_Worker", state: Any, watch: FitMonitor, report: Report) -> None:
+        """Let the checkpointer look; what other workers have reached it is given as of their last snapshots."""
+        if self._spent.workers > 1 and worker.is_due():
+            self._snapshots[number] = worker.snapshot(state)
 
-        def tree() -> tuple[Reached, list]:
-            self._snapshots[number] = lane.snapshot(state)
+        def tree() -> tuple[KernelFitState, list]:
+            self._snapshots[number] = worker.snapshot(state)
             return self.reached(), watch.records()
 
-        facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": lane.n_steps, "gap": report.gap}
-        watch.keeper.observe(tree, facts | {"objective": report.objective})
+        facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": worker.n_steps, "gap": report.gap}
+        watch.checkpointer.observe(tree, facts | {"objective": report.objective})
 
     def _gram_of(self, pair: TwoClass) -> Gram | PairGram | SharedPart:
         """Return the kernel matrix of a problem."""
@@ -306,13 +306,13 @@ class OneVsOneFit:
 
 
 def solve_paths(
-    paths: list[list[OneVsOneFit]], limits: Limits, watch: Watch, attributes: Callable[[], dict[str, Any]] = dict
+    paths: list[list[OneVsOneFit]], limits: Limits, watch: FitMonitor, attributes: Callable[[], dict[str, Any]] = dict
 ) -> bool:
     """Solve the problems of many fits and return whether none is left.
 
     The fits of a path are of the same rows and differ in their bounds: a problem is solved for one after the other,
-    each time from where the one before ended, on kernel rows that stay where they are. Each lane takes the next problem
-    that no other has begun; what a problem gives does not depend on the lane.
+    each time from where the one before ended, on kernel rows that stay where they are. Each worker takes the next
+    problem that no other has begun; the solution of a problem does not depend on the worker.
     """
     fits = [fit for path in paths for fit in path]
     waiting = deque((path, number) for path in paths for number in path[0].waiting())
@@ -326,30 +326,30 @@ def solve_paths(
             fit.solve(number, rows, limits, watch, attributes)
             before = fit
 
-    def lane() -> None:
+    def worker() -> None:
         arena = np.empty(arena_bytes, np.uint8)
         while not watch.stopped:
             try:
                 path, number = waiting.popleft()
-            except IndexError:  # nothing is left, or another lane took it
+            except IndexError:  # nothing is left, or another worker took it
                 return
             try:
                 solve(path, number, arena)
             except BaseException:
-                watch.stopped = True  # the other lanes
+                watch.stopped = True  # the other workers
                 raise
             if time.perf_counter() >= limits.deadline:
                 return
 
     try:
-        fits[0].gram.pool.run(lane, [()] * fits[0].lanes)
+        fits[0].gram.pool.run(worker, [()] * fits[0].workers)
     except BaseException:
-        watch.stopped = True  # the lanes, if it was this thread that was interrupted
+        watch.stopped = True  # the workers, if it was this thread that was interrupted
         raise
     return not waiting
 
 
-class _Lane:
+class _Worker:
     """A problem that is being solved, for snapshots of it."""
 
     def __init__(self, solver: Solver, rows: RowCache, n_steps: int) -> None:
@@ -360,11 +360,11 @@ class _Lane:
         """Return whether the last snapshot is old."""
         return time.perf_counter() >= self._next
 
-    def snapshot(self, state: Any) -> Snapshot:
+    def snapshot(self, state: Any) -> ProblemCheckpoint:
         """Return what is needed to go on from here."""
         self._next = time.perf_counter() + _SNAPSHOT_SECONDS
         memory = self.solver.memory() if hasattr(self.solver, "memory") else None
-        return Snapshot(copied(state), self.n_steps, memory, self.rows.contents())
+        return ProblemCheckpoint(copied(state), self.n_steps, memory, self.rows.contents())
 
 
 def copied(state: Any) -> Any:

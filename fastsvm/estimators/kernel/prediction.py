@@ -8,13 +8,13 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.kernel.kernel_parameter import (
     Coefficients,
     bytes_for,
-    evaluator_of_given,
     resolve_kernel,
+    user_pairwise,
     value_type,
 )
 from fastsvm.kernel_matrix.gram import expand
-from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Evaluator, VectorEvaluator
-from fastsvm.sources import Block, ByteImage, CSRBlock, MemorySource, Source
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
+from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source
 
 __all__ = ["Predictor"]
 
@@ -43,7 +43,7 @@ class Predictor:
         norms = (size.sum(axis=0), np.linalg.norm(coef, axis=0)) if coef.size else (np.zeros(1), np.zeros(1))
         self._norms = Coefficients(*(float(norm.max()) for norm in norms))
 
-    def _bytes_of_support(self) -> tuple[ByteImage, Source] | None:
+    def _bytes_of_support(self) -> tuple[Quantization, Source] | None:
         """Return the map and the bytes of the support vectors; small ones are multiplied as they are."""
         n, d = self.support.shape
         if n == 0 or (n * d < _MANY_VALUES and self.support.dtype != np.uint8):
@@ -56,7 +56,7 @@ class Predictor:
             image, support = self._as_bytes
             converted = image.convert(block, self.pool)
             if converted is not None:
-                return expand(self._byte_evaluator(image), support.block, self.coef, converted, self.pool)
+                return expand(self._uint8_pairwise(image), support.block, self.coef, converted, self.pool)
             are_bytes = image.holds(block)
             if are_bytes.any():  # a row is computed alike whatever stands beside it
                 found = np.empty((block.shape[0], self.coef.shape[1]))
@@ -66,21 +66,21 @@ class Predictor:
         return self._scores_of_floats(block)
 
     def _scores_of_floats(self, block: Block) -> np.ndarray:
-        return expand(self._evaluator(block), self.support.block, self.coef, block, self.pool)
+        return expand(self._pairwise(block), self.support.block, self.coef, block, self.pool)
 
-    def _byte_evaluator(self, image: ByteImage) -> Evaluator:
+    def _uint8_pairwise(self, image: Quantization) -> PairwiseKernel:
         sq_norm = 0.0 if self.kernel.translation_invariant else self.estimator._sq_norm
         dtype = value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.support))
-        return ByteEvaluator(self.kernel, dtype, image.scale)
+        return Uint8Pairwise(self.kernel, dtype, image.scale)
 
-    def _evaluator(self, block: Block) -> Evaluator:
+    def _pairwise(self, block: Block) -> PairwiseKernel:
         estimator, kernel = self.estimator, self.kernel
-        given = evaluator_of_given(kernel, np.asarray(estimator.support_, dtype=np.int64))
+        given = user_pairwise(kernel, np.asarray(estimator.support_, dtype=np.int64))
         if given is not None:
             return given
         sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
-            return VectorEvaluator(kernel, np.float64, None, sparse, all_near=True)
+            return RealPairwise(kernel, np.float64, None, sparse, all_near=True)
         sq_norm = estimator._centred_sq_norm if kernel.translation_invariant and not sparse else estimator._sq_norm
         dtype = value_type(estimator, kernel, sq_norm, self._norms, len(self.support))
-        return VectorEvaluator(kernel, dtype, estimator._centre, sparse, all_near=True)
+        return RealPairwise(kernel, dtype, estimator._centre, sparse, all_near=True)

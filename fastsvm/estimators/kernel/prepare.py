@@ -12,7 +12,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     centre_of,
     is_precomputed,
     resolve_gamma,
-    training_evaluator,
+    training_pairwise,
     training_rows,
 )
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass
@@ -25,7 +25,7 @@ from fastsvm.estimators.kernel.solver_parameter import (
 )
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
-from fastsvm.kernel_matrix.pairwise import ByteEvaluator, Evaluator
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Uint8Pairwise
 from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
 from fastsvm.sources import Source
@@ -69,10 +69,10 @@ def prepare(
     counts = np.bincount(labels[labels >= 0])
     n = int(np.sort(counts)[-2:].sum())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
-    evaluator = training_evaluator(estimator, rows, bound, n)
-    need = _need(source, evaluator, counts, n)
-    if isinstance(evaluator, ByteEvaluator) and not observed and not has_landmarks(estimator):
-        need = need._replace(lanes=pool.n_threads)
+    pairwise = training_pairwise(estimator, rows, bound, n)
+    need = _need(source, pairwise, counts, n)
+    if isinstance(pairwise, Uint8Pairwise) and not observed and not has_landmarks(estimator):
+        need = need._replace(workers=pool.n_threads)
     left = budget - landmark_bytes(estimator, n)
     check_landmarks(estimator, left, n)
     spent = _spent(estimator, left, need)
@@ -80,7 +80,7 @@ def prepare(
     if spent.resident:
         source = source.in_memory()
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
-    task = OneVsOneFit(Gram(evaluator, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
+    task = OneVsOneFit(Gram(pairwise, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
     return task, (source if rows.source is data.source else data.source)
 
 
@@ -109,18 +109,18 @@ def plan_shared(estimator: Any, gram: Gram, n: int, budget: int) -> Plan | None:
     Returns
     -------
     Plan or None
-        As many lanes as leave memory for the matrix; None if not even half of it fits beside one.
+        As many workers as leave memory for the matrix; None if not even half of it fits beside one.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
-    need = _need(gram.source, gram.evaluator, np.array([n]), n)._replace(copied_bytes=0, tile_bytes=whole)
+    need = _need(gram.source, gram.pairwise, np.array([n]), n)._replace(copied_bytes=0, tile_bytes=whole)
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
-    for lanes in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
+    for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:
-            spent = _spent(estimator, budget, need._replace(lanes=lanes))
+            spent = _spent(estimator, budget, need._replace(workers=workers))
         except ValueError:  # not even one working set fits; a fit by itself will say so
             return None
         given = min(spent.tile_bytes, limit)
-        if spent.shared and given >= (whole if lanes > 1 else whole // 2):
+        if spent.shared and given >= (whole if workers > 1 else whole // 2):
             return spent._replace(shared=False, frugal=False, tile_bytes=given)
     return None
 
@@ -130,21 +130,21 @@ def _check_square(estimator: Any, shape: tuple[int, int]) -> None:
         raise ValueError(f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix.")
 
 
-def _need(source: Source, evaluator: Evaluator, counts: np.ndarray, n: int) -> Need:
+def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
-    share = len(counts) > 2 and source.resident and evaluator.parallel and n > _SHARED
+    share = len(counts) > 2 and source.resident and pairwise.parallel and n > _SHARED
     return Need(
         n_rows=n,
         n_features=source.shape[1],
-        value_bytes=evaluator.dtype.itemsize,
-        feature_bytes=evaluator.feature_bytes,
+        value_bytes=pairwise.dtype.itemsize,
+        feature_bytes=pairwise.feature_bytes,
         stored_bytes=0 if source.resident else source.nbytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
         block_rows=min(source.block_rows, len(source)),
-        sparse=source.sparse and not evaluator.dense_only,
-        value_cost=evaluator.cost(source.shape[1]),
-        tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * evaluator.dtype.itemsize if share else 0,
+        sparse=source.sparse and not pairwise.dense_only,
+        value_cost=pairwise.cost(source.shape[1]),
+        tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * pairwise.dtype.itemsize if share else 0,
     )
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from fastsvm.estimators.fitting.checkpoints import keeper_of
+from fastsvm.estimators.fitting.checkpoints import checkpointer_of
 from fastsvm.estimators.fitting.progress import LATEST, left_of, told
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["Watch"]
+__all__ = ["FitMonitor"]
 
 _REFRESH_SECONDS = 0.2
 
 
-class Watch:
+class FitMonitor:
     """Records every outer iteration of a fit and tells those who asked.
 
     Parameters
@@ -35,7 +35,7 @@ class Watch:
 
     Attributes
     ----------
-    keeper : Keeper or None
+    checkpointer : Checkpointer or None
         Who looks after the fit.
     """
 
@@ -46,7 +46,7 @@ class Watch:
     def __init__(
         self, estimator: Any, context: Any, n_problems: int, verbose: bool, records: Sequence[tuple] = ()
     ) -> None:
-        self._estimator, self._context, self.keeper = estimator, context, keeper_of(estimator)
+        self._estimator, self._context, self.checkpointer = estimator, context, checkpointer_of(estimator)
         self._records = list(records)
         self._begin = time.perf_counter() - max((record[1] for record in records), default=0.0)
         self._n_steps = [max((one[2] for one in records if one[0] == k), default=0) for k in range(n_problems)]

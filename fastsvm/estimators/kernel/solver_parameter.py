@@ -11,7 +11,7 @@ from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
 from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
@@ -64,7 +64,7 @@ class Resources(NamedTuple):
     deadline: float
 
 
-SolverOf = Callable[[Problem, RowCache, Resources], Solver]
+SolverOf = Callable[[KernelProblem, RowCache, Resources], Solver]
 """Makes the solver of a problem."""
 
 
@@ -126,7 +126,7 @@ def solver_of(estimator: Any) -> SolverOf:
     seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
     make = {"smo": _smo, "coordinate": _coordinate, "primal": _primal}[estimator.solver]
 
-    def of(problem: Problem, rows: RowCache, given: Resources) -> Solver:
+    def of(problem: KernelProblem, rows: RowCache, given: Resources) -> Solver:
         return make(estimator, problem, rows, given, np.random.default_rng([seed, given.number]))
 
     return of
@@ -137,13 +137,15 @@ def _active(rows: RowCache, given: Resources, n_rows: int) -> ActiveSet | None:
     return ActiveSet(capacity, rows, given.pool) if 0 < capacity < n_rows else None
 
 
-def _smo(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
+def _smo(estimator: Any, problem: KernelProblem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
     active = _active(rows, given, len(problem.y))
     sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows
     return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
 
 
-def _coordinate(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
+def _coordinate(
+    estimator: Any, problem: KernelProblem, rows: RowCache, given: Resources, rng: np.random.Generator
+) -> Solver:
     exact = estimator.learning_rate is None
     active = _active(rows, given, len(problem.y)) if exact else None
     sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows if exact else 0
@@ -159,7 +161,9 @@ def _coordinate(estimator: Any, problem: Problem, rows: RowCache, given: Resourc
     )
 
 
-def _primal(estimator: Any, problem: Problem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
+def _primal(
+    estimator: Any, problem: KernelProblem, rows: RowCache, given: Resources, rng: np.random.Generator
+) -> Solver:
     squared, fit_intercept = estimator.loss == "squared_hinge", bool(estimator.fit_intercept)
     common = problem, rows, estimator.tol, given.pool
     if estimator.learning_rate is not None:

@@ -26,7 +26,7 @@ from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import prepare
-from fastsvm.estimators.kernel.progress import Watch
+from fastsvm.estimators.kernel.progress import FitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver, most_steps
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory
@@ -299,7 +299,7 @@ shape (n_samples, n_features)
         with Pool.open() as pool:
             task, source = prepare(self, data, classes, labels, budget, pool, context is not None)
             begun = vars(self).pop("_begun", None)
-            watch = Watch(self, context, len(task.pairs), bool(self.verbose), () if begun is None else begun[1])
+            watch = FitMonitor(self, context, len(task.pairs), bool(self.verbose), () if begun is None else begun[1])
             if begun is not None:
                 task.go_on(begun[0])
             self._solve(task, lambda: self._attributes(task, classes, source), classes, limits, watch)
@@ -321,7 +321,7 @@ shape (n_samples, n_features)
         """Return whether a fit was completed."""
         return hasattr(self, "dual_coef_")
 
-    def _solve(self, task: OneVsOneFit, attributes: Callable, classes: Any, limits: Limits, watch: Watch) -> None:
+    def _solve(self, task: OneVsOneFit, attributes: Callable, classes: Any, limits: Limits, watch: FitMonitor) -> None:
         """Solve the problems, from the last fit's multipliers if asked to, and keep those reached for the next."""
         kept = getattr(self, "_multipliers", None) if self.warm_start else None
         if kept is not None and np.array_equal(kept[0], classes) and len(kept[1][0]) == len(task.labels):

@@ -9,16 +9,16 @@ from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.checkpoints import begun_before
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
-from fastsvm.estimators.linear.dual_fit import Ascent, Kept, merged
+from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged
 from fastsvm.estimators.linear.prediction import LinearModel
-from fastsvm.estimators.linear.progress import AscentWatch, Watched
+from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, deadline_of, seed_of
 from fastsvm.losses.primal import Loss
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.linear_dual.state import State
+from fastsvm.solvers.linear_dual.state import LinearDualState
 from fastsvm.solvers.outer_loop import StopReason
 
-__all__ = ["Ascended"]
+__all__ = ["BaseLinearSVM"]
 
 _RULES = {
     "C": number(above=0),
@@ -36,7 +36,7 @@ _RULES = {
 }
 
 
-class Ascended(CallbackSupportMixin, LinearModel):
+class BaseLinearSVM(CallbackSupportMixin, LinearModel):
     """What classification and regression have in common."""
 
     def _check_parameters(self) -> None:
@@ -56,18 +56,18 @@ class Ascended(CallbackSupportMixin, LinearModel):
         if context is not None:
             context.call_on_fit_task_begin(estimator=self)
         with Pool.open() as pool:
-            ascent = Ascent(self, merged(task), loss, pool, seed_of(self) if kept is None else kept.seed)
+            ascent = DualFit(self, merged(task), loss, pool, seed_of(self) if kept is None else kept.seed)
             solver, state = ascent.solver, ascent.begin(kept)
             records = kept.records if kept is not None and state.epoch > 0 else []
 
-            def attributes(state: State) -> dict[str, Any]:
+            def attributes(state: LinearDualState) -> dict[str, Any]:
                 return names | self._weights(solver.answer(state), state)
 
-            def kept_of(state: State, over: bool = False, whole: bool = True) -> Kept:
-                return Kept(ascent.mark, ascent.settings.seed, state, ascent.windows, over, whole, records)
+            def kept_of(state: LinearDualState, over: bool = False, whole: bool = True) -> DualFitState:
+                return DualFitState(ascent.mark, ascent.settings.seed, state, ascent.windows, over, whole, records)
 
-            watched = Watched(self, context, self.max_iter, attributes, state, records, kept_of)
-            watch = AscentWatch(watched, solver.problem.source)
+            watched = MonitoredFit(self, context, self.max_iter, attributes, state, records, kept_of)
+            watch = DualAscentMonitor(watched, solver.problem.source)
             over = whole = False
             try:
                 state, reason = ascent.run(state, self.max_iter, deadline, watch)
@@ -90,7 +90,7 @@ class Ascended(CallbackSupportMixin, LinearModel):
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
         warn_of_gap(self)
 
-    def _weights(self, weights: np.ndarray, state: State) -> dict[str, Any]:
+    def _weights(self, weights: np.ndarray, state: LinearDualState) -> dict[str, Any]:
         """Return the fitted attributes of weights."""
         if self._shows_difference(len(weights)):
             weights = np.diff(weights, axis=0)

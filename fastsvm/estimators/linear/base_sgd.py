@@ -18,17 +18,17 @@ from fastsvm.estimators.fitting.parameters import (  # fmt: skip
 )
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.estimators.linear.prediction import LinearModel
-from fastsvm.estimators.linear.progress import DescentWatch, Watched
-from fastsvm.estimators.linear.sgd_fit import Descent, Unfinished
+from fastsvm.estimators.linear.progress import MonitoredFit, SGDMonitor
+from fastsvm.estimators.linear.sgd_fit import SGDFit, SGDFitState
 from fastsvm.estimators.linear.training_task import Task, deadline_of, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.solvers.sgd.learning_rates import SCHEDULES
-from fastsvm.solvers.sgd.solver import SGD, Linear, State
+from fastsvm.solvers.sgd.solver import SGD, Linear, SGDState
 from fastsvm.sources import ScaledSource, Source
 
-__all__ = ["Descended"]
+__all__ = ["BaseSGD"]
 
 _RULES = {
     "penalty": optional(one_of("l2", "l1", "elasticnet")),
@@ -56,7 +56,7 @@ _RULES = {
 }
 
 
-class Descended(CallbackSupportMixin, LinearModel):
+class BaseSGD(CallbackSupportMixin, LinearModel):
     """What the classifier and the regressor have in common."""
 
     def _check_parameters(self) -> None:
@@ -81,20 +81,20 @@ class Descended(CallbackSupportMixin, LinearModel):
             context.call_on_fit_task_begin(estimator=self)
         with Pool.open() as pool:
             seed = seed_of(self) if kept is None else kept.seed
-            descent = Descent(self, task, pool, seed)
+            descent = SGDFit(self, task, pool, seed)
             solver = descent.solver
             if kept is None or not solver.accepts(kept.state):
-                kept = Unfinished(mark, seed, LossCurve().parts(), solver.init(begin), [])
+                kept = SGDFitState(mark, seed, LossCurve().parts(), solver.init(begin), [])
             self._curve, state = LossCurve.of(kept.curve), kept.state
 
-            def kept_of(state: State) -> Unfinished:
+            def kept_of(state: SGDState) -> SGDFitState:
                 return kept._replace(state=state, curve=self._curve.parts())
 
-            def attributes(state: State) -> dict[str, Any]:
+            def attributes(state: SGDState) -> dict[str, Any]:
                 return names | self._weights(solver, state, task)
 
-            watched = Watched(self, context, self.max_iter, attributes, state, kept.records, kept_of)
-            watch = DescentWatch(watched, solver, self._curve)
+            watched = MonitoredFit(self, context, self.max_iter, attributes, state, kept.records, kept_of)
+            watch = SGDMonitor(watched, solver, self._curve)
             over = False
             try:
                 state, reason = descent.run(state, self.max_iter, deadline, watch)
@@ -119,7 +119,7 @@ class Descended(CallbackSupportMixin, LinearModel):
         kept = getattr(self, "_state", None) if hasattr(self, "coef_") else None
         self._curve = LossCurve() if kept is None else self._curve
         with Pool.open() as pool:
-            descent = Descent(self, task, pool, seed_of(self), watched=False)
+            descent = SGDFit(self, task, pool, seed_of(self), watched=False)
             solver = descent.solver
             if kept is None:
                 self._rate = solver.settings.schedule, solver.settings.penalty.offset
@@ -129,8 +129,8 @@ class Descended(CallbackSupportMixin, LinearModel):
                 state = solver.init(self._loaded(task))
             else:
                 state = solver.continued(kept)
-            watched = Watched(self, None, 1, lambda state: {}, state, [], lambda state: None)
-            watch = DescentWatch(watched, solver, self._curve)
+            watched = MonitoredFit(self, None, 1, lambda state: {}, state, [], lambda state: None)
+            watch = SGDMonitor(watched, solver, self._curve)
             state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state
@@ -148,7 +148,7 @@ class Descended(CallbackSupportMixin, LinearModel):
             return None
         return self._hidden(Linear(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)), task)
 
-    def _weights(self, solver: SGD, state: State, task: Task) -> dict[str, Any]:
+    def _weights(self, solver: SGD, state: SGDState, task: Task) -> dict[str, Any]:
         """Return the fitted attributes of a state."""
         coef, intercept = self._shown(solver.finish(state), task)
         coef = coef if task.of_classes else coef[0]

@@ -13,13 +13,13 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import Loss
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.linear_dual.coordinate_ascent import BlockDual
-from fastsvm.solvers.linear_dual.problem import Problem
-from fastsvm.solvers.linear_dual.state import Settings, State
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import DenseBlock, MemorySource, Source
 
-__all__ = ["Ascent", "Kept", "merged"]
+__all__ = ["DualFit", "DualFitState", "merged"]
 
 _SWEEPS = 3
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
@@ -32,7 +32,7 @@ _FEW_VALUES = 1 << 17  # of which repeated rows are looked for
 
 
 @storable("linear dual fit")
-class Kept(NamedTuple):
+class DualFitState(NamedTuple):
     """A fit that may be gone on with.
 
     Attributes
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
         Fingerprint of its task, loss and constant feature; empty if nobody can go on with it.
     seed : int
         Of the order of the rows.
-    state : State
+    state : LinearDualState
         Where it is.
     windows : tuple
         How its rows were cut: rows of a window, and whether they were in memory.
@@ -53,14 +53,14 @@ class Kept(NamedTuple):
 
     mark: str
     seed: int
-    state: State
+    state: LinearDualState
     windows: tuple
     over: bool
     whole: bool
     records: list[tuple]
 
 
-class Ascent:
+class DualFit:
     """A run of dual coordinate ascent for an estimator.
 
     Parameters
@@ -82,13 +82,13 @@ class Ascent:
         source, shift, scale = as_stored(task.source, memory)
         constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
         demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
-        problem = Problem(source, shift, scale, loss, demands, constant)
+        problem = LinearProblem(source, shift, scale, loss, demands, constant)
         self.mark = _mark(task, problem) if may_go_on(estimator) else ""
         self.settings = _settings(estimator, source, len(task.balance), memory, seed)
         self.windows = self.settings.window_rows, source.resident
-        self.solver = BlockDual(problem, self.settings, pool)
+        self.solver = LinearDualAscent(problem, self.settings, pool)
 
-    def begin(self, kept: Kept | None) -> State:
+    def begin(self, kept: DualFitState | None) -> LinearDualState:
         """Return where to begin: where a fit of the same problem was interrupted, near the last, or at zero."""
         if kept is None or kept.state.dual.shape != (len(self.solver.rows), self.solver.n_scores):
             return self.solver.init()
@@ -98,7 +98,9 @@ class Ascent:
             return self.solver.adopted(kept.state)
         return self.solver.resumed(kept.state, kept.windows == self.windows)
 
-    def run(self, state: State, n_epochs: int, deadline: float, watch: Any) -> tuple[State, StopReason]:
+    def run(
+        self, state: LinearDualState, n_epochs: int, deadline: float, watch: Any
+    ) -> tuple[LinearDualState, StopReason]:
         """Return the state after the epoch `n_epochs` at most, and why it ended there."""
         try:
             limits = Limits(max(0, n_epochs - state.epoch), deadline)
@@ -122,7 +124,7 @@ def _costs(task: Task, C: float) -> np.ndarray:
     return costs
 
 
-def _mark(task: Task, problem: Problem) -> str:
+def _mark(task: Task, problem: LinearProblem) -> str:
     """Return a digest of all that makes up a problem."""
     digest = hashlib.blake2b(fingerprint(task).encode())
     digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist())).encode())
@@ -131,7 +133,7 @@ def _mark(task: Task, problem: Problem) -> str:
     return digest.hexdigest()
 
 
-def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) -> Settings:
+def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) -> LinearDualSettings:
     """Return how it is learnt."""
     n, d = source.shape
     item = product_type(source.dtype).itemsize
@@ -147,7 +149,7 @@ def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) ->
         kept = 0
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
     values = memory // _DENSE_SHARE
-    return Settings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, values, estimator.criterion)
+    return LinearDualSettings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, values, estimator.criterion)
 
 
 def merged(task: Task) -> Task:

@@ -9,7 +9,7 @@ from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import one_of
 from fastsvm.estimators.fitting.validation import check_training_set, forget
-from fastsvm.estimators.linear.base_linear_svm import Ascended
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.linear.training_task import task_of_classes
 from fastsvm.losses.primal import LOSSES
@@ -17,7 +17,7 @@ from fastsvm.losses.primal import LOSSES
 __all__ = ["LinearSVC"]
 
 
-class LinearSVC(LinearClassifier, Ascended):
+class LinearSVC(LinearClassifier, BaseLinearSVM):
     """Linear support vector classification, exact, from memory or from an HDF5 file larger than it.
 
     Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once. Names and meanings are those of

@@ -8,7 +8,7 @@ from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import number, one_of
 from fastsvm.estimators.fitting.validation import check_training_set, forget
-from fastsvm.estimators.linear.base_linear_svm import Ascended
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.prediction import LinearRegressor
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.losses.primal import LOSSES
@@ -16,7 +16,7 @@ from fastsvm.losses.primal import LOSSES
 __all__ = ["LinearSVR"]
 
 
-class LinearSVR(LinearRegressor, Ascended):
+class LinearSVR(LinearRegressor, BaseLinearSVM):
     """Linear support vector regression, exact, from memory or from an HDF5 file larger than it.
 
     Minimises ½‖w‖² + C Σ loss. Names and meanings are those of `sklearn.svm.LinearSVR` where it has them; different

@@ -8,17 +8,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
-from fastsvm.estimators.fitting.checkpoints import keeper_of
+from fastsvm.estimators.fitting.checkpoints import checkpointer_of
 from fastsvm.estimators.fitting.progress import LATEST, left_of, told
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.solvers.sgd.solver import SGD, State
+from fastsvm.solvers.sgd.solver import SGD, SGDState
 from fastsvm.sources import Source
 
-__all__ = ["AscentWatch", "DescentWatch", "Watched"]
+__all__ = ["DualAscentMonitor", "MonitoredFit", "SGDMonitor"]
 
 
-class Watched(NamedTuple):
+class MonitoredFit(NamedTuple):
     """A fit by epochs, which is watched.
 
     Attributes
@@ -48,12 +48,12 @@ class Watched(NamedTuple):
     kept_of: Callable[[Any], Any]
 
 
-class EpochWatch(ABC):
+class EpochMonitor(ABC):
     """Records every epoch of a fit and tells those who asked.
 
     Parameters
     ----------
-    watched : Watched
+    watched : MonitoredFit
         The fit.
 
     Attributes
@@ -64,8 +64,8 @@ class EpochWatch(ABC):
 
     COLUMNS: ClassVar[tuple[str, ...]]
 
-    def __init__(self, watched: Watched) -> None:
-        self._watched, self._keeper = watched, keeper_of(watched.estimator)
+    def __init__(self, watched: MonitoredFit) -> None:
+        self._watched, self._checkpointer = watched, checkpointer_of(watched.estimator)
         self._records = watched.records
         self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
         self.state = watched.state
@@ -84,9 +84,9 @@ class EpochWatch(ABC):
         """Record an epoch if one ended; return whether a callback asks to stop."""
         self.state = state
         stop = self._record(state, report) if report.n_steps else False
-        if self._keeper is not None and not report.converged:
+        if self._checkpointer is not None and not report.converged:
             facts = dict(zip(self.COLUMNS, self._records[-1], strict=True)) if self._records else {}
-            self._keeper.observe(lambda: self._watched.kept_of(state), facts | {"epoch": state.epoch})
+            self._checkpointer.observe(lambda: self._watched.kept_of(state), facts | {"epoch": state.epoch})
         return stop
 
     def _record(self, state: Any, report: Report) -> bool:
@@ -104,12 +104,12 @@ class EpochWatch(ABC):
         return {name: np.array(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
 
 
-class DescentWatch(EpochWatch):
+class SGDMonitor(EpochMonitor):
     """Records every epoch of gradient descent, and the loss of every batch.
 
     Parameters
     ----------
-    watched : Watched
+    watched : MonitoredFit
         The fit.
     solver : SGD
         What it is done by.
@@ -119,18 +119,18 @@ class DescentWatch(EpochWatch):
 
     COLUMNS = ("epoch", "time", "steps", "objective", "rate", "validation_score", "bytes_read")
 
-    def __init__(self, watched: Watched, solver: SGD, curve: LossCurve) -> None:
+    def __init__(self, watched: MonitoredFit, solver: SGD, curve: LossCurve) -> None:
         super().__init__(watched)
         self._solver, self._curve = solver, curve
 
-    def observe(self, state: State, report: Report) -> bool:
+    def observe(self, state: SGDState, report: Report) -> bool:
         """Record a window, and an epoch if one ended; return whether a callback asks to stop."""
         for losses in self._solver.losses:
             self._curve.extend(losses)
         self._solver.losses = []
         return super().observe(state, report)
 
-    def row(self, state: State, report: Report) -> tuple[tuple, dict[str, str]]:
+    def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return steps, objective, rate, validation score and bytes read."""
         settings = self._solver.settings
         rate = state.factor * float(settings.schedule.rates(max(0, state.n_steps - 1), 1)[0])
@@ -140,12 +140,12 @@ class DescentWatch(EpochWatch):
         return values, {"objective": f"{report.objective:.4g}"}
 
 
-class AscentWatch(EpochWatch):
+class DualAscentMonitor(EpochMonitor):
     """Records every epoch of dual coordinate ascent.
 
     Parameters
     ----------
-    watched : Watched
+    watched : MonitoredFit
         The fit.
     source : Source
         What is read.
@@ -153,7 +153,7 @@ class AscentWatch(EpochWatch):
 
     COLUMNS = ("epoch", "time", "objective", "dual_objective", "gap", "bytes_read")
 
-    def __init__(self, watched: Watched, source: Source) -> None:
+    def __init__(self, watched: MonitoredFit, source: Source) -> None:
         super().__init__(watched)
         self._source = source
 

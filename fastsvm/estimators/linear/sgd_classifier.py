@@ -11,7 +11,7 @@ from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import number, one_of  # fmt: skip
 from fastsvm.estimators.fitting.validation import check_training_set, forget
-from fastsvm.estimators.linear.base_sgd import Descended
+from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.linear.training_task import Task, task_of_classes
 from fastsvm.losses.primal import LOSSES
@@ -20,7 +20,7 @@ from fastsvm.sources import Source
 __all__ = ["SGDClassifier"]
 
 
-class SGDClassifier(LinearClassifier, Descended):
+class SGDClassifier(LinearClassifier, BaseSGD):
     """Linear classification by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
 
     Names and meanings are those of `sklearn.linear_model.SGDClassifier` where it has them. Different are the defaults

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
 from fastsvm.estimators.linear.loss_curve import CurveParts
-from fastsvm.estimators.linear.progress import DescentWatch
+from fastsvm.estimators.linear.progress import SGDMonitor
 from fastsvm.estimators.linear.training_task import Task, as_stored
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores
@@ -18,10 +18,10 @@ from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.dense_steps import Penalty
 from fastsvm.solvers.sgd.learning_rates import Schedule
-from fastsvm.solvers.sgd.solver import SGD, Linear, Problem, Settings, State, touches_columns
+from fastsvm.solvers.sgd.solver import SGD, Linear, SGDProblem, SGDSettings, SGDState, touches_columns
 from fastsvm.sources import Source, check_finite
 
-__all__ = ["Descent", "Unfinished", "loss_of"]
+__all__ = ["SGDFit", "SGDFitState", "loss_of"]
 
 _BATCH = 32
 _SPARSE_BATCH = 8  # where small batches take no longer
@@ -35,7 +35,7 @@ _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are ther
 
 
 @storable("sgd fit")
-class Unfinished(NamedTuple):
+class SGDFitState(NamedTuple):
     """A fit that was interrupted.
 
     Attributes
@@ -46,20 +46,20 @@ class Unfinished(NamedTuple):
         Of the order of the rows, and of which are held out.
     curve : CurveParts
         Losses so far.
-    state : State
+    state : SGDState
         Where it was.
     records : list of tuple
-        Of the epochs so far, as `DescentWatch` keeps them.
+        Of the epochs so far, as `SGDMonitor` keeps them.
     """
 
     mark: str
     seed: int
     curve: CurveParts
-    state: State
+    state: SGDState
     records: list[tuple]
 
 
-class Descent:
+class SGDFit:
     """A run of gradient descent for an estimator.
 
     Parameters
@@ -86,14 +86,14 @@ class Descent:
             held = _held_out(task, source, estimator.validation_fraction, seed, memory)
             validate = _validator(task, held)
             weights[held] = 0
-        problem = Problem(source, shift, scale, task.targets, weights, task.balance)
+        problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
         settings = _settings(estimator, problem, task, memory, watched)
         settings = settings._replace(seed=seed if estimator.shuffle else None)
         if not watched:
             settings = settings._replace(tol=None)
         self.solver = SGD(problem, settings, pool, validate)
 
-    def run(self, state: State, n_epochs: int, deadline: float, watch: DescentWatch) -> tuple[State, StopReason]:
+    def run(self, state: SGDState, n_epochs: int, deadline: float, watch: SGDMonitor) -> tuple[SGDState, StopReason]:
         """Return the state after the epoch `n_epochs` at most, and why it ended there.
 
         After an interrupt, what was reached is `watch.state`.
@@ -107,7 +107,7 @@ class Descent:
         return state, reason
 
 
-def _settings(estimator: Any, problem: Problem, task: Task, memory: int, whole: bool) -> Settings:
+def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whole: bool) -> SGDSettings:
     """Return how it is learnt; the rows are `whole`, or a part of which others follow."""
     source, n_rows = problem.source, int(np.count_nonzero(problem.weights))
     lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
@@ -123,7 +123,7 @@ def _settings(estimator: Any, problem: Problem, task: Task, memory: int, whole: 
     loss = loss_of(estimator)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
     n_steps = np.inf if exact else max(1 if whole else _STEPS_OF_A_STREAM, -(-n_rows // batch_size))
-    return Settings(
+    return SGDSettings(
         loss=loss,
         penalty=penalty,
         schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),

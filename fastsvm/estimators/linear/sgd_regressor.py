@@ -8,7 +8,7 @@ from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import one_of  # fmt: skip
 from fastsvm.estimators.fitting.validation import check_training_set, forget
-from fastsvm.estimators.linear.base_sgd import Descended
+from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.prediction import LinearRegressor
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.losses.primal import REGRESSION
@@ -16,7 +16,7 @@ from fastsvm.losses.primal import REGRESSION
 __all__ = ["SGDRegressor"]
 
 
-class SGDRegressor(LinearRegressor, Descended):
+class SGDRegressor(LinearRegressor, BaseSGD):
     """Linear regression by mini-batch stochastic gradient descent, from memory or from an HDF5 file.
 
     Names and meanings are those of `sklearn.linear_model.SGDRegressor` where it has them. Different are the defaults of

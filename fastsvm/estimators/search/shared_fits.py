@@ -20,7 +20,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     is_precomputed,
     resolve_gamma,
     resolve_kernel,
-    training_evaluator,
+    training_pairwise,
     training_rows,
 )  # fmt: skip
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass, solve_paths
@@ -34,7 +34,7 @@ from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.outer_loop import Limits
-from fastsvm.sources import Source, Survey, survey
+from fastsvm.sources import FeatureStatistics, Source, feature_statistics
 
 __all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]
 
@@ -90,14 +90,14 @@ class _Given(NamedTuple):
     """What fits with one kernel have in common: the matrix, what is known of the rows, and sizes."""
 
     kernel: SharedKernel
-    found: Survey
+    found: FeatureStatistics
     spent: Plan
 
 
 class _Unwatched:
     """Nobody watches these fits; only an error in one of them stops the others."""
 
-    keeper = None
+    checkpointer = None
 
     def __init__(self) -> None:
         self.stopped = False
@@ -162,7 +162,7 @@ class SharedFits:
         self._variances: dict[int, float] = {}
         self._folds: dict[int, _Fold] = {}
         self._place = self._places()
-        self._arena = np.empty(0, np.uint8)  # for one matrix after another: the first touch of memory is dear
+        self._arena = np.empty(0, np.uint8)  # for one matrix after another: the first touch of memory is expensive
 
     def _places(self) -> np.ndarray:
         """Return places for the rows in which those of a class and a fold follow each other."""
@@ -199,7 +199,7 @@ class SharedFits:
         if split not in self._variances:
             train = self.splits[split].train
             weight = self.data.weight[train] if self.data.weighted else None
-            self._variances[split] = survey(self.data.source.take(train), weight).variance
+            self._variances[split] = feature_statistics(self.data.source.take(train), weight).variance
         return self._variances[split]
 
     # --- fits -------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class SharedFits:
         if rows.source.nbytes <= budget // 4:
             place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
             budget -= rows.source.nbytes
-        gram = Gram(training_evaluator(first, rows, most, len(source)), rows.source, self.pool)
+        gram = Gram(training_pairwise(first, rows, most, len(source)), rows.source, self.pool)
         sizes = [len(pair.rows) for part in group.parts for pair in self._fold(part.split).pairs]
         spent = plan_shared(first, gram, max(sizes), budget - sum(sizes) * _PROBLEM_BYTES)
         if spent is None:
@@ -296,7 +296,7 @@ class SharedFits:
             found[2].append(part)
         return [sorted(path, key=lambda part: self.models[part.model].C) for _, _, path in paths]
 
-    def _model(self, part: Part, task: OneVsOneFit, class_weight: np.ndarray, found: Survey) -> FoldModel:
+    def _model(self, part: Part, task: OneVsOneFit, class_weight: np.ndarray, found: FeatureStatistics) -> FoldModel:
         """Return the fitted model of a part, as if it had seen the split's rows alone."""
         given, fold = self.models[part.model], self._fold(part.split)
         model = FoldModel(**given.get_params(deep=False))

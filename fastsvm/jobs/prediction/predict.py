@@ -14,7 +14,7 @@ from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.prediction.layouts import CSVLayout, HDF5Layout, label_type
 from fastsvm.jobs.prediction.metrics import measure_of
-from fastsvm.jobs.prediction.resumable_file import PredictionFile, Reached, parts_of
+from fastsvm.jobs.prediction.resumable_file import PredictionFile, PredictionState, parts_of
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
 from fastsvm.persistence.model_file import load
@@ -64,7 +64,7 @@ class ScoringReport(NamedTuple):
 class _Place(Protocol):
     """Where predictions go, and how far they are."""
 
-    reached: Reached
+    reached: PredictionState
 
     def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
         """Add a block of rows, and the sum of what was measured on all rows up to its end."""
@@ -74,10 +74,10 @@ class _Nowhere:
     """Keeps nothing but the sum."""
 
     def __init__(self) -> None:
-        self.reached = Reached()
+        self.reached = PredictionState()
 
     def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
-        self.reached = Reached(self.reached.rows + len(labels), (), tally)
+        self.reached = PredictionState(self.reached.rows + len(labels), (), tally)
 
 
 def predict(model_path: str | Path, path: str | Path, output: str | Path) -> ScoringReport:

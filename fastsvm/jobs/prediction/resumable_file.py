@@ -20,7 +20,7 @@ from fastsvm.files.locks import has_locks, take
 from fastsvm.jobs.prediction.layouts import Layout, Stretch, write_all
 from fastsvm.jobs.say import say
 
-__all__ = ["PredictionFile", "Reached", "parts_of"]
+__all__ = ["PredictionFile", "PredictionState", "parts_of"]
 
 FORMAT = "fastsvm-predictions"
 VERSION = 1
@@ -28,7 +28,7 @@ _SECONDS = 3.0  # from one time that rows are made safe to the next
 _MOST_SHARE = 0.02  # of the time, that this may take
 
 
-class Reached(NamedTuple):
+class PredictionState(NamedTuple):
     """How far predictions are.
 
     Attributes
@@ -72,7 +72,7 @@ class PredictionFile:
 
     Attributes
     ----------
-    reached : Reached
+    reached : PredictionState
         How far it is.
     """
 
@@ -82,7 +82,7 @@ class PredictionFile:
         self._new_journal = name_beside(self.output, ".part.json.new")
         self._file, self._layout = file, layout
         self._bound_to = json.loads(json.dumps(bound_to))
-        self.reached = Reached()
+        self.reached = PredictionState()
         self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
 
     @classmethod
@@ -122,7 +122,7 @@ class PredictionFile:
             for k, data in enumerate(self._layout.encoded(labels, decisions)):
                 write_all(self._file, stretches[k].end, data)
                 grown[k] = stretches[k].longer(data)
-        self.reached = Reached(self.reached.rows + len(labels), tuple(grown), tally)
+        self.reached = PredictionState(self.reached.rows + len(labels), tuple(grown), tally)
         if time.perf_counter() >= self._next:
             self.save()
 
@@ -144,7 +144,7 @@ class PredictionFile:
             self._sync_failed = True
             raise
 
-    def _write_journal(self, reached: Reached) -> None:
+    def _write_journal(self, reached: PredictionState) -> None:
         tally = None if reached.tally is None else reached.tally.tolist()
         body = {"format": FORMAT, "version": VERSION, "bound_to": self._bound_to}
         body |= {"rows": reached.rows, "stretches": reached.stretches, "tally": tally}
@@ -185,7 +185,7 @@ class PredictionFile:
         except _Unusable as reason:
             say(f"{self.part} is not gone on with: {reason}. Beginning anew.")
         if not self.reached.rows:
-            self.reached = Reached()
+            self.reached = PredictionState()
         self._cut()
         self.save()
 
@@ -193,16 +193,16 @@ class PredictionFile:
         """Remove what is behind the rows that are reached; in an HDF5 file its room is set aside again by writing."""
         self._file.truncate(max((stretch.end for stretch in self.reached.stretches), default=0))
 
-    def _found(self) -> Reached:
+    def _found(self) -> PredictionState:
         """Return how far an earlier process came."""
         if not self.journal.exists():
-            return Reached()
+            return PredictionState()
         reached = self._read_journal()
         if any(stretch.found(self._file) != stretch for stretch in reached.stretches):
             raise _Unusable("it is damaged, what it holds is not what was written")
         return reached
 
-    def _read_journal(self) -> Reached:
+    def _read_journal(self) -> PredictionState:
         try:
             body = json.loads(self.journal.read_text(encoding="utf-8"))
             checksum, known = body.pop("checksum"), (body["format"], body["version"])
@@ -217,7 +217,7 @@ class PredictionFile:
         for name in self._bound_to | bound_to:
             if self._bound_to.get(name) != bound_to.get(name):
                 raise _Unusable(f"the {name} changed since it was begun")
-        return Reached(rows, stretches, None if tally is None else np.array(tally))
+        return PredictionState(rows, stretches, None if tally is None else np.array(tally))
 
     # --- at the end --------------------------------------------------------------------------------------------
 

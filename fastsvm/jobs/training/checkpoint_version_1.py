@@ -13,29 +13,48 @@ from fastsvm.files.storable import storable_class
 __all__ = ["is_version_1", "read_version_1", "record_of_version_1"]
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_NAMES = {
-    "solvers.decomposition.State": "kernel dual state",
-    "solvers.decomposition.Memory": "decomposition memory",
-    "solvers.decomposition.Solution": "kernel solution",
-    "solvers.active_set.ActiveContents": "active set",
-    "row_cache.CacheContents": "row cache",
-    "solvers.dual_state.State": "linear dual state",
-    "solvers.dual_visits.Path": "linear dual epoch",
-    "solvers.dual_visits.Rests": "linear dual shrinking",
-    "solvers.proximal.Metric": "proximal metric",
-    "solvers.primal.State": "kernel primal state",
-    "solvers.primal_descent.State": "subgradient descent state",
-    "solvers.sgd.State": "sgd state",
-    "solvers.sgd_steps.Model": "sgd model",
-    "solvers.sgd_steps.Linear": "linear function",
-    "solvers.sparse_steps.SparseModel": "sparse sgd model",
-    "estimators._ascent.Kept": "linear dual fit",
-    "estimators._descent.Unfinished": "sgd fit",
-    "estimators._loss_curve.CurveParts": "loss curve",
-    "estimators._one_vs_one.Reached": "kernel fit",
-    "estimators._one_vs_one.Snapshot": "kernel problem",
+_RECORDS = {
+    "solvers.decomposition.State": ("kernel dual state", "alpha gradient working_set"),
+    "solvers.decomposition.Memory": (
+        "decomposition memory",
+        "aim drift since_newton failures n_sets all_considered active random n_steps interior_tried rounding largest",
+    ),
+    "solvers.decomposition.Solution": (
+        "kernel solution",
+        "alpha within intercept objective duality_gap kkt_violation",
+    ),
+    "solvers.active_set.ActiveContents": ("active set", "rows entered clock"),
+    "row_cache.CacheContents": ("row cache", "row_in used_at known again clock hits misses"),
+    "solvers.dual_state.State": (
+        "linear dual state",
+        "dual anchor last pace path candidate losses best primal dual_value begun epoch window seen next_look "
+        "last_look gap progress halved half level change rate next_finish inexact visits",
+    ),
+    "solvers.dual_visits.Path": ("linear dual epoch", "weights mean position pull gaps metric rests turn seen pace"),
+    "solvers.dual_visits.Rests": ("linear dual shrinking", "due pause"),
+    "solvers.proximal.Metric": ("proximal metric", "kappa relief basis shares"),
+    "solvers.primal.State": ("kernel primal state", "alpha sums intercept bend"),
+    "solvers.primal_descent.State": ("subgradient descent state", "alpha sums intercept"),
+    "solvers.sgd.State": (
+        "sgd state",
+        "model epoch window n_steps seen pending total waiting lowest answered stale factor best best_score",
+    ),
+    "solvers.sgd_steps.Model": (
+        "sgd model",
+        "coef intercept velocity velocity_intercept mean mean_intercept gradient gradient_intercept total",
+    ),
+    "solvers.sgd_steps.Linear": ("linear function", "coef intercept"),
+    "solvers.sparse_steps.SparseModel": ("sparse sgd model", "vectors paid intercept intercept_sum scalars"),
+    "estimators._ascent.Kept": ("linear dual fit", "mark seed state windows over whole records"),
+    "estimators._descent.Unfinished": ("sgd fit", "mark seed curve state records"),
+    "estimators._loss_curve.CurveParts": ("loss curve", "per_point points rest"),
+    "estimators._one_vs_one.Reached": ("kernel fit", "solved current passes"),
+    "estimators._one_vs_one.Snapshot": ("kernel problem", "state n_steps memory cache"),
 }
-"""Names under which the classes are stored now, by their modules below fastsvm and names in that version."""
+"""By module and class below fastsvm in that version: the name under which the class is stored now, and its fields then.
+
+The fields of today have the same order, whatever their names.
+"""
 
 
 def is_version_1(path: Path) -> bool:
@@ -69,11 +88,11 @@ def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def record_of_version_1(words: dict[str, Any], values: dict[str, Any]) -> Any:
     """Return the NamedTuple of today that a record stands for."""
-    written_as = f"{words['module'].removeprefix('fastsvm.')}.{words['name']}"
-    kind = storable_class(_NAMES.get(written_as, ""))
-    if kind is None or set(values) != set(kind._fields):
+    name, fields = _RECORDS.get(f"{words['module'].removeprefix('fastsvm.')}.{words['name']}", ("", ""))
+    kind = storable_class(name)
+    if kind is None or set(values) != set(fields.split()):
         raise ValueError(f"a {words['module']}.{words['name']} with {sorted(values)}")
-    return kind(**values)
+    return kind(*(values[field] for field in fields.split()))
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS
-from fastsvm.estimators.fitting.checkpoints import Keeper, go_on_from, keep_with
+from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpoint_with, go_on_from
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.training.finished import save_surely
 from fastsvm.jobs.training.job_file import Job
@@ -95,7 +95,9 @@ class Trained(NamedTuple):
     tested: Tested | None
 
 
-def train(job: Job, destination: str | Path | None = None, keeper: Keeper | None = None, begun: Any = None) -> Trained:
+def train(
+    job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, begun: Any = None
+) -> Trained:
     """Train a model as a job says, save it, and measure it.
 
     Parameters
@@ -104,10 +106,10 @@ def train(job: Job, destination: str | Path | None = None, keeper: Keeper | None
         What to do; its files are HDF5 files with X and y. What it says of a search is not done here.
     destination : str or Path or None
         File for the model; None does not save it.
-    keeper : Keeper or None
+    checkpointer : Checkpointer or None
         Who looks after the fit.
     begun : tree or None
-        Where the fit is to go on, as the keeper was given it.
+        Where the fit is to go on, as the checkpointer was given it.
 
     Raises
     ------
@@ -123,14 +125,14 @@ def train(job: Job, destination: str | Path | None = None, keeper: Keeper | None
             raise ValueError(f"{data.path} has no dataset 'y'; training needs labels.")
         estimator = estimator_of(job, data.y)
         training, held = split(len(data), job.holdout, job.seed)
-        if keeper is not None:
-            keep_with(estimator, keeper)
+        if checkpointer is not None:
+            checkpoint_with(estimator, checkpointer)
         if begun is not None:
             go_on_from(estimator, begun)
         begin = time.perf_counter()
         _fit(estimator, data, training)
         seconds = time.perf_counter() - begin
-        vars(estimator).pop("_keeper", None)
+        vars(estimator).pop("_checkpointer", None)
         reads = data.X.reads
         passes, speed = reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9)
         if destination is not None:

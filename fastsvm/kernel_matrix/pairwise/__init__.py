@@ -1,21 +1,21 @@
-"""Evaluators: kernel values between a few rows made ready, the operand, and a block of others.
+"""Pairwise kernels: values between a few rows made ready, the operand, and a block of others.
 
 The only files that multiply rows with rows. A tile of products is mapped to kernel values while it is in the
 processor's cache, and written where it is wanted.
 """
 
-from fastsvm.kernel_matrix.pairwise.base import DEAR, Evaluator, Rows
-from fastsvm.kernel_matrix.pairwise.real import VectorEvaluator
-from fastsvm.kernel_matrix.pairwise.uint8 import ByteEvaluator, multiplies_bytes
-from fastsvm.kernel_matrix.pairwise.user import CallableEvaluator, PrecomputedEvaluator
+from fastsvm.kernel_matrix.pairwise.base import EXPENSIVE, PairwiseKernel, Rows
+from fastsvm.kernel_matrix.pairwise.real import RealPairwise
+from fastsvm.kernel_matrix.pairwise.uint8 import Uint8Pairwise, multiplies_bytes
+from fastsvm.kernel_matrix.pairwise.user import PrecomputedPairwise, UserPairwise
 
 __all__ = [
-    "DEAR",
-    "ByteEvaluator",
-    "CallableEvaluator",
-    "Evaluator",
-    "PrecomputedEvaluator",
+    "EXPENSIVE",
+    "PairwiseKernel",
+    "PrecomputedPairwise",
+    "RealPairwise",
     "Rows",
-    "VectorEvaluator",
+    "Uint8Pairwise",
+    "UserPairwise",
     "multiplies_bytes",
 ]

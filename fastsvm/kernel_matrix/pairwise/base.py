@@ -1,4 +1,4 @@
-"""What an evaluator is, and where it writes."""
+"""What a pairwise kernel is, and where it writes."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from fastsvm.sources import Block
 
-__all__ = ["DEAR", "Evaluator", "Rows"]
+__all__ = ["EXPENSIVE", "PairwiseKernel", "Rows"]
 
-DEAR = 20.0
+EXPENSIVE = 20.0
 """Nanoseconds of a kernel value from which on few should be computed in vain, and many at once."""
 
 
@@ -20,7 +20,7 @@ class Rows(NamedTuple):
     start: int
 
 
-class Evaluator(Protocol):
+class PairwiseKernel(Protocol):
     """Kernel values between a prepared operand and a block.
 
     Attributes
@@ -53,5 +53,5 @@ class Evaluator(Protocol):
     def cost(self, n_features: int) -> float:
         """Return the nanoseconds of a value, roughly."""
 
-    def widened(self) -> "Evaluator":
-        """Return an evaluator of the same kernel in float64."""
+    def widened(self) -> "PairwiseKernel":
+        """Return a pairwise kernel of the same kernel in float64."""

@@ -16,14 +16,14 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
 from fastsvm._compiled.scalars import maximum, minimum, multiply_add
-from fastsvm._compiled.scratch import lent
+from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_tile
 from fastsvm.linalg.row_products import add_panel_products, panels_of
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
-__all__ = ["VectorEvaluator"]
+__all__ = ["RealPairwise"]
 
 _COLUMNS = 512  # of a tile
 _CACHED_ROWS = 64  # of a tile that are still in the cache when its near pairs are looked for
@@ -66,7 +66,7 @@ class Operand(NamedTuple):
         return self.rows.size
 
 
-class VectorEvaluator:
+class RealPairwise:
     """A kernel of `fastsvm.kernels` on rows of features.
 
     Parameters
@@ -107,10 +107,10 @@ class VectorEvaluator:
         self.sparse, self.all_near = sparse, all_near or self.dtype == np.float64
         self._given = kernel, centre
 
-    def widened(self) -> "VectorEvaluator":
-        """Return an evaluator of the same kernel in float64."""
+    def widened(self) -> "RealPairwise":
+        """Return a pairwise kernel of the same kernel in float64."""
         kernel, centre = self._given
-        return VectorEvaluator(kernel, np.float64, centre, self.sparse)
+        return RealPairwise(kernel, np.float64, centre, self.sparse)
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
@@ -177,7 +177,7 @@ class VectorEvaluator:
     def _pairings(self, operand: Operand, block: Block) -> tuple[Block, np.ndarray]:
         """Return the rows of a block, as they are paired, and the pairings, perhaps with some columns more."""
         if operand.by_feature is not None and isinstance(block, CSRBlock):
-            pairings = lent("pairings", (len(operand.rows), block.shape[0]), self.dtype)
+            pairings = scratch_array("pairings", (len(operand.rows), block.shape[0]), self.dtype)
             data = block.data.astype(self.dtype)
             indices = block.indices.astype(np.int32, copy=False)
             indptr = block.indptr.astype(np.int64, copy=False)
@@ -185,11 +185,11 @@ class VectorEvaluator:
             return CSRBlock(data, indices, indptr, block.n_features), pairings
         rows = self._dense(block)
         if self.manhattan:
-            pairings = lent("pairings", (len(operand.rows), len(rows)), self.dtype)
+            pairings = scratch_array("pairings", (len(operand.rows), len(rows)), self.dtype)
             _manhattan(operand.rows, rows, pairings)
             return DenseBlock(rows), pairings
         panels = panels_of(rows)
-        pairings = lent("pairings", (len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
+        pairings = scratch_array("pairings", (len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
         add_panel_products(operand.rows, panels, pairings)
         return DenseBlock(rows), pairings
 

@@ -10,7 +10,7 @@ from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernels import CHUNK, ROUND, Kernel, in_precision, kernel_value, map_chunks
 from fastsvm.sources import Block
 
-__all__ = ["ByteEvaluator", "multiplies_bytes"]
+__all__ = ["Uint8Pairwise", "multiplies_bytes"]
 
 _COLUMNS = 128  # of a tile: its products and the rows stay in the cache beside the operand
 _CACHED_BYTES = 192 << 10  # of an operand at a time
@@ -36,7 +36,7 @@ class ByteOperand(NamedTuple):
         return self.rows.size // 8
 
 
-class ByteEvaluator:
+class Uint8Pairwise:
     """A kernel of `fastsvm.kernels` on dense rows of uint8 or an affine image of them, multiplied exactly.
 
     With u the bytes of a row and s = x - 128 those of the operand, u·x = u·s + 128 Σu, and
@@ -64,9 +64,9 @@ class ByteEvaluator:
         self.distance = kernel.translation_invariant
         self._given = kernel
 
-    def widened(self) -> "ByteEvaluator":
-        """Return an evaluator of the same kernel in float64."""
-        return ByteEvaluator(self._given, np.float64, self.scale)
+    def widened(self) -> "Uint8Pairwise":
+        """Return a pairwise kernel of the same kernel in float64."""
+        return Uint8Pairwise(self._given, np.float64, self.scale)
 
     def prepare(self, block: Block) -> ByteOperand:
         """Return the rows shifted to int8 and padded; where fours overlap at the end of a row, with zeros."""

@@ -7,12 +7,12 @@ import numpy as np
 from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.sources import Block
 
-__all__ = ["CallableEvaluator", "PrecomputedEvaluator"]
+__all__ = ["PrecomputedPairwise", "UserPairwise"]
 
 _COST_OF_UNKNOWN = 4.0  # nanoseconds
 
 
-class CallableEvaluator:
+class UserPairwise:
     """A user's function of two blocks of rows, which returns the matrix of their kernel values.
 
     Parameters
@@ -55,12 +55,12 @@ class CallableEvaluator:
         """Return what makes no difference: the function is not known."""
         return _COST_OF_UNKNOWN
 
-    def widened(self) -> "CallableEvaluator":
+    def widened(self) -> "UserPairwise":
         """Return itself: values are float64."""
         return self
 
 
-class PrecomputedEvaluator:
+class PrecomputedPairwise:
     """Rows that are kernel values themselves, as for `kernel="precomputed"`.
 
     Parameters
@@ -80,6 +80,6 @@ class PrecomputedEvaluator:
         """Return zero: values are there."""
         return 0.0
 
-    def widened(self) -> "PrecomputedEvaluator":
+    def widened(self) -> "PrecomputedPairwise":
         """Return itself: values are float64."""
         return self

@@ -50,7 +50,7 @@ class ActiveSet:
         The row in each place.
     """
 
-    dear = False
+    expensive = False
 
     def __init__(self, capacity: int, kernel: RowCache, pool: Pool) -> None:
         self.capacity, self._kernel = capacity, kernel

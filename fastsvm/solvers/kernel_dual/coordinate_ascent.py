@@ -27,7 +27,13 @@ import numpy as np
 
 from fastsvm.solvers.kernel_dual import decomposition
 from fastsvm.solvers.kernel_dual.coordinate_block import solve_block
-from fastsvm.solvers.kernel_dual.decomposition import Decomposition, Memory, Problem, Solution, State
+from fastsvm.solvers.kernel_dual.decomposition import (
+    Decomposition,
+    KernelDualState,
+    KernelProblem,
+    KernelSolution,
+    Memory,
+)
 from fastsvm.solvers.kernel_dual.working_set import bounds_without_offset
 
 __all__ = ["Coordinate"]
@@ -79,24 +85,30 @@ class Coordinate(Decomposition):
 
     _ends = staticmethod(bounds_without_offset)
 
-    def _certified(self, state: State) -> bool:
+    def _certified(self, state: KernelDualState) -> bool:
         """Return whether the duality gap is within tolerance, in parts of the primal objective."""
         primal = self._primal(state, 0.0)
         return primal - self._objective(state) <= max(self.tol, _EXACT_GAP) * primal
 
     def _solve_block(
-        self, block: np.ndarray, part: Problem, alpha: np.ndarray, gradient: np.ndarray, target: float, most_steps: int
+        self,
+        block: np.ndarray,
+        part: KernelProblem,
+        alpha: np.ndarray,
+        gradient: np.ndarray,
+        target: float,
+        most_steps: int,
     ) -> int:
         seed = 0 if self._rng is None else int(self._rng.integers(1, 2**31 - 1))
         order = np.arange(len(alpha))
         return solve_block(block, *part, alpha, gradient, order, seed, target, most_steps)
 
-    def _set_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
+    def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
         if self._rate is None:
             return super()._set_steps(state, tol, most_steps)
         return state, self._ascend(state) if most_steps > 0 else 0
 
-    def _ascend(self, state: State) -> int:
+    def _ascend(self, state: KernelDualState) -> int:
         """Step with all coordinates, and return 1, or 0 if the objective would fall."""
         y, upper = self.problem
         before = self._objective(state)
@@ -106,20 +118,20 @@ class Coordinate(Decomposition):
         gradient = state.gradient.copy()
         self._products.add_rows(gradient, changed, delta[changed])
         with np.errstate(over="ignore", invalid="ignore"):  # with a rate so large, what follows is false
-            risen = self._objective(State(alpha, gradient, changed)) >= before - _EXACT_GAP * abs(before)
+            risen = self._objective(KernelDualState(alpha, gradient, changed)) >= before - _EXACT_GAP * abs(before)
         if not risen:
             return 0
         state.alpha[:], state.gradient[:] = alpha, gradient
         return 1
 
-    def _on_active(self, part: Problem, target: float) -> "Coordinate":
+    def _on_active(self, part: KernelProblem, target: float) -> "Coordinate":
         return Coordinate(part, self.active, target, decomposition.INNER_SIZE, self.pool, rng=self._rng)
 
-    def finish(self, state: State) -> Solution:
+    def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution, and the certificate of the problem without an offset."""
         state = self._summed_anew(state)
         low, high = self._bounds(state)
         objective = self._objective(state)
         gap = max(0.0, self._primal(state, 0.0) - objective)
         offset = -self._rho(state) if self._fit_intercept else 0.0
-        return Solution(state.alpha, state.alpha > 0, offset, objective, gap, max(0.0, high - low))
+        return KernelSolution(state.alpha, state.alpha > 0, offset, objective, gap, max(0.0, high - low))

@@ -48,7 +48,7 @@ from fastsvm.solvers.kernel_dual.newton_step import moved, newton_step
 from fastsvm.solvers.kernel_dual.working_set import bounds, select, settled
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["Decomposition", "Problem", "Solution", "State", "feasible", "shows"]
+__all__ = ["Decomposition", "KernelDualState", "KernelProblem", "KernelSolution", "feasible", "shows"]
 
 _STEPS_PER_ROW = 100
 _COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
@@ -58,7 +58,7 @@ INNER_SIZE = 1024  # rows of a working set within it
 _INNER_ITERATIONS = 100
 _LEAST_SET = 256  # rows of a working set when nothing is known
 _RATIO = 0.02  # of the gap, to which a working set is solved
-_PATIENCE = 0.6  # of the gap that rows in the cache must have to be solved before dear ones are computed
+_PATIENCE = 0.6  # of the gap that rows in the cache must have to be solved before expensive ones are computed
 _MOST_POLISHED = 300
 _NEWTON_SPEED = 1_000_000  # multiplications of a factorisation in the time of a step
 _STEPS_BEFORE_NEWTON = 20_000
@@ -79,7 +79,7 @@ _EXACT = 1e-11
 _BALANCED = 1e-13
 
 
-class Problem(NamedTuple):
+class KernelProblem(NamedTuple):
     """What is to be solved: labels ±1 and upper bounds, both float64 of shape (n,)."""
 
     y: np.ndarray
@@ -87,7 +87,7 @@ class Problem(NamedTuple):
 
 
 @storable("kernel dual state")
-class State(NamedTuple):
+class KernelDualState(NamedTuple):
     """All that a solver must remember: multipliers, gradient F, and the last working set."""
 
     alpha: np.ndarray
@@ -136,7 +136,7 @@ class Memory(NamedTuple):
 
 
 @storable("kernel solution")
-class Solution(NamedTuple):
+class KernelSolution(NamedTuple):
     """Multipliers, which rows are on or within the margin, offset, and the certificate of how good they are."""
 
     alpha: np.ndarray
@@ -147,7 +147,7 @@ class Solution(NamedTuple):
     kkt_violation: float
 
 
-def feasible(alpha: np.ndarray, problem: Problem) -> np.ndarray:
+def feasible(alpha: np.ndarray, problem: KernelProblem) -> np.ndarray:
     """Return multipliers near `alpha` that satisfy the constraints: clipped, then the larger class scaled down."""
     alpha = np.clip(alpha, 0, problem.upper)
     positive = problem.y > 0
@@ -184,7 +184,7 @@ class Decomposition(ABC):
 
     Parameters
     ----------
-    problem : Problem
+    problem : KernelProblem
         Labels and bounds.
     rows : RowCache
         The kernel.
@@ -207,7 +207,7 @@ class Decomposition(ABC):
 
     def __init__(
         self,
-        problem: Problem,
+        problem: KernelProblem,
         rows: RowCache | ActiveSet,
         tol: float,
         size: int,
@@ -242,19 +242,25 @@ class Decomposition(ABC):
 
     @abstractmethod
     def _solve_block(
-        self, block: np.ndarray, part: Problem, alpha: np.ndarray, gradient: np.ndarray, target: float, most_steps: int
+        self,
+        block: np.ndarray,
+        part: KernelProblem,
+        alpha: np.ndarray,
+        gradient: np.ndarray,
+        target: float,
+        most_steps: int,
     ) -> int:
         """Solve a block's own problem in `alpha` to a gap of `target` and return the number of steps."""
 
     @abstractmethod
-    def _on_active(self, part: Problem, target: float) -> "Decomposition":
+    def _on_active(self, part: KernelProblem, target: float) -> "Decomposition":
         """Return a solver of the problem among the rows of the active set."""
 
     @abstractmethod
-    def finish(self, state: State) -> Solution:
+    def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution and its certificate."""
 
-    def _certified(self, state: State) -> bool:
+    def _certified(self, state: KernelDualState) -> bool:
         """Return whether all else that is asked for at the end holds; if not, the gap will have to be smaller."""
         return True
 
@@ -285,22 +291,22 @@ class Decomposition(ABC):
         scale = self._largest if self._exact else 1.0
         return not shows(self._products.drift * scale, self.rows.store.dtype, self.tol)
 
-    def init(self, alpha: np.ndarray | None = None) -> State:
+    def init(self, alpha: np.ndarray | None = None) -> KernelDualState:
         """Return the state at `alpha`, which is made feasible, or at zero."""
         n = len(self.problem.y)
         nothing = np.empty(0, np.int64)
         if alpha is None:
-            return State(np.zeros(n), -self.problem.y, nothing)
-        state = State(self._feasible(alpha), np.empty(n), nothing)
+            return KernelDualState(np.zeros(n), -self.problem.y, nothing)
+        state = KernelDualState(self._feasible(alpha), np.empty(n), nothing)
         self._recompute(state)
         return state
 
-    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+    def step(self, state: KernelDualState, most_steps: int) -> tuple[KernelDualState, Report]:
         """Solve one working set, or declare convergence after recomputing the gradient.
 
         Parameters
         ----------
-        state : State
+        state : KernelDualState
             Its arrays are changed in place.
         most_steps : int
             Steps allowed.
@@ -334,10 +340,10 @@ class Decomposition(ABC):
             stalled=report.stalled and n_interior == 0,
         )
 
-    def _bounds(self, state: State) -> tuple[float, float]:
+    def _bounds(self, state: KernelDualState) -> tuple[float, float]:
         return self._ends(*self.problem, state.alpha, state.gradient)
 
-    def _set_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
+    def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
         """Choose and solve a working set; return the state and the number of steps."""
         low, high = self._bounds(state)
         if high <= low:
@@ -347,10 +353,10 @@ class Decomposition(ABC):
         n_steps = self._solve(state, chosen, target, most_steps)
         return state._replace(working_set=chosen), n_steps
 
-    def _choose(self, state: State, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
+    def _choose(self, state: KernelDualState, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
         """Return a working set and the gap to which it is to be solved.
 
-        While those whose rows are in the cache violate much, no dear rows are computed for others: many will do so
+        While those whose rows are in the cache violate much, no expensive rows are computed for others: many will do so
         no longer when those are settled, and the rest are computed together.
         """
         # As many rows as support: with more, and little known, rows would be computed that are of no use.
@@ -358,7 +364,7 @@ class Decomposition(ABC):
         retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
         values = *self.problem, state.alpha, state.gradient
         chosen = np.empty(size, np.int64)
-        if self.rows.dear:
+        if self.rows.expensive:
             known = np.flatnonzero(self.rows.cached(np.arange(len(state.alpha))))
             among = [each[known] for each in values]
             least, most = self._ends(*among) if len(known) > size else (high, low)
@@ -369,7 +375,7 @@ class Decomposition(ABC):
         count = select(*values, retained, low, high, chosen)
         return chosen[:count], max(_RATIO * (high - low), 0.5 * tol)
 
-    def _consider_all_rows(self, state: State, low: float, high: float) -> None:
+    def _consider_all_rows(self, state: KernelDualState, low: float, high: float) -> None:
         """Once a quarter of the rows was computed, compute all others if so many will be needed that it is cheaper.
 
         Those needed in the end are about those that have a multiplier now or are on the wrong side of their margin.
@@ -382,7 +388,7 @@ class Decomposition(ABC):
         if np.count_nonzero((state.alpha > 0) | wrong) > self.rows.worth_filling * n:
             self.rows.fill()
 
-    def _active_steps(self, state: State, tol: float, most_steps: int) -> tuple[State, int]:
+    def _active_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
         """Let violators into the active set, solve the problem among its rows, then bring F up to date everywhere."""
         low, high = self._bounds(state)
         if high <= low:
@@ -390,8 +396,8 @@ class Decomposition(ABC):
         y, upper = self.problem
         rows = self._admit(state, low, high)
         target = max(_ACTIVE_RATIO * (high - low), 0.5 * tol)
-        inner = self._on_active(Problem(y[rows], upper[rows]), target)
-        local = State(state.alpha[rows], state.gradient[rows], np.empty(0, np.int64))
+        inner = self._on_active(KernelProblem(y[rows], upper[rows]), target)
+        local = KernelDualState(state.alpha[rows], state.gradient[rows], np.empty(0, np.int64))
         n_steps = 0
         for _ in range(_INNER_ITERATIONS):
             local, taken = inner._set_steps(local, target, most_steps - n_steps)
@@ -404,7 +410,7 @@ class Decomposition(ABC):
         self._products.add_rows(state.gradient, rows[changed], delta[changed])
         return state, n_steps
 
-    def _admit(self, state: State, low: float, high: float) -> np.ndarray:
+    def _admit(self, state: KernelDualState, low: float, high: float) -> np.ndarray:
         """Put the worst violators into the active set and return its rows."""
         y, upper = self.problem
         present = self.active.rows
@@ -421,17 +427,17 @@ class Decomposition(ABC):
             self.active.admit(part, self.rows.fetch(part), self.rows.store, slack)
         return self.active.rows
 
-    def _objective(self, state: State) -> float:
+    def _objective(self, state: KernelDualState) -> float:
         """Return Σα − ½ αᵀQα = ½ Σ α_i (1 − y_i F_i)."""
         return float(state.alpha @ (1 - self.problem.y * state.gradient)) / 2
 
-    def _primal(self, state: State, rho: float) -> float:
+    def _primal(self, state: KernelDualState, rho: float) -> float:
         """Return the primal objective with the offset −ρ."""
         y, upper = self.problem
         loss = float(upper @ np.maximum(0, -y * (state.gradient - rho)))  # y_i (f(x_i) − ρ) = 1 + y_i (F_i − ρ)
         return float(state.alpha @ (y * state.gradient + 1)) / 2 + loss
 
-    def _rho(self, state: State) -> float:
+    def _rho(self, state: KernelDualState) -> float:
         """Return the mean of F over the free rows; if there are none, the middle of what the others allow.
 
         Without an offset in the problem they may bound it on one side only: then it is the least that is allowed.
@@ -442,14 +448,14 @@ class Decomposition(ABC):
         low, high = bounds(*self.problem, state.alpha, state.gradient)
         return (low + high) / 2 if low - high < np.inf else float(np.clip(0.0, high, low))
 
-    def _report(self, state: State, gap: float, n_steps: int = 0) -> Report:
+    def _report(self, state: KernelDualState, gap: float, n_steps: int = 0) -> Report:
         within = gap <= self._aim and self._certified(state)
         converged = within and (self.verified or not state.alpha.any())
         stalled = n_steps == 0 and not converged
         return Report(max(0.0, gap), self._objective(state), n_steps, within, converged, stalled)
 
-    def _solve(self, state: State, chosen: np.ndarray, target: float, most_steps: int) -> int:
-        part = Problem(self.problem.y[chosen], self.problem.upper[chosen])
+    def _solve(self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int) -> int:
+        part = KernelProblem(self.problem.y[chosen], self.problem.upper[chosen])
         slots = self.rows.fetch(chosen)
         block = self._block.of(chosen, slots)
         self._largest = max(self._largest, float(np.abs(np.diagonal(block)).max()))
@@ -463,7 +469,7 @@ class Decomposition(ABC):
         self._products.add(state.gradient, slots[changed], delta[changed])
         return n_steps
 
-    def _newton_if_slow(self, state: State, n_steps: int) -> int:
+    def _newton_if_slow(self, state: KernelDualState, n_steps: int) -> int:
         """Try a Newton step after as many steps as cost the same, after one that gave little twice as many."""
         self._since_newton += n_steps
         if self._since_newton < _STEPS_BEFORE_NEWTON:
@@ -478,7 +484,7 @@ class Decomposition(ABC):
         self._since_newton = 0
         return int(kept)
 
-    def _interior_if_slow(self, state: State, n_steps: int) -> int:
+    def _interior_if_slow(self, state: KernelDualState, n_steps: int) -> int:
         """Solve the problem by an interior-point method after as many steps as cost the same, or if none improves.
 
         Returns
@@ -499,7 +505,7 @@ class Decomposition(ABC):
             self._interior_tried = time.perf_counter() < self._deadline  # one that was cut short is begun again
             return 0
         self._interior_tried = True
-        kept = State(state.alpha.copy(), state.gradient.copy(), state.working_set), self._products.drift
+        kept = KernelDualState(state.alpha.copy(), state.gradient.copy(), state.working_set), self._products.drift
         before = self._badness(state)
         state.alpha[:] = self._feasible(found.alpha)
         if self._exact:
@@ -533,11 +539,11 @@ class Decomposition(ABC):
         """Return F, summed with more digits than float64 has."""
         return extended_sums(self._matrix(), alpha * self.problem.y, -self.problem.y)
 
-    def _badness(self, state: State) -> float:
+    def _badness(self, state: KernelDualState) -> float:
         rho = self._rho(state) if self.balanced else 0.0
         return badness(self._gap(state), self._primal(state, rho), self._objective(state))
 
-    def _newton(self, state: State, most: int) -> bool:
+    def _newton(self, state: KernelDualState, most: int) -> bool:
         """Try a Newton step on the free rows; keep it and return true if it raises the objective."""
         y, upper = self.problem
         free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
@@ -562,7 +568,7 @@ class Decomposition(ABC):
         state.alpha[:], state.gradient[:] = kept[:2]
         return False
 
-    def _polish(self, state: State) -> float:
+    def _polish(self, state: KernelDualState) -> float:
         """Go on from within tolerance to rounding error, where that is cheap, and return the gap."""
         gap = self._gap(state)
         begin = state.alpha.copy(), state.gradient.copy(), self._products.drift, gap
@@ -585,11 +591,11 @@ class Decomposition(ABC):
             state.alpha[:], state.gradient[:], self._products.drift = begin[:3]
         return self._gap(state)
 
-    def _gap(self, state: State) -> float:
+    def _gap(self, state: KernelDualState) -> float:
         low, high = self._bounds(state)
         return max(0.0, high - low)
 
-    def _may_be_exact(self, state: State) -> bool:
+    def _may_be_exact(self, state: KernelDualState) -> bool:
         """Return whether kernel values in float64 are of use for the gradient, and cheap."""
         dtype = self.rows.store.dtype
         return dtype == np.float32 and self.rows.cheap and shows(state.alpha.sum(), dtype, self.tol)
@@ -599,7 +605,7 @@ class Decomposition(ABC):
         """Whether kernel values are computed in float64."""
         return self.rows.store.dtype == np.float64
 
-    def _confirmed(self, state: State) -> bool:
+    def _confirmed(self, state: KernelDualState) -> bool:
         """Return whether the gap is within tolerance by F in float64, which is written to the rows that decide.
 
         Those are the rows that violate most or nearly do, and some others. If F is wrong there by more than may be,
@@ -619,7 +625,7 @@ class Decomposition(ABC):
         low, high = self._bounds(state)
         return high - low <= self.tol and self._certified(state)
 
-    def _set_exactly(self, state: State, support: np.ndarray, places: np.ndarray | None) -> float:
+    def _set_exactly(self, state: KernelDualState, support: np.ndarray, places: np.ndarray | None) -> float:
         """Write F in float64 to some rows, or to all, and return by how much it was wrong."""
         coef = (state.alpha * self.problem.y)[support]
         where = slice(None) if places is None else places
@@ -628,7 +634,7 @@ class Decomposition(ABC):
         state.gradient[where] = exact
         return error
 
-    def _deciding(self, state: State) -> np.ndarray:
+    def _deciding(self, state: KernelDualState) -> np.ndarray:
         """Return the rows of least F among those that may rise, of greatest among those that may fall, and others."""
         y, upper = self.problem
         n = len(y)
@@ -639,7 +645,7 @@ class Decomposition(ABC):
         falls = np.argpartition(np.where(down, -state.gradient, np.inf), most - 1)[:most]
         return np.unique(np.concatenate([rises, falls, np.linspace(0, n - 1, most).astype(np.int64)]))
 
-    def _summed_anew(self, state: State) -> State:
+    def _summed_anew(self, state: KernelDualState) -> KernelDualState:
         """Return the state with F from its multipliers alone, if the kernel rows for it are cached in float64.
 
         The sum of all changes differs from it by the rounding of each.
@@ -655,7 +661,7 @@ class Decomposition(ABC):
         self._products.drift = drift
         return state._replace(gradient=gradient)
 
-    def _recompute(self, state: State) -> None:
+    def _recompute(self, state: KernelDualState) -> None:
         """Set the gradient from the multipliers alone."""
         support = np.flatnonzero(state.alpha)
         coef = (state.alpha * self.problem.y)[support]

@@ -60,7 +60,7 @@ class WorkingBlock:
     def square(self, m: int) -> np.ndarray:
         """Return memory for a matrix of order m, of float64.
 
-        It is what served before if it can be: the first touch of new memory is dear.
+        It is what served before if it can be: the first touch of new memory is expensive.
         """
         if len(self._square) < m * m:
             self._square = np.empty(m * m)

@@ -15,7 +15,13 @@ Offset
 import numpy as np
 
 from fastsvm.solvers.kernel_dual import decomposition
-from fastsvm.solvers.kernel_dual.decomposition import Decomposition, Problem, Solution, State, feasible
+from fastsvm.solvers.kernel_dual.decomposition import (
+    Decomposition,
+    KernelDualState,
+    KernelProblem,
+    KernelSolution,
+    feasible,
+)
 from fastsvm.solvers.kernel_dual.smo_block import solve_block
 from fastsvm.solvers.kernel_dual.working_set import bounds
 
@@ -36,14 +42,20 @@ class SMO(Decomposition):
     _ends = staticmethod(bounds)
 
     def _solve_block(
-        self, block: np.ndarray, part: Problem, alpha: np.ndarray, gradient: np.ndarray, target: float, most_steps: int
+        self,
+        block: np.ndarray,
+        part: KernelProblem,
+        alpha: np.ndarray,
+        gradient: np.ndarray,
+        target: float,
+        most_steps: int,
     ) -> int:
         return solve_block(block, *part, alpha, gradient, target, most_steps)
 
-    def _on_active(self, part: Problem, target: float) -> "SMO":
+    def _on_active(self, part: KernelProblem, target: float) -> "SMO":
         return SMO(part, self.active, target, decomposition.INNER_SIZE, self.pool)
 
-    def finish(self, state: State) -> Solution:
+    def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution and its certificate."""
         state = self._summed_anew(state)
         near = self._at_bounds(state)
@@ -51,9 +63,9 @@ class SMO(Decomposition):
             near = state
         rho, objective = self._rho(near), self._objective(near)
         gap = max(0.0, self._primal(near, rho) - objective)
-        return Solution(near.alpha, near.alpha > 0, -rho, objective, gap, self._gap(near))
+        return KernelSolution(near.alpha, near.alpha > 0, -rho, objective, gap, self._gap(near))
 
-    def _at_bounds(self, state: State) -> State:
+    def _at_bounds(self, state: KernelDualState) -> KernelDualState:
         """Return the state with multipliers at a bound that rounding left beside it, and F changed by as much.
 
         They would set the offset as free ones. Only those move that cannot be seen in F whatever the scale of the

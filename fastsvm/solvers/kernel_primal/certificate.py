@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastsvm.solvers.kernel_dual.decomposition import Problem, Solution, feasible
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem, KernelSolution, feasible
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_offset
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
 
@@ -23,7 +23,7 @@ class DualView:
 
     Parameters
     ----------
-    problem : Problem
+    problem : KernelProblem
         Labels and factors of the loss.
     squared : bool
         Whether the loss is the squared hinge.
@@ -31,7 +31,7 @@ class DualView:
         Whether there is an offset, and hence Σ y α = 0.
     """
 
-    def __init__(self, problem: Problem, squared: bool, fit_intercept: bool) -> None:
+    def __init__(self, problem: KernelProblem, squared: bool, fit_intercept: bool) -> None:
         y, upper = problem
         self._y, self._fit_intercept = y, fit_intercept
         self._factors = upper
@@ -65,7 +65,7 @@ class DualView:
         times: Callable[[np.ndarray], np.ndarray],
         bend: float = 0.0,
         is_feasible: bool = False,
-    ) -> Solution:
+    ) -> KernelSolution:
         """Return a solution with its certificate, by multipliers near `alpha` that satisfy the dual's constraints.
 
         Parameters
@@ -88,7 +88,7 @@ class DualView:
         gradient = sums + self._ridge * y * near - y
         dual = float(near @ (1 - y * gradient)) / 2
         low, high = self.ends(near, self.upper, gradient)
-        return Solution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
+        return KernelSolution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return multipliers near `alpha` that satisfy the dual's constraints; those at a bound stay there if possible.
@@ -102,4 +102,4 @@ class DualView:
         spare = (alpha > 0) & (alpha < self.upper) & (self._y * excess > 0)
         if 0 < abs(excess) < (total := float(alpha[spare].sum())):
             alpha[spare] *= 1 - abs(excess) / total
-        return feasible(alpha, Problem(self._y, self.upper))
+        return feasible(alpha, KernelProblem(self._y, self.upper))

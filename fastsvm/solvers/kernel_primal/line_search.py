@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss
 
 __all__ = ["Line", "best_length", "best_offset", "slope_at_start"]
@@ -24,12 +24,12 @@ class Line(NamedTuple):
     curvature: float
 
 
-def slope_at_start(problem: Problem, loss: MarginLoss, line: Line) -> float:
+def slope_at_start(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
     """Return the slope of penalty and loss at t = 0."""
     return _slope(*problem, *loss, *line, 0.0)
 
 
-def best_length(problem: Problem, loss: MarginLoss, line: Line) -> float:
+def best_length(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
     """Return the t at which penalty and loss together are least, 16 at most, or 1 if that is half as good as hoped for.
 
     A step of length 1 lands on bounds; a little less would leave multipliers a little off them.
@@ -41,11 +41,11 @@ def best_length(problem: Problem, loss: MarginLoss, line: Line) -> float:
     return _root(*problem, *loss, *line, 0.0, 1.0)
 
 
-def _risen(problem: Problem, loss: MarginLoss, line: Line) -> float:
+def _risen(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
     return float(problem.upper @ loss.value(problem.y * line.scores))
 
 
-def best_offset(problem: Problem, loss: MarginLoss, scores: np.ndarray) -> float:
+def best_offset(problem: KernelProblem, loss: MarginLoss, scores: np.ndarray) -> float:
     """Return what is to be added to the scores for the least loss."""
     y, upper = problem
     line = Line(scores, np.ones(len(scores)), 0.0, 0.0)

@@ -41,7 +41,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
-from fastsvm.solvers.kernel_dual.decomposition import Problem, Solution, shows
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem, KernelSolution, shows
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
@@ -49,7 +49,7 @@ from fastsvm.solvers.kernel_primal.line_search import Line, best_length, best_of
 from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["Method", "Primal", "State", "Step"]
+__all__ = ["KernelPrimalState", "Method", "Primal", "Step"]
 
 _FIRST_BEND = 1.0  # powers of two, so that multipliers of rows in the line are their bounds, not nearly so
 _NARROWED = 0.125  # of its width the next bend has
@@ -62,7 +62,7 @@ _LITTLE = 1e-8  # of the objective, less than which a step by a coarse solution 
 
 
 @storable("kernel primal state")
-class State(NamedTuple):
+class KernelPrimalState(NamedTuple):
     """Multipliers y β, of any sign on the way, Kβ, the offset, and half the width of the bend."""
 
     alpha: np.ndarray
@@ -109,7 +109,7 @@ class Primal:
 
     Parameters
     ----------
-    problem : Problem
+    problem : KernelProblem
         Labels and factors of the loss.
     rows : RowCache or ActiveSet
         The kernel.
@@ -124,30 +124,32 @@ class Primal:
     ends_at_bend: ClassVar[int] = 2
     """How often half the width of the bend is in the violation: by the greatest and by the least F."""
 
-    def __init__(self, problem: Problem, rows: RowCache | ActiveSet, tol: float, pool: Pool, method: Method) -> None:
+    def __init__(
+        self, problem: KernelProblem, rows: RowCache | ActiveSet, tol: float, pool: Pool, method: Method
+    ) -> None:
         self.problem, self.rows, self.tol, self.pool, self.method = problem, rows, tol, pool, method
         self._dual = DualView(problem, method.squared, method.fit_intercept)
         self._products = KernelProducts(rows, pool)
         self._system = RidgeSystem(rows, pool, method.most_factorised, method.deadline)
         self._settled = False  # the state that was returned last
 
-    def init(self, alpha: np.ndarray | None = None) -> State:
+    def init(self, alpha: np.ndarray | None = None) -> KernelPrimalState:
         """Return the state at `alpha`, or at zero."""
         n = len(self.problem.y)
         bend = 0.0 if self.method.squared else _FIRST_BEND
-        state = State(np.zeros(n), np.zeros(n), 0.0, bend)
+        state = KernelPrimalState(np.zeros(n), np.zeros(n), 0.0, bend)
         if alpha is None:
             return state
         state.alpha[:] = alpha
         state.sums[:] = self._products.times(self.problem.y * state.alpha)
         return self._centred(state)
 
-    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+    def step(self, state: KernelPrimalState, most_steps: int) -> tuple[KernelPrimalState, Report]:
         """Take one Newton step, or declare convergence after recomputing Kβ.
 
         Parameters
         ----------
-        state : State
+        state : KernelPrimalState
             Its arrays are changed in place.
         most_steps : int
             Newton steps allowed.
@@ -180,14 +182,14 @@ class Primal:
             return kept, self._report(kept, violation)._replace(n_steps=1, stalled=True)
         return state, self._report(state, self._violation(state))._replace(n_steps=1)
 
-    def finish(self, state: State) -> Solution:
+    def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
         state = self._summed_anew(state)
         given = state.alpha, state.sums, self._offset(state), self._times, state.bend, self._settled
         found = self._dual.solution(*given)
         return found._replace(within=found.within | (state.alpha > 0))  # margins are known as far as the violation
 
-    def _offset(self, state: State) -> float:
+    def _offset(self, state: KernelPrimalState) -> float:
         """Return the offset; the best one if that reached would cost more than the tolerance.
 
         It is reached only as far as rows in the bend determine it.
@@ -198,7 +200,7 @@ class Primal:
         reached, least = (self._dual.primal(state.alpha, state.sums, b) for b in (state.intercept, best))
         return best if reached - least > self.tol * least else state.intercept
 
-    def _report(self, state: State, violation: float) -> Report:
+    def _report(self, state: KernelPrimalState, violation: float) -> Report:
         """Return the report of no step; the violation is that of the loss without a bend, at most."""
         return Report(violation + self.ends_at_bend * state.bend, self._objective(state), 0, False, False, False)
 
@@ -208,33 +210,33 @@ class Primal:
     def _last_bend(self) -> float:
         return 2.0 ** np.floor(np.log2(_LAST_BEND * self.tol))
 
-    def _is_last(self, state: State) -> bool:
+    def _is_last(self, state: KernelPrimalState) -> bool:
         return state.bend <= self._last_bend
 
-    def _target(self, state: State) -> float:
+    def _target(self, state: KernelPrimalState) -> float:
         """Return the violation to which the problem with the present bend is solved."""
         last = self.tol if self.method.squared else self.tol - self.ends_at_bend * self._last_bend
         return last if self._is_last(state) else max(_SUFFICES * state.bend, last)
 
-    def _loss(self, state: State) -> MarginLoss:
+    def _loss(self, state: KernelPrimalState) -> MarginLoss:
         return squared_hinge if self.method.squared else bent_hinge(state.bend)
 
-    def _margins(self, state: State) -> np.ndarray:
+    def _margins(self, state: KernelPrimalState) -> np.ndarray:
         return self.problem.y * (state.sums + state.intercept)
 
-    def _objective(self, state: State) -> float:
+    def _objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept)
 
-    def _bent_objective(self, state: State) -> float:
+    def _bent_objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept, self._loss(state))
 
-    def _pull(self, state: State) -> np.ndarray:
+    def _pull(self, state: KernelPrimalState) -> np.ndarray:
         """Return y C |ℓ'|, which β is in the end."""
         y, upper = self.problem
         loss = self._loss(state)
         return y * upper * loss.curvature * loss.excess(self._margins(state))
 
-    def _violation(self, state: State) -> float:
+    def _violation(self, state: KernelPrimalState) -> float:
         """Return how much the optimality conditions of the problem with its bend are violated, in units of margins."""
         y, upper = self.problem
         loss = self._loss(state)
@@ -249,13 +251,13 @@ class Primal:
         low, high = self._dual.ends(state.alpha + y * change, most, gradient)
         return max(violation, high - low)
 
-    def _is_better(self, state: State, objective: float, violation: float) -> bool:
+    def _is_better(self, state: KernelPrimalState, objective: float, violation: float) -> bool:
         """Return whether the objective is lower, or, where rounding hides that, the violation."""
         return self._bent_objective(state) < objective or self._violation(state) < violation
 
     # --- a step ----------------------------------------------------------------------------------------------
 
-    def _newton(self, state: State, accuracy: float) -> Step:
+    def _newton(self, state: KernelPrimalState, accuracy: float) -> Step:
         """Return the way to the minimum if no row changes its place."""
         y, upper = self.problem
         loss = self._loss(state)
@@ -275,11 +277,11 @@ class Primal:
     def _may_be_finer(self, step: Step, accuracy: float) -> bool:
         return not step.exact and accuracy > _FINEST and time.perf_counter() < self.method.deadline
 
-    def _line(self, state: State, step: Step) -> Line:
+    def _line(self, state: KernelPrimalState, step: Step) -> Line:
         slope, curvature = float(step.delta @ state.sums), float(step.delta @ step.sums)
         return Line(state.sums + state.intercept, step.sums + (step.shift or 0.0), slope, curvature)
 
-    def _walk(self, state: State, step: Step) -> State:
+    def _walk(self, state: KernelPrimalState, step: Step) -> KernelPrimalState:
         """Go to where the objective is least along the way."""
         t = best_length(self.problem, self._loss(state), self._line(state, step))
         state.alpha[:] += t * self.problem.y * step.delta
@@ -290,13 +292,13 @@ class Primal:
         state = state._replace(intercept=state.intercept + t * (step.shift or 0.0))
         return self._centred(state) if step.shift is None else state
 
-    def _centred(self, state: State) -> State:
+    def _centred(self, state: KernelPrimalState) -> KernelPrimalState:
         """Return the state with the best offset."""
         if not self.method.fit_intercept:
             return state
         return state._replace(intercept=best_offset(self.problem, self._loss(state), state.sums))
 
-    def _begun(self, state: State) -> State:
+    def _begun(self, state: KernelPrimalState) -> KernelPrimalState:
         """Return the state of the solution on a few rows, whose loss stands for that of all."""
         n = len(self.problem.y)
         count = min(_START_ROWS, self.rows.n_slots)
@@ -306,7 +308,7 @@ class Primal:
         y, upper = self.problem
         active = ActiveSet(count, self.rows, self.pool)
         active.admit(some, self.rows.fetch(some), self.rows.store, np.empty(0))
-        few = Primal(Problem(y[some], upper[some] * n / count), active, _START_TOL, self.pool, self.method)
+        few = Primal(KernelProblem(y[some], upper[some] * n / count), active, _START_TOL, self.pool, self.method)
         found = few.init()
         for _ in range(_START_STEPS):
             found, report = few.step(found, _START_STEPS)
@@ -316,17 +318,17 @@ class Primal:
         state.sums[:] = self._products.times(y * state.alpha)
         return self._centred(state)
 
-    def _settle(self, state: State) -> None:
+    def _settle(self, state: KernelPrimalState) -> None:
         """Let what is judged in the end satisfy the dual's constraints, and Kβ be that of β."""
         state.alpha[:] = self._dual.feasible(state.alpha)
         state.sums[:] = self._true_sums(state)
         self._settled = True
 
-    def _summed_anew(self, state: State) -> State:
+    def _summed_anew(self, state: KernelPrimalState) -> KernelPrimalState:
         """Return the state with Kβ from its multipliers alone: the sum of all changes has the rounding of each."""
         return state if self._settled else state._replace(sums=self._true_sums(state))
 
-    def _true_sums(self, state: State) -> np.ndarray:
+    def _true_sums(self, state: KernelPrimalState) -> np.ndarray:
         return self._times(self.problem.y * state.alpha)
 
     def _times(self, coef: np.ndarray) -> np.ndarray:

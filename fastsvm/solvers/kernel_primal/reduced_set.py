@@ -26,8 +26,8 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import spans
-from fastsvm.solvers.kernel_dual.decomposition import Solution
-from fastsvm.solvers.kernel_primal.newton import Primal, State, Step
+from fastsvm.solvers.kernel_dual.decomposition import KernelSolution
+from fastsvm.solvers.kernel_primal.newton import KernelPrimalState, Primal, Step
 from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
 from fastsvm.solvers.kernel_primal.regularized_system import refused_if_indefinite
 
@@ -53,7 +53,7 @@ class Landmarks(Primal):
             self._whitening = whitening(store, slots, self._basis, _RIDGE)
         self._features = features(self._whitening, (store, slots), None, self.pool)
 
-    def init(self, alpha: np.ndarray | None = None) -> State:
+    def init(self, alpha: np.ndarray | None = None) -> KernelPrimalState:
         """Return the state at `alpha` on the landmarks, or at zero."""
         if alpha is None:
             return super().init()
@@ -61,7 +61,7 @@ class Landmarks(Primal):
         basis[self._basis] = True
         return super().init(np.where(basis, alpha, 0.0))
 
-    def finish(self, state: State) -> Solution:
+    def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
         state, y = self._summed_anew(state), self.problem.y
         near = self._dual.feasible(y * self._pull(state))
@@ -71,12 +71,12 @@ class Landmarks(Primal):
         objective = self._dual.primal(state.alpha, state.sums, offset)
         violation = self._violation(state) + state.bend
         within = self._dual.within(state.sums + offset, state.bend)
-        return Solution(state.alpha, within, offset, objective, max(0.0, objective - dual), violation)
+        return KernelSolution(state.alpha, within, offset, objective, max(0.0, objective - dual), violation)
 
-    def _begun(self, state: State) -> State:
+    def _begun(self, state: KernelPrimalState) -> KernelPrimalState:
         return self._centred(state)
 
-    def _settle(self, state: State) -> None:
+    def _settle(self, state: KernelPrimalState) -> None:
         state.sums[:] = self._true_sums(state)
         self._settled = True
 
@@ -86,12 +86,12 @@ class Landmarks(Primal):
         beta[self._basis] = self._whitening.T @ weights
         return beta
 
-    def _weights(self, state: State) -> np.ndarray:
+    def _weights(self, state: KernelPrimalState) -> np.ndarray:
         """Return u for β."""
         beta = (self.problem.y * state.alpha)[self._basis]
         return linalg.solve_triangular(self._whitening, beta, lower=True, trans="T", check_finite=False)
 
-    def _violation(self, state: State) -> float:
+    def _violation(self, state: KernelPrimalState) -> float:
         """Return how far the decision values are from those that the slope of the loss at them gives."""
         loss, pull = self._loss(state), self._pull(state)
         missing = self._weights(state) - self._features_times(pull)
@@ -102,7 +102,7 @@ class Landmarks(Primal):
             return max(violation, imbalance / stiffness if stiffness > 0 else np.inf)
         return violation
 
-    def _newton(self, state: State, accuracy: float) -> Step:
+    def _newton(self, state: KernelPrimalState, accuracy: float) -> Step:
         y, upper = self.problem
         loss = self._loss(state)
         bend = loss.bends(self._margins(state))

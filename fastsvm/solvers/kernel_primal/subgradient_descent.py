@@ -25,7 +25,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.decomposition import Problem, Solution
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem, KernelSolution
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.outer_loop import Report
@@ -36,7 +36,7 @@ _BLOWN_UP = 1e6  # times the objective at zero
 
 
 @storable("subgradient descent state")
-class State(NamedTuple):
+class SubgradientState(NamedTuple):
     """Multipliers y β, of any sign, Kβ, and the offset."""
 
     alpha: np.ndarray
@@ -49,7 +49,7 @@ class PrimalDescent:
 
     Parameters
     ----------
-    problem : Problem
+    problem : KernelProblem
         Labels and factors of the loss.
     rows : RowCache
         The kernel.
@@ -67,7 +67,7 @@ class PrimalDescent:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: KernelProblem,
         rows: RowCache,
         tol: float,
         pool: Pool,
@@ -79,19 +79,19 @@ class PrimalDescent:
         self.problem, self.tol, self._rate, self._fit_intercept = problem, tol, rate, fit_intercept
         self._dual, self._products = DualView(problem, squared, fit_intercept), KernelProducts(rows, pool)
 
-    def init(self, alpha: np.ndarray | None = None) -> State:
+    def init(self, alpha: np.ndarray | None = None) -> SubgradientState:
         """Return the state at `alpha`, or at zero, with no offset."""
         n = len(self.problem.y)
         if alpha is None:
-            return State(np.zeros(n), np.zeros(n), 0.0)
-        return State(alpha.copy(), self._products.times(self.problem.y * alpha), 0.0)
+            return SubgradientState(np.zeros(n), np.zeros(n), 0.0)
+        return SubgradientState(alpha.copy(), self._products.times(self.problem.y * alpha), 0.0)
 
-    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+    def step(self, state: SubgradientState, most_steps: int) -> tuple[SubgradientState, Report]:
         """Take one step, or declare convergence.
 
         Parameters
         ----------
-        state : State
+        state : SubgradientState
             Where to begin.
         most_steps : int
             Steps allowed.
@@ -105,20 +105,20 @@ class PrimalDescent:
         with np.errstate(over="ignore", invalid="ignore"):  # with a rate so large, it has blown up
             alpha = state.alpha - self._rate * y * gradient
             sums = state.sums - self._rate * self._products.times(gradient)
-            moved = State(alpha, sums, state.intercept + self._rate * missing)
+            moved = SubgradientState(alpha, sums, state.intercept + self._rate * missing)
             objective = self._objective(moved)
         if not objective < _BLOWN_UP * float(upper.sum()):
             return state, Report(size, self._objective(state), 1, False, False, True)
         return moved, Report(size, objective, 1, False, False, False)
 
-    def finish(self, state: State) -> Solution:
+    def finish(self, state: SubgradientState) -> KernelSolution:
         """Return the solution and its certificate."""
         sums = self._products.times(self.problem.y * state.alpha)  # that of all changes has the rounding of each
         state = state._replace(sums=sums)
         found = self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
         return found._replace(kkt_violation=self._gradient(state)[2])  # multipliers on the way violate bounds anyway
 
-    def _gradient(self, state: State) -> tuple[np.ndarray, float, float]:
+    def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
         """Return the gradient by β, minus that by the offset, and the size of the largest of all."""
         y, upper = self.problem
         loss = self._dual.loss
@@ -127,5 +127,5 @@ class PrimalDescent:
         missing = float(pull.sum()) if self._fit_intercept else 0.0
         return gradient, missing, max(float(np.abs(gradient).max()), abs(missing))
 
-    def _objective(self, state: State) -> float:
+    def _objective(self, state: SubgradientState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept)

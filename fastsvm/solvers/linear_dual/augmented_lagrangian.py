@@ -36,9 +36,9 @@ from scipy import linalg
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.losses.dual import Demands, best_dual, conjugate, cost_of, reach
+from fastsvm.losses.dual import Demands, box, conjugate, coordinate_update, cost_of
 from fastsvm.losses.primal import Loss, loss_value
-from fastsvm.solvers.linear_dual.problem import Problem
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["Finish", "finish", "is_narrow"]
 
@@ -80,19 +80,19 @@ class Finish(NamedTuple):
         return self.primal - self.dual_value
 
 
-def is_narrow(problem: Problem, most_values: int) -> bool:
+def is_narrow(problem: LinearProblem, most_values: int) -> bool:
     """Return whether it is possible: scores that are learnt apart, from rows in memory of at most so many values."""
     source = problem.source
     values = len(source) * (source.shape[1] + 1)
     return not problem.loss.of_classes and source.resident and values <= most_values
 
 
-def finish(problem: Problem, dual: np.ndarray, tol: float, pool: Pool) -> Finish:
+def finish(problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool) -> Finish:
     """Return the end of all scores.
 
     Parameters
     ----------
-    problem : Problem
+    problem : LinearProblem
         What is to be learnt, which `is_narrow`.
     dual : ndarray of shape (n, n_scores)
         Feasible variables at which to begin.
@@ -156,7 +156,7 @@ class _Score(NamedTuple):
     def ridges(self) -> tuple[float, float]:
         """Return the first ridge, and the least, which need not be larger than that of the loss."""
         size = float(np.einsum("ij,ij->", self.rows, self.rows)) / len(self.rows)
-        _, own = reach(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
+        _, own = box(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
         least = _LEAST_RIDGE * size
         return _FIRST_RIDGE * size, min(least, own) if own > 0 else least
 
@@ -227,7 +227,7 @@ def _solved(rows: np.ndarray, vector: np.ndarray, pool: Pool) -> np.ndarray:
 def _response(loss, demands, c, before, ridge, i, score):
     """Return the variable of a row that attains the maximum at a score."""
     target, cost = cost_of(demands, i, c)
-    return best_dual(loss, before[i], score, target, cost, ridge)
+    return coordinate_update(loss, before[i], score, target, cost, ridge)
 
 
 @jit
@@ -235,7 +235,7 @@ def _respond(loss, demands, c, before, ridge, scores, dual, stiffness):
     """Write the variables that attain the maxima, and how much they follow the scores."""
     for i in range(scores.size):
         cost = cost_of(demands, i, c)[1]
-        bound, own = reach(loss, cost)
+        bound, own = box(loss, cost)
         dual[i] = _response(loss, demands, c, before, ridge, i, scores[i])
         stiffness[i] = 1 / (ridge + own) if 0 < abs(dual[i]) < bound else 0.0
 

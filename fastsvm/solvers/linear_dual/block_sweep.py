@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
-from fastsvm.losses.dual import Demands, ascend, best_dual, conjugate, cost_of, least_curvature
+from fastsvm.losses.dual import Demands, ascend, conjugate, coordinate_update, cost_of, least_curvature
 from fastsvm.losses.primal import (
     CrammerSinger,
     EpsilonInsensitive,
@@ -89,7 +89,7 @@ def _one_score_after_another(loss, demands, slab, books, bounds):
                 if k == 0:
                     gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
                 curvature = least_curvature(float(gram[place, place]) * damping)
-                change = real(best_dual(loss, own, score, target, cost, curvature)) - dual[row, c]
+                change = real(coordinate_update(loss, own, score, target, cost, curvature)) - dual[row, c]
                 if change == 0:
                     continue
                 active[kept] = place

@@ -11,7 +11,7 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, write_sparse
 from fastsvm.losses.dual import Demands, dual_losses, feasible, primal_losses, violation_of
 from fastsvm.solvers.linear_dual.epoch import class_bounds
-from fastsvm.solvers.linear_dual.problem import Problem
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 
 __all__ = ["Certificate", "certify", "combination", "primal_of"]
@@ -38,7 +38,7 @@ class Certificate(NamedTuple):
     violation: float
 
 
-def primal_of(problem: Problem, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
+def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
     """Add the losses of the rows of a window to `losses`, one a score; of all classes to the first."""
 
     def some(a: int, b: int) -> np.ndarray:
@@ -68,13 +68,13 @@ def _of_rows(demands: Demands, rows: np.ndarray | slice) -> Demands:
 
 
 def certify(
-    problem: Problem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
+    problem: LinearProblem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
 ) -> Certificate:
     """Return what weights and dual variables are worth.
 
     Parameters
     ----------
-    problem : Problem
+    problem : LinearProblem
         What was learnt.
     weights : sequence of ndarray of float64, shape (n_scores, n_weights)
         Weights whose primal objectives are asked for.
@@ -108,7 +108,7 @@ def certify(
 
 
 def _judged(
-    problem: Problem, block: Block, rows: slice, every: np.ndarray, dual: np.ndarray
+    problem: LinearProblem, block: Block, rows: slice, every: np.ndarray, dual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return losses, the conjugates of those of the last weights, and the largest violation of some rows."""
     k, demands = dual.shape[1], _of_rows(problem.demands, rows)
@@ -123,7 +123,7 @@ def _judged(
 # --- sums ------------------------------------------------------------------------------------------------
 
 
-def combination(problem: Problem, dual: np.ndarray, pool: Pool) -> np.ndarray:
+def combination(problem: LinearProblem, dual: np.ndarray, pool: Pool) -> np.ndarray:
     """Return Σ β_i x_i, of the constant feature last, in float64, shape (n_scores, n_features + 1)."""
     total = np.zeros((dual.shape[1], problem.source.shape[1] + 1))
     for start, block in problem.source.blocks():
@@ -131,7 +131,7 @@ def combination(problem: Problem, dual: np.ndarray, pool: Pool) -> np.ndarray:
     return total
 
 
-def _combine(problem: Problem, block: Block, start: int, dual: np.ndarray, pool: Pool, total: np.ndarray) -> None:
+def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray, pool: Pool, total: np.ndarray) -> None:
     """Add Σ β_i x_i of a block, of variables that meet all bounds in float64."""
 
     def beta_of(a: int, b: int) -> np.ndarray:
@@ -150,14 +150,14 @@ def _combine(problem: Problem, block: Block, start: int, dual: np.ndarray, pool:
         total += part
 
 
-def _add_sparse(problem: Problem, block: CSRBlock, beta: np.ndarray, pool: Pool, total: np.ndarray) -> None:
+def _add_sparse(problem: LinearProblem, block: CSRBlock, beta: np.ndarray, pool: Pool, total: np.ndarray) -> None:
     """Add Σ β_i x_i of sparse rows; a thread takes some of the classes, for a sum of each thread would be large."""
     block, _ = readable(block, np.arange(block.shape[0]))
     pool.run(lambda low, high: add_sparse(block, beta, (low, high), total), class_bounds(len(total), pool.n_threads))
     total[:, -1] += problem.constant * beta.sum(axis=0)
 
 
-def _dense_sum(problem: Problem, block: DenseBlock, beta: np.ndarray) -> np.ndarray:
+def _dense_sum(problem: LinearProblem, block: DenseBlock, beta: np.ndarray) -> np.ndarray:
     """Return Σ β_i x_i of dense rows."""
     k, d = beta.shape[1], block.shape[1]
     total = np.zeros((k, d + 1))
@@ -171,7 +171,7 @@ def _dense_sum(problem: Problem, block: DenseBlock, beta: np.ndarray) -> np.ndar
 # --- scores ----------------------------------------------------------------------------------------------
 
 
-def _scores(problem: Problem, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _scores(problem: LinearProblem, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return weights · x for some rows, of dense ones in the type of products, shape (n_scores, n_places)."""
     if problem.scale.size:  # what is subtracted may be much larger than what is left
         return _exact_scores(problem, block.take(places), weights)
@@ -183,7 +183,7 @@ def _scores(problem: Problem, block: Block, places: np.ndarray, weights: np.ndar
     return _products(readable_rows(values), weights[:, : values.shape[1]], problem.constant * weights[:, -1], real)
 
 
-def _exact_scores(problem: Problem, block: Block, weights: np.ndarray) -> np.ndarray:
+def _exact_scores(problem: LinearProblem, block: Block, weights: np.ndarray) -> np.ndarray:
     """Return weights · x for all rows x in float64, shape (n_scores, n_rows)."""
     n, d = block.shape
     if isinstance(block, CSRBlock):
@@ -195,7 +195,7 @@ def _exact_scores(problem: Problem, block: Block, weights: np.ndarray) -> np.nda
     return _products(readable_rows(block.values), coef, offset, np.dtype(np.float64))
 
 
-def _sparse_scores(problem: Problem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _sparse_scores(problem: LinearProblem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
     block, places = readable(block, places)
     out = np.empty((len(weights), len(places)))
     write_sparse(block, places, weights, out)

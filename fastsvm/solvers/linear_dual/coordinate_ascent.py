@@ -54,15 +54,15 @@ from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.linear_dual.certificate import Certificate, certify, combination, primal_of
 from fastsvm.solvers.linear_dual.curvature import metric_of
 from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits, Layout
-from fastsvm.solvers.linear_dual.epoch import Path, Rests, Visits
-from fastsvm.solvers.linear_dual.problem import OVERFLOW, Problem, explain
+from fastsvm.solvers.linear_dual.epoch import EpochState, Shrinking, Visits
+from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.sparse_epoch import RowVisits
-from fastsvm.solvers.linear_dual.state import MOST_INEXACT, Settings, State
+from fastsvm.solvers.linear_dual.state import MOST_INEXACT, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.sources import Window, windows
 
-__all__ = ["BlockDual"]
+__all__ = ["LinearDualAscent"]
 
 _CLIMB = 2.0  # times the proximal term, by which an epoch lifts the dual objective of one that is solved, at most
 _LEAST_INEXACT = 1.0  # times the proximal term, up to which a gap is small where there is no progress
@@ -82,14 +82,14 @@ _PROGRESS = 0.98  # of the gap, that a look should find
 _PATIENCE = 1000  # epochs without progress, beside as many as before, after which floating point allows none
 
 
-class BlockDual:
+class LinearDualAscent:
     """Block-exact dual coordinate ascent.
 
     Parameters
     ----------
-    problem : Problem
+    problem : LinearProblem
         What is to be learnt.
-    settings : Settings
+    settings : LinearDualSettings
         How.
     pool : Pool
         Threads.
@@ -100,7 +100,7 @@ class BlockDual:
         What the last pass found of the weights that are the answer.
     """
 
-    def __init__(self, problem: Problem, settings: Settings, pool: Pool) -> None:
+    def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool
         self.rows = np.arange(len(problem.source))
         self.n_scores = len(problem.demands.balance)
@@ -121,14 +121,14 @@ class BlockDual:
         ratio = np.sqrt(metric.typical)
         self.most_momentum = (1 - ratio) / (1 + ratio)
 
-    def _with_other_metric(self, state: State) -> State:
+    def _with_other_metric(self, state: LinearDualState) -> LinearDualState:
         """Return the state with a weaker proximal term, or, if the last change made it slower, a stronger one."""
         gap = max(state.gap, np.finfo(np.float64).tiny)  # rounding may leave one below zero
         rate = np.log(max(state.half, gap) / gap) / max(1, state.epoch - state.halved)
         change = state.change if rate >= state.rate else -state.change
         return self._at_level(state, change)._replace(change=change, rate=rate)
 
-    def _at_level(self, state: State, change: int) -> State:
+    def _at_level(self, state: LinearDualState, change: int) -> LinearDualState:
         """Return the state with a proximal term that is so much weaker, if there is one."""
         state, level = state._replace(half=state.gap, halved=state.epoch), state.level + change
         if level < 0 or (change > 0 and self.metric.vanishes):
@@ -138,7 +138,7 @@ class BlockDual:
         state = self._placed(state, state.path.position, state.best)
         return state._replace(level=level, inexact=_STRICTER)
 
-    def _placed(self, state: State, position: np.ndarray, anchor: np.ndarray) -> State:
+    def _placed(self, state: LinearDualState, position: np.ndarray, anchor: np.ndarray) -> LinearDualState:
         """Return the state at a position, near an anchor from which nothing leads beyond yet."""
         path = self._path(position, anchor, state.path)
         begun = self._near_value(self._conjugates(state.dual), position, anchor)
@@ -146,7 +146,7 @@ class BlockDual:
 
     # --- states ------------------------------------------------------------------------------------------
 
-    def init(self, dual: np.ndarray | None = None) -> State:
+    def init(self, dual: np.ndarray | None = None) -> LinearDualState:
         """Return the state at zero, or near given dual variables, which takes a pass over the rows.
 
         They are forgotten where others, less than half as large, would be better: they are of other rows, or of rows
@@ -161,7 +161,7 @@ class BlockDual:
             kept = np.broadcast_to(self._best_share(dual, position) > _FITTING, self.n_scores)
             dual, position = np.ascontiguousarray(dual * kept, real), position * kept[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
-        return State(
+        return LinearDualState(
             dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
             path=self._path(position, position), candidate=None, losses=np.zeros(self.n_scores), best=position,
             primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
@@ -180,12 +180,12 @@ class BlockDual:
             share = (square - whole) / (2 * bend)
         return np.where(bend > 0, share, 1.0)
 
-    def adopted(self, state: State) -> State:
+    def adopted(self, state: LinearDualState) -> LinearDualState:
         """Return a state as it was between two windows, to do from it on what would have been done."""
         self._take_metric(state.path.metric)
         return state
 
-    def resumed(self, state: State, same_windows: bool) -> State:
+    def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
         """Return a state with Σ β x formed anew: some steps may have been taken by half.
 
         It takes a pass over the rows. With other windows the epoch begins again, and objectives are forgotten.
@@ -206,19 +206,19 @@ class BlockDual:
         found[:, : weights.shape[1] - 1], found[:, -1] = weights[:, :-1], weights[:, -1]
         return found
 
-    def _path(self, position: np.ndarray, anchor: np.ndarray, before: Path | None = None) -> Path:
+    def _path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
         """Return the beginning of an epoch at Σ β_i x_i = position, after the path `before`."""
         pull = self.metric.times(anchor)
         weights = self.metric.solve(position + pull)
-        rests, turn = (Rests.of(self.problem.demands.costs), 0) if before is None else (before.rests, before.turn)
+        rests, turn = (Shrinking.of(self.problem.demands.costs), 0) if before is None else (before.rests, before.turn)
         gaps = np.zeros(self.n_scores)
-        return Path(weights, weights.copy(), position.copy(), pull, gaps, self.metric, rests, turn)
+        return EpochState(weights, weights.copy(), position.copy(), pull, gaps, self.metric, rests, turn)
 
     def _sizes(self, weights: np.ndarray) -> np.ndarray:
         """Return ½ ‖W‖² for each problem."""
         return self.problem.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
 
-    def _visits_of(self, state: State) -> Visits:
+    def _visits_of(self, state: LinearDualState) -> Visits:
         if self._visits is None or self._visits.dual is not state.dual:
             problem, settings = self.problem, self.settings
             source = problem.source
@@ -235,7 +235,7 @@ class BlockDual:
 
     # --- epochs ------------------------------------------------------------------------------------------
 
-    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
         """Visit one window; after the last, which is what counts as a step, end the epoch."""
         if most_steps == 0:
             return state, self._report(state, 0)
@@ -259,7 +259,7 @@ class BlockDual:
             self._windows.close()
             self._windows = None
 
-    def _epoch(self, state: State, visits: Visits) -> Generator[Window, None, None]:
+    def _epoch(self, state: LinearDualState, visits: Visits) -> Generator[Window, None, None]:
         settings = self.settings
         seed = settings.seed, state.epoch
         return windows(
@@ -267,7 +267,7 @@ class BlockDual:
             visits.consecutive,
         )  # fmt: skip
 
-    def _visit(self, state: State, visits: Visits, window: Window) -> State:
+    def _visit(self, state: LinearDualState, visits: Visits, window: Window) -> LinearDualState:
         begin = time.perf_counter()
         if not self.problem.source.resident:
             self.problem.source.check_unchanged()
@@ -282,7 +282,7 @@ class BlockDual:
         self._busy += time.perf_counter() - begin
         return state._replace(window=state.window + 1, seen=state.seen + len(window.rows))
 
-    def _meet(self, state: State, visits: Visits, window: Window, visit: int) -> None:
+    def _meet(self, state: LinearDualState, visits: Visits, window: Window, visit: int) -> None:
         """Take the steps of a window once more."""
         path, n = state.path, len(window.rows)
         path = path._replace(
@@ -292,7 +292,7 @@ class BlockDual:
         seed = self.settings.seed, state.epoch, state.window, visit
         visits.visit(window.block, window.places, window.rows, path, seed)
 
-    def _visits_next(self, state: State) -> int:
+    def _visits_next(self, state: LinearDualState) -> int:
         """Return how often windows are visited in the next epoch: while the next one is read, there is time for it."""
         if self.settings.n_visits or self.problem.source.resident:
             return self.settings.n_visits or 1
@@ -301,7 +301,7 @@ class BlockDual:
         busy, self._busy = self._busy / state.visits, 0.0
         return int(np.clip(reading / max(busy, 1e-9), 1, _MOST_VISITS))
 
-    def _end_epoch(self, state: State, last: bool) -> tuple[State, Report]:
+    def _end_epoch(self, state: LinearDualState, last: bool) -> tuple[LinearDualState, Report]:
         """Move the anchor, and compute objectives if it is time."""
         position, mean, conjugates = state.path.position, state.path.mean, self._conjugates(state.dual)
         anchor, before, pace = self._moved(state, conjugates)
@@ -329,7 +329,7 @@ class BlockDual:
             return state, self._report(state, 1)
         return self._look(state, candidate, losses, last)
 
-    def _moved(self, state: State, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _moved(self, state: LinearDualState, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the anchor and the point before, of each problem that is solved well enough beyond it."""
         path = state.path
         away = path.mean - state.anchor
@@ -365,7 +365,9 @@ class BlockDual:
         pull = position + self.metric.times(anchor)
         return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", pull, self.metric.solve(pull)))
 
-    def _look(self, state: State, weights: np.ndarray, losses: np.ndarray, last: bool) -> tuple[State, Report]:
+    def _look(
+        self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool
+    ) -> tuple[LinearDualState, Report]:
         """Compare the objective of weights with the best, and decide whether that is good enough."""
         primal = self.problem.by_problem(losses) + self._sizes(weights)
         if not np.isfinite(primal).all():
@@ -396,7 +398,7 @@ class BlockDual:
             return state, report
         return self._judged(*self._finished(state, report))
 
-    def _judged(self, state: State, report: Report) -> tuple[State, Report]:
+    def _judged(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the report of whether the best weights and the variables are within tolerance, by a certificate."""
         self.certificate = self.certify(state)
         if not self.is_within(self.certificate):
@@ -410,7 +412,7 @@ class BlockDual:
             return _relative(found.primal, found.dual) <= self.settings.tol
         return found.violation <= self.settings.tol
 
-    def _should_finish(self, state: State, last: bool, stalled: bool) -> bool:
+    def _should_finish(self, state: LinearDualState, last: bool, stalled: bool) -> bool:
         """Return whether Newton steps are worth a try: they take about as long as the epochs so far.
 
         They may take longer where nothing else leads on, and are tried again where no epoch follows.
@@ -421,7 +423,7 @@ class BlockDual:
         epochs = _FINISH_EPOCHS + _FINISH_FACTOR * shorter
         return self.is_narrow and state.epoch >= (epochs if last else max(epochs, state.next_finish))
 
-    def _finished(self, state: State, report: Report) -> tuple[State, Report]:
+    def _finished(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the state after Newton steps, which go on where ascent is slow."""
         tol = _WITHIN * self.settings.tol if self.settings.criterion == "gap" else 0.0
         found = finish(self.problem, state.dual, tol, self.pool)
@@ -437,7 +439,7 @@ class BlockDual:
         state = state._replace(gap=_relative(state.primal, state.dual_value))
         return state, report._replace(gap=state.gap, objective=float(state.dual_value.sum()))
 
-    def _pause(self, state: State, gap: float) -> int:
+    def _pause(self, state: LinearDualState, gap: float) -> int:
         """Return after how many epochs to look again: not before the gap may be small enough."""
         most = 1 + state.epoch // _GROWTH
         if state.progress < state.last_look:  # what is done about it should not have to wait
@@ -448,12 +450,12 @@ class BlockDual:
             return most
         return int(np.clip(np.log(gap / self.settings.tol) / rate, 1, most))
 
-    def certify(self, state: State) -> Certificate:
+    def certify(self, state: LinearDualState) -> Certificate:
         """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
         found = certify(self.problem, [self._weights(state)], state.dual, state.path.position, self.pool)
         return found._replace(primal=found.primal[0])
 
-    def concluded(self, state: State) -> tuple[State, Certificate]:
+    def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
         """Return the state at the end of a fit and its certificate.
 
         The last weights of rows on disk were not scored yet: they are now, and taken if they are the best.
@@ -468,19 +470,19 @@ class BlockDual:
         state = state._replace(best=np.where(by_score, choices[1], choices[0]), primal=primal)
         return state, found._replace(primal=primal)
 
-    def _weights(self, state: State) -> np.ndarray:
+    def _weights(self, state: LinearDualState) -> np.ndarray:
         """Return the best weights whose objective is known, or the last that there are."""
         if np.isfinite(state.primal).all():
             return state.best
         return state.path.mean if state.candidate is None else state.candidate
 
-    def answer(self, state: State) -> np.ndarray:
+    def answer(self, state: LinearDualState) -> np.ndarray:
         """Return the weights of the features and of the constant one."""
         weights = self._weights(state)
         d = self.problem.source.shape[1]
         return np.concatenate([weights[:, :d], weights[:, -1:]], axis=1)
 
-    def _report(self, state: State, n_steps: int) -> Report:
+    def _report(self, state: LinearDualState, n_steps: int) -> Report:
         return Report(state.gap, float(state.dual_value.sum()), n_steps, False, False, False)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Generator
 import numpy as np
 
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.solvers.linear_dual.problem import Problem, explain
+from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric, diagonal, principal
 from fastsvm.sources import Window
 
@@ -17,7 +17,7 @@ _SPARSE_ROWS = 1 << 16  # at a time
 _LONG = 4  # times the median of ‖x‖²: longer rows, whose variables are small, count as if they had this
 
 
-def metric_of(problem: Problem, width: int) -> Metric:
+def metric_of(problem: LinearProblem, width: int) -> Metric:
     """Return the metric for rows with `width` weights."""
     costs, source = _mean_costs(problem), problem.source
     if source.sparse:
@@ -26,7 +26,7 @@ def metric_of(problem: Problem, width: int) -> Metric:
     return principal(costs, _sampled(problem, width), most, np.finfo(product_type(source.dtype)).eps)
 
 
-def _mean_costs(problem: Problem) -> np.ndarray:
+def _mean_costs(problem: LinearProblem) -> np.ndarray:
     """Return the mean cost of a row in each score."""
     demands = problem.demands
     used = demands.costs > 0
@@ -45,7 +45,7 @@ def _shortening(squares: np.ndarray) -> np.ndarray:
     return found
 
 
-def _sampled(problem: Problem, width: int) -> np.ndarray:
+def _sampled(problem: LinearProblem, width: int) -> np.ndarray:
     """Return some rows with the constant feature, none of them much longer than most are."""
     parts = []
     for window in _sample(problem):
@@ -59,7 +59,7 @@ def _sampled(problem: Problem, width: int) -> np.ndarray:
     return rows * np.sqrt(_shortening(np.einsum("ij,ij->i", rows, rows)))[:, None]
 
 
-def _mean_squares(problem: Problem, width: int) -> np.ndarray:
+def _mean_squares(problem: LinearProblem, width: int) -> np.ndarray:
     """Return the mean square of each sparse feature, with no row much longer than most are."""
     total, count = np.zeros(width), 0
     for window in _pieces(problem):
@@ -85,7 +85,7 @@ def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     return found
 
 
-def _sample(problem: Problem) -> Generator[Window, None, None]:
+def _sample(problem: LinearProblem) -> Generator[Window, None, None]:
     """Yield some of the rows that are learnt from, or on disk of all rows."""
     source, n = problem.source, len(problem.source)
     if source.resident:
@@ -98,7 +98,7 @@ def _sample(problem: Problem) -> Generator[Window, None, None]:
         yield Window(source.read(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)
 
 
-def _pieces(problem: Problem) -> Generator[Window, None, None]:
+def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:
     """Yield all sparse rows in memory, some at a time, or a sample of those on disk."""
     if not problem.source.resident:
         yield from _sample(problem)

@@ -24,7 +24,7 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import Loss
 from fastsvm.solvers.linear_dual.block_sweep import Books, Slab, sweep
-from fastsvm.solvers.linear_dual.epoch import Path, Visits, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epoch import EpochState, Visits, class_bounds, weight_left
 from fastsvm.sources import DenseBlock
 
 __all__ = ["BlockVisits", "Layout"]
@@ -93,17 +93,19 @@ class BlockVisits(Visits):
         self._scores = np.zeros((self.n_scores, layout.block_rows), self.real)
         self._changes = np.zeros((self.n_scores, layout.block_rows), self.real)
 
-    def begin(self, path: Path) -> None:
+    def begin(self, path: EpochState) -> None:
         """Take the weights as they are, at the beginning of an epoch or within one."""
         metric = path.metric
         self._basis, self._shares = metric.basis.astype(self.real), metric.shares.astype(self.real)
         self._weights = path.weights.astype(self.real)
         self._change = np.zeros_like(self._weights)
 
-    def end(self, path: Path) -> None:
+    def end(self, path: EpochState) -> None:
         """Bring Σ β_i x_i up to date: it is so all the time."""
 
-    def visit(self, block: DenseBlock, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
+    def visit(
+        self, block: DenseBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
+    ) -> None:
         """Take the steps of some rows, blocks in random order, and rows within a block."""
         size = self._rows_at_once(block)
         for start in range(0, len(rows), size):
@@ -121,7 +123,7 @@ class BlockVisits(Visits):
             return len(self.dual)
         return max(step, _SPARE_BYTES // (step * self._grams.itemsize) // step * step)
 
-    def _visit(self, values: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
+    def _visit(self, values: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
         turn = self._turn(rows, path, np.random.default_rng(seed))
         self._prepare(values, turn)
         moved = np.zeros(len(rows), np.uint8)
@@ -148,7 +150,7 @@ class BlockVisits(Visits):
         self.pool.run(lambda a, b: scale_rows(values[a:b], *self._map, out[a:b]), spans(len(values), _TILE))
         return out
 
-    def _turn(self, rows: np.ndarray, path: Path, rng: np.random.Generator) -> "_Turn":
+    def _turn(self, rows: np.ndarray, path: EpochState, rng: np.random.Generator) -> "_Turn":
         """Return the blocks of a window, runs cut at multiples of their size, and their rows in random order."""
         cuts = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % self.layout.block_rows == 0)) + 1
         bounds = np.concatenate([[0], cuts, [len(rows)]])

@@ -13,14 +13,14 @@ from fastsvm.losses.primal import Loss
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.sources import Block
 
-__all__ = ["Path", "Rests", "Visits", "class_bounds", "weight_left"]
+__all__ = ["EpochState", "Shrinking", "Visits", "class_bounds", "weight_left"]
 
 _LONGEST_REST = 8  # turns
 _NEVER = np.iinfo(np.int32).max
 
 
 @storable("linear dual shrinking")
-class Rests(NamedTuple):
+class Shrinking(NamedTuple):
     """Which rows rest: one whose variables did not move is left out once, then two, four and eight times.
 
     All are woken when the problem changes. This is shrinking that needs no bounds to be known.
@@ -37,7 +37,7 @@ class Rests(NamedTuple):
     pause: np.ndarray
 
     @classmethod
-    def of(cls, costs: np.ndarray) -> "Rests":
+    def of(cls, costs: np.ndarray) -> "Shrinking":
         """Return that all rows that cost something are awake."""
         return cls(np.where(costs > 0, 0, _NEVER).astype(np.int32), np.zeros(len(costs), np.uint8))
 
@@ -58,7 +58,7 @@ class Rests(NamedTuple):
 
 
 @storable("linear dual epoch")
-class Path(NamedTuple):
+class EpochState(NamedTuple):
     """Where the weights are on their way through an epoch; arrays are changed in place.
 
     Attributes
@@ -74,7 +74,7 @@ class Path(NamedTuple):
         Sum of the gaps of the rows as they were met.
     metric : Metric
         Of the proximal term, by which the weights follow Σ β_i x_i.
-    rests : Rests
+    rests : Shrinking
         Which rows are left out.
     turn : int
         How often rows have been met before.
@@ -88,7 +88,7 @@ class Path(NamedTuple):
     pull: np.ndarray
     gaps: np.ndarray
     metric: Metric
-    rests: Rests
+    rests: Shrinking
     turn: int
     seen: float = 0.0
     pace: float = 1.0
@@ -128,15 +128,17 @@ class Visits(ABC):
         self.values_of_row = values_of_row
 
     @abstractmethod
-    def begin(self, path: Path) -> None:
+    def begin(self, path: EpochState) -> None:
         """Take the weights as they are, at the beginning of an epoch or within one."""
 
     @abstractmethod
-    def end(self, path: Path) -> None:
+    def end(self, path: EpochState) -> None:
         """Bring Σ β_i x_i up to date, at the end of an epoch; the weights in the path are so all the time."""
 
     @abstractmethod
-    def visit(self, block: Block, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
+    def visit(
+        self, block: Block, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
+    ) -> None:
         """Take the steps of some rows of a block."""
 
 

@@ -8,7 +8,7 @@ from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import Loss
 from fastsvm.sources import DenseBlock, Source, Window, check_finite
 
-__all__ = ["OVERFLOW", "Problem", "explain"]
+__all__ = ["OVERFLOW", "LinearProblem", "explain"]
 
 OVERFLOW = (
     "Products of the rows overflow: their values are too large. Scale the features, for example with "
@@ -17,7 +17,7 @@ OVERFLOW = (
 """What an error says of weights that are not finite."""
 
 
-class Problem(NamedTuple):
+class LinearProblem(NamedTuple):
     """What is to be learnt.
 
     Attributes

@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
 from fastsvm.linalg.sparse_products import TOGETHER, readable
-from fastsvm.losses.dual import Demands, ascend, best_dual, conjugate, cost_of, least_curvature
+from fastsvm.losses.dual import Demands, ascend, conjugate, coordinate_update, cost_of, least_curvature
 from fastsvm.losses.primal import (
     CrammerSinger,
     EpsilonInsensitive,
@@ -18,7 +18,7 @@ from fastsvm.losses.primal import (
     WestonWatkins,
     loss_value,
 )
-from fastsvm.solvers.linear_dual.epoch import Path, Visits, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epoch import EpochState, Visits, class_bounds, weight_left
 from fastsvm.sources import CSRBlock
 
 __all__ = ["RowVisits"]
@@ -65,14 +65,16 @@ class RowVisits(Visits):
 
     consecutive = False
 
-    def begin(self, path: Path) -> None:
+    def begin(self, path: EpochState) -> None:
         """Take the weights as they are: they are changed where they are."""
 
-    def end(self, path: Path) -> None:
+    def end(self, path: EpochState) -> None:
         """Bring Σ β_i x_i up to date, at the end of an epoch."""
         path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.relief) - path.pull
 
-    def visit(self, block: CSRBlock, places: np.ndarray, rows: np.ndarray, path: Path, seed: tuple[int, ...]) -> None:
+    def visit(
+        self, block: CSRBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
+    ) -> None:
         """Take the steps of some rows."""
         active = np.flatnonzero(path.rests.awake(rows, path.turn))
         left = weight_left((path.seen + path.pace * active) / len(self.dual))
@@ -108,7 +110,7 @@ def _one_score_after_another(loss, demands, block, turn, books, bounds):
                 target, cost = cost_of(demands, row, c)
                 own = float(dual[row, c])
                 gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
-                new = best_dual(loss, own, score, target, cost, least_curvature(square * damping))
+                new = coordinate_update(loss, own, score, target, cost, least_curvature(square * damping))
                 change = dual.dtype.type(new) - dual[row, c]
                 if change != 0:
                     books.moved[t] = 1

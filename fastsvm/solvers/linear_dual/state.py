@@ -5,15 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.solvers.linear_dual.epoch import Path
+from fastsvm.solvers.linear_dual.epoch import EpochState
 
-__all__ = ["MOST_INEXACT", "Settings", "State"]
+__all__ = ["MOST_INEXACT", "LinearDualSettings", "LinearDualState"]
 
 MOST_INEXACT = 30.0
 """Times the proximal term, up to which a gap is small."""
 
 
-class Settings(NamedTuple):
+class LinearDualSettings(NamedTuple):
     """How it is learnt.
 
     Attributes
@@ -46,7 +46,7 @@ class Settings(NamedTuple):
 
 
 @storable("linear dual state")
-class State(NamedTuple):
+class LinearDualState(NamedTuple):
     """All that is remembered from window to window; `dual`, `path` and `losses` are changed in place.
 
     Attributes
@@ -57,7 +57,7 @@ class State(NamedTuple):
         Where the proximal term is centred, and the point before.
     pace : ndarray of float64, shape (n_problems,)
         Of the anchors.
-    path : Path
+    path : EpochState
         Where the epoch is.
     candidate : ndarray of shape (n_scores, n_weights) or None
         Weights that are scored on the way.
@@ -94,7 +94,7 @@ class State(NamedTuple):
     anchor: np.ndarray
     last: np.ndarray
     pace: np.ndarray
-    path: Path
+    path: EpochState
     candidate: np.ndarray | None
     losses: np.ndarray
     best: np.ndarray

@@ -47,7 +47,7 @@ from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
 from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Source, Window, check_finite, windows
 
-__all__ = ["SGD", "Diverged", "Linear", "Problem", "Settings", "State", "objective", "touches_columns"]
+__all__ = ["SGD", "Diverged", "Linear", "SGDProblem", "SGDSettings", "SGDState", "objective", "touches_columns"]
 
 _BUFFERED_ROWS = 128
 _SCORES_AT_ONCE = 8  # one thread's share of many classes
@@ -64,7 +64,7 @@ class Diverged(ValueError):
     """Scores overflowed."""
 
 
-class Problem(NamedTuple):
+class SGDProblem(NamedTuple):
     """What is to be learnt.
 
     Attributes
@@ -89,7 +89,7 @@ class Problem(NamedTuple):
     balance: np.ndarray
 
 
-class Settings(NamedTuple):
+class SGDSettings(NamedTuple):
     """How it is learnt.
 
     Attributes
@@ -126,7 +126,7 @@ class Settings(NamedTuple):
 
 
 @storable("sgd state")
-class State(NamedTuple):
+class SGDState(NamedTuple):
     """All that is remembered from window to window.
 
     Attributes
@@ -172,9 +172,9 @@ class SGD:
 
     Parameters
     ----------
-    problem : Problem
+    problem : SGDProblem
         What is to be learnt.
-    settings : Settings
+    settings : SGDSettings
         How.
     pool : Pool
         Threads.
@@ -191,8 +191,8 @@ class SGD:
 
     def __init__(
         self,
-        problem: Problem,
-        settings: Settings,
+        problem: SGDProblem,
+        settings: SGDSettings,
         pool: Pool,
         validate: Callable[[Linear], float] | None = None,
     ) -> None:
@@ -205,22 +205,22 @@ class SGD:
         self._buffers: dict[tuple[int, int], Buffers] = {}
         self._read_to: list[np.ndarray | None] = []
 
-    def init(self, begin: Linear | None = None) -> State:
+    def init(self, begin: Linear | None = None) -> SGDState:
         """Return the state at some weights, or at zero."""
         k, d = len(self.problem.balance), self.problem.source.shape[1]
         zero = Linear(np.zeros((k, d)), np.zeros(k))
-        return State(self._model(begin or zero, zero, 0.0))
+        return SGDState(self._model(begin or zero, zero, 0.0))
 
-    def continued(self, state: State) -> State:
+    def continued(self, state: SGDState) -> SGDState:
         """Return the state after an epoch on other rows, on which it is gone on."""
         if self.accepts(state):
             model = state.model  # with its velocity
         else:
             mean, total = state.model.averaged()
             model = self._model(state.model.last(), mean, total)
-        return State(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor)
+        return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor)
 
-    def accepts(self, state: State) -> bool:
+    def accepts(self, state: SGDState) -> bool:
         """Return whether a state is of this problem and these settings, so that it can be gone on with."""
         own = self.init().model
         return type(own) is type(state.model) and all(
@@ -233,7 +233,7 @@ class SGD:
         dtype = product_type(self.problem.source.dtype)
         return Model.of(last, mean, total, dtype, self.settings.penalty.momentum > 0)
 
-    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+    def step(self, state: SGDState, most_steps: int) -> tuple[SGDState, Report]:
         """Visit one window; at the end of an epoch, which is what counts as a step, decide whether to go on."""
         if most_steps == 0:
             return state, self._report(0.0)
@@ -255,12 +255,12 @@ class SGD:
             self._windows.close()
             self._windows = None
 
-    def _epoch(self, state: State) -> Generator[Window, None, None]:
+    def _epoch(self, state: SGDState) -> Generator[Window, None, None]:
         settings = self.settings
         seed = None if settings.seed is None else (settings.seed, state.epoch)
         return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to)
 
-    def _visit(self, state: State, window: Window) -> State:
+    def _visit(self, state: SGDState, window: Window) -> SGDState:
         """Take the steps of a window."""
         settings, n = self.settings, len(window.rows)
         n_batches, rest = divmod(state.pending + n, settings.batch_size)
@@ -330,7 +330,7 @@ class SGD:
             check_finite(window.block.slice(place, place + 1), row)
         raise Diverged(_OVERFLOW)
 
-    def _decide(self, state: State, running: float) -> tuple[State, Report]:
+    def _decide(self, state: SGDState, running: float) -> tuple[SGDState, Report]:
         """Return whether an epoch was the last."""
         settings, report = self.settings, self._report(running, n_steps=1)
         if self.validate is not None:
@@ -359,7 +359,7 @@ class SGD:
     def _report(self, value: float, n_steps: int = 0) -> Report:
         return Report(np.nan, value, n_steps, False, False, False)
 
-    def answer(self, state: State) -> Linear:
+    def answer(self, state: SGDState) -> Linear:
         """Return the weights, averaged if they are to be."""
         model = state.model
         if self.lazy and self.settings.penalty.l1 > 0:
@@ -368,7 +368,7 @@ class SGD:
         mean, total = model.averaged()
         return mean if total > 0 else model.last()
 
-    def finish(self, state: State) -> Linear:
+    def finish(self, state: SGDState) -> Linear:
         """Return the weights of the best validation score, if there is one, else the answer.
 
         Raises
@@ -394,7 +394,7 @@ def _finite(linear: Linear) -> Linear:
     return linear
 
 
-def touches_columns(problem: Problem, penalty: Penalty) -> bool:
+def touches_columns(problem: SGDProblem, penalty: Penalty) -> bool:
     """Return whether steps are to touch only the columns in which a batch has values."""
     source = problem.source
     if not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
@@ -403,7 +403,7 @@ def touches_columns(problem: Problem, penalty: Penalty) -> bool:
     return source.shape[1] > _SPARSE * held
 
 
-def _map(problem: Problem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+def _map(problem: SGDProblem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     return problem.shift.astype(dtype), problem.scale.astype(dtype)
 
 
@@ -421,7 +421,7 @@ def _readable(window: Window) -> tuple[Block, np.ndarray]:
     return DenseBlock(block.values[places].astype(kind)), np.arange(len(places))
 
 
-def objective(problem: Problem, loss: Loss, linear: Linear, pool: Pool, exact: bool = False) -> float:
+def objective(problem: SGDProblem, loss: Loss, linear: Linear, pool: Pool, exact: bool = False) -> float:
     """Return the mean loss of the rows that are learnt from, by a pass over all rows; `exact` by scores in float64.
 
     Raises

@@ -10,7 +10,7 @@ from version_1 import RECORDS, STORED_AS, Record, write_version_1
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.storable import storable, storable_class, stored_name
 from fastsvm.jobs.training.checkpoint_file import Checkpoints, DamagedCheckpoint, read, write
-from fastsvm.solvers.kernel_dual.decomposition import Memory, State
+from fastsvm.solvers.kernel_dual.decomposition import KernelDualState, Memory
 from fastsvm.solvers.outer_loop import StopReason
 
 BOUND = {"job": "abc", "training data": {"bytes": 10, "shape": [3, 4]}}
@@ -19,7 +19,7 @@ BOUND = {"job": "abc", "training data": {"bytes": 10, "shape": [3, 4]}}
 def tree():
     rng = np.random.default_rng(0)
     return {
-        "state": State(rng.normal(size=5), rng.normal(size=5).astype(np.float32), np.empty(0, np.int64)),
+        "state": KernelDualState(rng.normal(size=5), rng.normal(size=5).astype(np.float32), np.empty(0, np.int64)),
         "memory": Memory(np.inf, 0.5, 3, 0, 7, True, None),
         "words": np.array(["cat", "dog"]),
         "records": [(1, 2.5, float("nan")), (2, -np.inf, None)],
@@ -138,7 +138,7 @@ def test_a_checkpoint_of_something_else_is_refused(other, path):
 @pytest.mark.parametrize("name", ["posix.stat_result", "memory plan", "", None, ["kernel dual state"]])
 def test_only_storable_classes_are_made(name, tmp_path):
     path = tmp_path / "x.fastsvm"
-    write(path, State(np.zeros(1), np.zeros(1), np.zeros(1)), BOUND)
+    write(path, KernelDualState(np.zeros(1), np.zeros(1), np.zeros(1)), BOUND)
 
     def rename(header, arrays):
         assert header["tree"]["name"] == "kernel dual state"
@@ -157,7 +157,9 @@ def test_a_class_without_a_name_is_not_stored(tmp_path):
         write(tmp_path / "x.fastsvm", Anonymous(1), BOUND)
     with pytest.raises(ValueError, match="Anonymous cannot be stored as 'row cache'"):
         storable("row cache")(Anonymous)
-    assert stored_name(State) == "kernel dual state" and storable_class("kernel dual state") is State
+    assert (
+        stored_name(KernelDualState) == "kernel dual state" and storable_class("kernel dual state") is KernelDualState
+    )
 
 
 def test_checkpoints_of_the_first_version_are_read(tmp_path):

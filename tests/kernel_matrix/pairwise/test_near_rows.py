@@ -9,9 +9,9 @@ from scipy import sparse
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import Rows, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows
 from fastsvm.kernels import RBF, Exponential, Laplacian, kernel_value
-from fastsvm.sources import CSRBlock, DenseBlock, as_source, survey
+from fastsvm.sources import CSRBlock, DenseBlock, as_source, feature_statistics
 
 
 class Cauchy(NamedTuple):
@@ -37,13 +37,13 @@ KINDS = {
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_matrix}
 
 
-def tile(evaluator, left, right):
+def tile(pairwise, left, right):
     def block(X):
         return CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X)
 
-    out = np.full((left.shape[0], right.shape[0]), np.nan, evaluator.dtype)
-    terms = evaluator.terms(block(right))
-    evaluator.tile(evaluator.prepare(block(left)), block(right), terms, Rows(out, np.arange(len(out)), 0))
+    out = np.full((left.shape[0], right.shape[0]), np.nan, pairwise.dtype)
+    terms = pairwise.terms(block(right))
+    pairwise.tile(pairwise.prepare(block(left)), block(right), terms, Rows(out, np.arange(len(out)), 0))
     return out
 
 
@@ -65,8 +65,8 @@ def squares(X, Z):
 def test_values_of_far_rows(kind, scale, layout, all_near):
     X = clusters(scale)
     given = LAYOUTS[layout](X)
-    evaluator = VectorEvaluator(kind(1.0), np.float64, None, layout == "csr", all_near)
-    found = tile(evaluator, given, given)
+    pairwise = RealPairwise(kind(1.0), np.float64, None, layout == "csr", all_near)
+    found = tile(pairwise, given, given)
     square = squares(X, X)
     assert (found[square == 0] == 1).all()
     np.testing.assert_allclose(found, KINDS[kind](square), rtol=0, atol=1e-9)
@@ -85,7 +85,7 @@ def test_equal_rows_are_at_distance_zero(kind, dtype, scale):
         (sparse.csr_matrix(X), sparse.csr_matrix(X), True),
     ):
         centre = None if is_sparse else X.mean(axis=0, dtype=np.float64)
-        found = tile(VectorEvaluator(kind(7.0 / scale**2), dtype, centre, is_sparse, predicts), left, right)
+        found = tile(RealPairwise(kind(7.0 / scale**2), dtype, centre, is_sparse, predicts), left, right)
         assert (found[squares(X, X) == 0] == 1).all()
 
 
@@ -93,25 +93,25 @@ def test_equal_rows_are_at_distance_zero(kind, dtype, scale):
 def test_far_rows_in_float32(kind):
     """Values are those of the rows as float32 holds them, not those of differences of their squared norms."""
     X = clusters(1e4, dtype=np.float32)
-    found = tile(VectorEvaluator(kind(1.0), np.float32, None, False), X, X)
+    found = tile(RealPairwise(kind(1.0), np.float32, None, False), X, X)
     np.testing.assert_allclose(found, KINDS[kind](squares(X, X)), rtol=0, atol=1e-5)
 
 
 def test_a_row_of_zeros_and_no_rows():
     X = np.zeros((3, 5))
-    evaluator = VectorEvaluator(RBF(1.0), np.float64, None, False)
-    assert (tile(evaluator, X, X) == 1).all()
-    assert tile(evaluator, X[:0], X).shape == (0, 3) and tile(evaluator, X, X[:0]).shape == (3, 0)
+    pairwise = RealPairwise(RBF(1.0), np.float64, None, False)
+    assert (tile(pairwise, X, X) == 1).all()
+    assert tile(pairwise, X[:0], X).shape == (0, 3) and tile(pairwise, X, X[:0]).shape == (3, 0)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_of_the_kernel_matrix(layout):
     X = clusters(1e6)
     source = as_source(LAYOUTS[layout](X))
-    evaluator = VectorEvaluator(RBF(1.0), np.float64, survey(source).centre, source.sparse)
+    pairwise = RealPairwise(RBF(1.0), np.float64, feature_statistics(source).centre, source.sparse)
     out = np.empty((len(X), len(X)))
     with Pool.open() as pool:
-        Gram(evaluator, source, pool).rows(np.arange(len(X)), out, np.arange(len(X)))
+        Gram(pairwise, source, pool).rows(np.arange(len(X)), out, np.arange(len(X)))
     assert (np.diag(out) == 1).all()
     np.testing.assert_allclose(out, np.exp(-squares(X, X)), rtol=0, atol=1e-8)
 

@@ -7,12 +7,12 @@ from naive import problem
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise, RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual import active_set, decomposition, gram_block
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_dual.working_set import bounds, select, settled
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
@@ -23,9 +23,9 @@ NO_LIMITS = Limits(10**6, np.inf)
 
 def cache(K, n_slots, pool):
     """Return a cache of `n_slots` rows of a kernel matrix, in its type."""
-    evaluator = PrecomputedEvaluator(np.arange(len(K)))
-    evaluator.dtype = K.dtype
-    return RowCache(Gram(evaluator, MemorySource.of(K), pool), np.empty(n_slots * len(K) * K.itemsize, np.uint8))
+    pairwise = PrecomputedPairwise(np.arange(len(K)))
+    pairwise.dtype = K.dtype
+    return RowCache(Gram(pairwise, MemorySource.of(K), pool), np.empty(n_slots * len(K) * K.itemsize, np.uint8))
 
 
 def solve(K, y, upper, capacity, tol=1e-8, size=16, n_slots=None, alpha=None, limits=NO_LIMITS, seen=None):
@@ -33,7 +33,7 @@ def solve(K, y, upper, capacity, tol=1e-8, size=16, n_slots=None, alpha=None, li
     with Pool.open() as pool:
         rows = cache(K, n_slots or len(y), pool)
         active = ActiveSet(capacity, rows, pool) if capacity else None
-        solver = SMO(Problem(y, upper), rows, tol, size, pool, active)
+        solver = SMO(KernelProblem(y, upper), rows, tol, size, pool, active)
 
         def watch(state, report):
             if seen is not None:
@@ -303,7 +303,7 @@ def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
     monkeypatch.setattr(gram_block, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
     K, rng = kernel(60, dtype), np.random.default_rng(seed)
     with Pool.open() as pool:
-        solver = SMO(Problem(np.ones(60), np.ones(60)), cache(K, 59, pool), 1e-3, 20, pool)
+        solver = SMO(KernelProblem(np.ones(60), np.ones(60)), cache(K, 59, pool), 1e-3, 20, pool)
         for chosen in working_sets(rng, 60, 60):
             block = solver._block.of(chosen, solver.rows.fetch(chosen))
             np.testing.assert_array_equal(block, K[np.ix_(chosen, chosen)])
@@ -317,7 +317,7 @@ def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeyp
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     with Pool.open() as pool:
-        gram = Gram(VectorEvaluator(RBF(0.3), dtype, None, False), MemorySource.of(X), pool)
+        gram = Gram(RealPairwise(RBF(0.3), dtype, None, False), MemorySource.of(X), pool)
         assert gram.cheap_among
         rows = RowCache(gram, np.empty(60 * 60 * 8, np.uint8))
         wanted = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
@@ -327,7 +327,7 @@ def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeyp
             active.admit(entering, rows.fetch(entering), rows.store, np.empty(0))
             rows, wanted = active, wanted[np.ix_(entering, entering)]
         n = len(wanted)
-        solver = SMO(Problem(np.ones(n), np.ones(n)), rows, 1e-3, 20, pool)
+        solver = SMO(KernelProblem(np.ones(n), np.ones(n)), rows, 1e-3, 20, pool)
         for chosen in working_sets(rng, n, 30):
             block = solver._block.of(chosen, rows.fetch(chosen))
             np.testing.assert_allclose(block, wanted[np.ix_(chosen, chosen)], rtol=0, atol=4 * np.finfo(dtype).eps)
@@ -338,7 +338,7 @@ def test_the_block_among_all_rows_of_an_active_set():
     with Pool.open() as pool:
         active = ActiveSet(12, cache(K, 1, pool), pool)
         active.admit(np.arange(5, 17), np.arange(5, 17), K, np.empty(0))
-        solver = SMO(Problem(np.ones(12), np.ones(12)), active, 1e-3, 12, pool)
+        solver = SMO(KernelProblem(np.ones(12), np.ones(12)), active, 1e-3, 12, pool)
         for places in (np.arange(12), np.arange(1, 12), np.arange(12)):
             wanted = K[np.ix_(places + 5, places + 5)]
             np.testing.assert_array_equal(solver._block.of(places, active.fetch(places)), wanted)
@@ -351,7 +351,7 @@ def test_the_block_after_one_that_was_interrupted(monkeypatch):
         raise KeyboardInterrupt
 
     with Pool.open() as pool:
-        solver = SMO(Problem(np.ones(30), np.ones(30)), cache(K, 20, pool), 1e-3, 10, pool)
+        solver = SMO(KernelProblem(np.ones(30), np.ones(30)), cache(K, 20, pool), 1e-3, 10, pool)
         first, second, third = np.arange(10), np.arange(5, 15), np.arange(10, 20)
         solver._block.of(first, solver.rows.fetch(first))
         monkeypatch.setattr(gram_block, "_complete", interrupted)
@@ -367,7 +367,7 @@ def test_the_block_after_one_that_was_interrupted(monkeypatch):
 def test_the_block_of_all_rows_whatever_slots_they_are_in(first):
     K, everything = kernel(15), np.arange(15)
     with Pool.open() as pool:
-        solver = SMO(Problem(np.ones(15), np.ones(15)), cache(K, 15, pool), 1e-3, 15, pool)
+        solver = SMO(KernelProblem(np.ones(15), np.ones(15)), cache(K, 15, pool), 1e-3, 15, pool)
         solver.rows.fetch(first)
         for _ in range(2):
             np.testing.assert_array_equal(solver._block.of(everything, solver.rows.fetch(everything)), K)
@@ -376,7 +376,7 @@ def test_the_block_of_all_rows_whatever_slots_they_are_in(first):
 def test_the_block_of_all_rows_in_another_order():
     K, chosen = kernel(15), np.arange(15)[::-1].copy()
     with Pool.open() as pool:
-        solver = SMO(Problem(np.ones(15), np.ones(15)), cache(K, 15, pool), 1e-3, 15, pool)
+        solver = SMO(KernelProblem(np.ones(15), np.ones(15)), cache(K, 15, pool), 1e-3, 15, pool)
         solver.rows.fetch(np.arange(15))
         np.testing.assert_array_equal(solver._block.of(chosen, solver.rows.fetch(chosen)), K[::-1, ::-1])
 

@@ -12,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise, RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual import decomposition
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.coordinate_block import solve_block
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
@@ -31,14 +31,14 @@ def solve(
     **more,
 ):  # fmt: skip
     """Return the solution, why it ended, and the number of steps, for a kernel matrix in its type."""
-    evaluator = PrecomputedEvaluator(np.arange(len(y)))
-    evaluator.dtype = K.dtype
+    pairwise = PrecomputedPairwise(np.arange(len(y)))
+    pairwise.dtype = K.dtype
     with Pool.open() as pool:
         arena = np.empty((n_slots or len(y)) * len(y) * K.itemsize, np.uint8)
-        rows = RowCache(Gram(evaluator, MemorySource.of(K), pool), arena)
+        rows = RowCache(Gram(pairwise, MemorySource.of(K), pool), arena)
         active = ActiveSet(capacity, rows, pool) if capacity else None
         rng = None if seed is None else np.random.default_rng(seed)
-        solver = Coordinate(Problem(y, upper), rows, tol, size, pool, active, rng=rng, **more)
+        solver = Coordinate(KernelProblem(y, upper), rows, tol, size, pool, active, rng=rng, **more)
 
         def watch(state, report):
             if seen is not None:
@@ -130,7 +130,7 @@ def test_any_size_of_the_cache(n_slots):
 def test_dear_rows(size, n_slots, monkeypatch):
     K, y, upper = problem(5, 150)
     wanted = solve(K, y, upper)[0].objective
-    monkeypatch.setattr(RowCache, "dear", True)
+    monkeypatch.setattr(RowCache, "expensive", True)
     solution, reason, _ = solve(K, y, upper, size=size, n_slots=n_slots)
     check(solution, reason, K, y, upper, wanted=wanted)
 
@@ -213,8 +213,10 @@ def test_float32_kernel_values():
     X = rng.normal(size=(120, 3))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     with Pool.open() as pool:
-        gram = Gram(VectorEvaluator(RBF(0.5), np.float32, None, False), MemorySource.of(X), pool)
-        solver = Coordinate(Problem(y, np.ones(120)), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool)
+        gram = Gram(RealPairwise(RBF(0.5), np.float32, None, False), MemorySource.of(X), pool)
+        solver = Coordinate(
+            KernelProblem(y, np.ones(120)), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool
+        )
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.5)
     assert reason is StopReason.CONVERGED

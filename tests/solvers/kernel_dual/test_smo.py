@@ -8,12 +8,12 @@ from scipy.optimize import minimize
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise, RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual import decomposition
 from fastsvm.solvers.kernel_dual import newton_step as newton_file
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_dual.newton_step import moved, newton_step
 from fastsvm.solvers.kernel_dual.smo import SMO, feasible
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
@@ -27,8 +27,8 @@ def solve(K, y, upper, tol=1e-8, size=1024, n_slots=None, alpha=None, limits=NO_
     n = len(y)
     arena = np.empty((n_slots or n) * n * 8, np.uint8)
     with Pool.open() as pool:
-        gram = Gram(PrecomputedEvaluator(np.arange(n)), MemorySource.of(K), pool)
-        solver = SMO(Problem(y, upper), RowCache(gram, arena), tol, size, pool)
+        gram = Gram(PrecomputedPairwise(np.arange(n)), MemorySource.of(K), pool)
+        solver = SMO(KernelProblem(y, upper), RowCache(gram, arena), tol, size, pool)
         state, reason, n_steps = drive(solver, solver.init(alpha), limits, lambda state, report: False)
     return solver.finish(state), reason, n_steps
 
@@ -84,7 +84,7 @@ def test_any_size_of_the_cache(n_slots):
 def test_dear_rows(size, n_slots, monkeypatch):
     K, y, upper = problem(5, 150)
     wanted = solve(K, y, upper)[0].objective
-    monkeypatch.setattr(RowCache, "dear", True)
+    monkeypatch.setattr(RowCache, "expensive", True)
     solution, reason, _ = solve(K, y, upper, size=size, n_slots=n_slots)
     check(solution, reason, K, y, upper, wanted=wanted)
 
@@ -102,7 +102,7 @@ def test_dear_rows_are_computed_together(seed, monkeypatch):
     solve(K, y, upper, tol=1e-3, size=16)
     eager = np.array(computed)
     computed.clear()
-    monkeypatch.setattr(RowCache, "dear", True)
+    monkeypatch.setattr(RowCache, "expensive", True)
     solve(K, y, upper, tol=1e-3, size=16)
     patient = np.array(computed)
     assert np.count_nonzero(patient) < np.count_nonzero(eager)
@@ -235,8 +235,8 @@ def test_the_objective_never_falls():
     K, y, upper = problem(10, 150, C=100.0)
     seen = []
     with Pool.open() as pool:
-        gram = Gram(PrecomputedEvaluator(np.arange(150)), MemorySource.of(K), pool)
-        solver = SMO(Problem(y, upper), RowCache(gram, np.empty(150 * 150 * 8, np.uint8)), 1e-8, 16, pool)
+        gram = Gram(PrecomputedPairwise(np.arange(150)), MemorySource.of(K), pool)
+        solver = SMO(KernelProblem(y, upper), RowCache(gram, np.empty(150 * 150 * 8, np.uint8)), 1e-8, 16, pool)
         drive(solver, solver.init(), NO_LIMITS, lambda state, report: seen.append(report.objective))
     assert len(seen) > 5
     assert np.diff(seen).min() >= -1e-9 * max(seen)
@@ -262,7 +262,7 @@ def test_any_beginning_leads_to_the_same_end(seed):
 def test_feasible(seed):
     rng = np.random.default_rng(seed)
     y, upper = rng.choice([-1.0, 1.0], 20), rng.uniform(0.1, 2, 20)
-    alpha = feasible(rng.uniform(-1, 3, 20), Problem(y, upper))
+    alpha = feasible(rng.uniform(-1, 3, 20), KernelProblem(y, upper))
     assert (alpha >= 0).all()
     assert (alpha <= upper).all()
     assert abs(alpha @ y) < 1e-13
@@ -270,7 +270,7 @@ def test_feasible(seed):
 
 def test_what_is_feasible_stays():
     y, alpha = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.25, 0.5, 0.25, 0.0])
-    np.testing.assert_array_equal(feasible(alpha.copy(), Problem(y, np.ones(4))), alpha)
+    np.testing.assert_array_equal(feasible(alpha.copy(), KernelProblem(y, np.ones(4))), alpha)
 
 
 def test_float32_kernel_values():
@@ -279,8 +279,8 @@ def test_float32_kernel_values():
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     upper = np.ones(120)
     with Pool.open() as pool:
-        gram = Gram(VectorEvaluator(RBF(0.5), np.float32, None, False), MemorySource.of(X), pool)
-        solver = SMO(Problem(y, upper), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool)
+        gram = Gram(RealPairwise(RBF(0.5), np.float32, None, False), MemorySource.of(X), pool)
+        solver = SMO(KernelProblem(y, upper), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool)
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.5)
     assert reason is StopReason.CONVERGED
@@ -296,8 +296,8 @@ def test_float32_values_that_are_few_meet_the_tolerance_for_large_bounds(cheap, 
     upper = np.full(600, 300.0)
     monkeypatch.setattr(Gram, "cheap", cheap)
     with Pool.open() as pool:
-        gram = Gram(VectorEvaluator(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
-        solver = SMO(Problem(y, upper), RowCache(gram, np.empty(600 * 600 * 4, np.uint8)), tol, 64, pool)
+        gram = Gram(RealPairwise(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
+        solver = SMO(KernelProblem(y, upper), RowCache(gram, np.empty(600 * 600 * 4, np.uint8)), tol, 64, pool)
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
     assert reason is StopReason.CONVERGED
@@ -317,7 +317,7 @@ def test_a_last_newton_step_does_not_leave_the_tolerance(seed, tol):
 def test_rows_at_a_bound_stay_there_when_the_sums_differ_by_rounding():
     y, upper = np.repeat([1.0, -1.0], [30, 10]), np.repeat([0.1, 0.3], [30, 10])
     assert 0 < abs(upper @ y) < 1e-14
-    np.testing.assert_array_equal(feasible(upper.copy(), Problem(y, upper)), upper)
+    np.testing.assert_array_equal(feasible(upper.copy(), KernelProblem(y, upper)), upper)
 
 
 # --- Newton steps ----------------------------------------------------------------------------------------

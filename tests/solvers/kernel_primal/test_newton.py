@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator, VectorEvaluator
+from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise, RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_primal import newton, regularized_system
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
@@ -28,10 +28,10 @@ NO_LIMITS = Limits(2000, np.inf)
 
 
 def cache(K, pool, n_slots=None):
-    evaluator = PrecomputedEvaluator(np.arange(len(K)))
-    evaluator.dtype = K.dtype
+    pairwise = PrecomputedPairwise(np.arange(len(K)))
+    pairwise.dtype = K.dtype
     arena = np.empty((n_slots or len(K)) * len(K) * K.itemsize, np.uint8)
-    return RowCache(Gram(evaluator, MemorySource.of(K), pool), arena)
+    return RowCache(Gram(pairwise, MemorySource.of(K), pool), arena)
 
 
 def solve(
@@ -40,7 +40,7 @@ def solve(
     """Return the solution, why it ended, and the number of Newton steps, for a kernel matrix in its type."""
     with Pool.open() as pool:
         method = Method(squared, fit_intercept, most, np.random.default_rng(0))
-        solver = Primal(Problem(y, upper), cache(K, pool, n_slots), tol, pool, method)
+        solver = Primal(KernelProblem(y, upper), cache(K, pool, n_slots), tol, pool, method)
 
         def watch(state, report):
             if seen is not None:
@@ -181,16 +181,16 @@ def test_an_early_end_with_float32_values_is_certified_by_float64_ones(n_steps):
     y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=300) > 2.4, 1.0, -1.0)
     upper, tol = np.full(300, 300.0), 1e-3
     with Pool.open() as pool:
-        gram = Gram(VectorEvaluator(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
+        gram = Gram(RealPairwise(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
         rows = RowCache(gram, np.empty(300 * 300 * 4, np.uint8))
-        solver = Primal(Problem(y, upper), rows, tol, pool, Method(False, True, 300, rng))
+        solver = Primal(KernelProblem(y, upper), rows, tol, pool, Method(False, True, 300, rng))
         state, reason, _ = drive(solver, solver.init(), Limits(n_steps, np.inf), lambda state, report: False)
         found = solver.finish(state)
     assert reason is StopReason.MAX_ITER
     K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
     objective = naive.primal_objective(K, y, upper, found.alpha * y, found.intercept, False)
     assert found.objective == pytest.approx(objective, rel=1e-9)
-    near = DualView(Problem(y, upper), False, True).feasible(found.alpha)
+    near = DualView(KernelProblem(y, upper), False, True).feasible(found.alpha)
     assert found.duality_gap == pytest.approx(objective - naive.dual_objective(K, y, near), rel=1e-9)
     assert found.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, near), rel=1e-9)
 
@@ -227,7 +227,7 @@ def test_a_tolerance_near_rounding_is_met_without_a_stall(fit_intercept, seed):
 
 def test_multipliers_off_balance_are_corrected_where_they_are_free():
     y, upper = np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.ones(5)
-    view = DualView(Problem(y, upper), squared=False, fit_intercept=True)
+    view = DualView(KernelProblem(y, upper), squared=False, fit_intercept=True)
     found = view.feasible(np.array([1.0, 0.5, 0.0, 1.0, 0.25]))
     np.testing.assert_allclose(found, [1.0, 0.25, 0.0, 1.0, 0.25], rtol=1e-14)
     assert found[0] == found[3] == 1
@@ -333,7 +333,7 @@ def test_multipliers_that_were_made_feasible_are_certified_as_they_are(monkeypat
     K, y, upper = problem(0, 40)
     with Pool.open() as pool:
         solver = Primal(
-            Problem(y, upper), cache(K, pool), 1e-6, pool, Method(False, True, 100, np.random.default_rng(0))
+            KernelProblem(y, upper), cache(K, pool), 1e-6, pool, Method(False, True, 100, np.random.default_rng(0))
         )
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
         monkeypatch.setattr(DualView, "feasible", lambda view, alpha: 0.5 * alpha)  # rounding does so, by a little

@@ -8,9 +8,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator
+from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_primal.newton import Method
 from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
@@ -23,9 +23,9 @@ def solve(K, y, upper, m, squared=False, fit_intercept=True, tol=1e-6, alpha=Non
     """Return the solution, why it ended, and the landmarks."""
     with Pool.open() as pool:
         arena = np.empty(max(m, 2) * K.nbytes // len(y), np.uint8)
-        rows = RowCache(Gram(PrecomputedEvaluator(np.arange(len(y))), MemorySource.of(K), pool), arena)
+        rows = RowCache(Gram(PrecomputedPairwise(np.arange(len(y))), MemorySource.of(K), pool), arena)
         method = Method(squared, fit_intercept, 2000, np.random.default_rng(0))
-        solver = Landmarks(Problem(y, upper), rows, tol, pool, method, n_landmarks=m)
+        solver = Landmarks(KernelProblem(y, upper), rows, tol, pool, method, n_landmarks=m)
         state, reason, _ = drive(solver, solver.init(alpha), limits, lambda state, report: False)
         return solver.finish(state), reason, solver._basis
 

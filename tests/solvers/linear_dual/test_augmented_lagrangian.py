@@ -12,7 +12,7 @@ from fastsvm.losses.dual import Demands, feasible
 from fastsvm.losses.primal import LOSSES
 from fastsvm.solvers.linear_dual import coordinate_ascent
 from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
-from fastsvm.solvers.linear_dual.problem import Problem
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import MemorySource
 
 OVR = ["hinge", "squared_hinge"]
@@ -23,7 +23,7 @@ EMPTY = np.empty(0)
 def problem_of(name, X, targets, costs, balance=None, shift=EMPTY, scale=EMPTY):
     demands = Demands(np.asarray(targets, float), costs, np.ones(1) if balance is None else balance)
     loss = LOSSES[name](0.2) if name in REGRESSION else LOSSES[name]()
-    return Problem(MemorySource.of(X), shift, scale, loss, demands, 1.0)
+    return LinearProblem(MemorySource.of(X), shift, scale, loss, demands, 1.0)
 
 
 def ended(problem, tol=1e-9, dual=None):

@@ -11,11 +11,11 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.losses.dual import Demands
 from fastsvm.losses.primal import LOSSES
 from fastsvm.solvers.linear_dual import coordinate_ascent
-from fastsvm.solvers.linear_dual.coordinate_ascent import BlockDual
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.curvature import metric_of
-from fastsvm.solvers.linear_dual.problem import Problem
+from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import diagonal, no_metric, principal
-from fastsvm.solvers.linear_dual.state import Settings
+from fastsvm.solvers.linear_dual.state import LinearDualSettings
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
@@ -25,7 +25,7 @@ SIZES = [3, 17, 64, 300]
 
 def problem_of(name, X, y, C=1.0, k=1, constant=1.0):
     demands = Demands(y.astype(float), np.full(len(y), C), np.ones(k))
-    return Problem(MemorySource.of(X), EMPTY, EMPTY, LOSSES[name](), demands, constant)
+    return LinearProblem(MemorySource.of(X), EMPTY, EMPTY, LOSSES[name](), demands, constant)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def solve(problem, tol=1e-5, size=64, window=None, n_sweeps=3, kept=1000, n_epoc
     """Return the solver, the state, why it ended and all reports."""
     reports = []
     with Pool.open() as pool:
-        settings = Settings(tol, 0, size, n_sweeps, kept, window or len(problem.source))
-        solver = BlockDual(problem, settings, pool)
+        settings = LinearDualSettings(tol, 0, size, n_sweeps, kept, window or len(problem.source))
+        solver = LinearDualAscent(problem, settings, pool)
         watch = lambda state, report: reports.append(report)  # noqa: E731
         state, reason, n_steps = drive(solver, solver.init(), Limits(n_epochs, np.inf), watch)
     assert n_steps == state.epoch == sum(report.n_steps for report in reports)
@@ -98,7 +98,7 @@ def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
     problem = problem_of("squared_hinge", *rows, k=3)
     _, state, _, _ = solve(problem, 1e-8)
     with Pool.open() as pool:
-        solver = BlockDual(problem, Settings(1e-4, 0, 64, 3, 100, 300), pool)
+        solver = LinearDualAscent(problem, LinearDualSettings(1e-4, 0, 64, 3, 100, 300), pool)
         again = solver.init(state.dual)
         Z = np.hstack([rows[0], np.ones((300, 1))])
         weights = solver.answer(again)
@@ -185,7 +185,7 @@ def test_a_row_that_is_far_from_all_others_does_not_change_the_metric(rows):
 def test_kept_products_follow_the_metric(rows, constant):
     problem = problem_of("hinge", *rows, C=10.0, k=3, constant=constant)
     with Pool.open() as pool:
-        solver = BlockDual(problem, Settings(1e-9, 0, 64, 3, 100, 300), pool)
+        solver = LinearDualAscent(problem, LinearDualSettings(1e-9, 0, 64, 3, 100, 300), pool)
         state, _ = solver.step(solver.init(), 2)
         state = solver._at_level(state, 1)
         state, _ = solver.step(state, 2)

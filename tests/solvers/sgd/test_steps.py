@@ -8,7 +8,7 @@ from fastsvm.losses.primal import LOSSES, Hinge
 from fastsvm.solvers.sgd.dense_steps import Penalty
 from fastsvm.solvers.sgd.lazy_steps import settle
 from fastsvm.solvers.sgd.learning_rates import SCHEDULES, Schedule
-from fastsvm.solvers.sgd.solver import SGD, Problem, Settings
+from fastsvm.solvers.sgd.solver import SGD, SGDProblem, SGDSettings
 from fastsvm.sources import MemorySource
 
 N, D, K = 70, 6, 3
@@ -36,7 +36,7 @@ def made(name):
 
 
 def problem_of(X, targets, n_scores=1, weights=None, balance=None, shift=(), scale=()):
-    return Problem(
+    return SGDProblem(
         MemorySource.of(X), np.array(shift, float), np.array(scale, float), targets,
         np.ones(len(targets)) if weights is None else weights,
         np.ones(n_scores) if balance is None else balance,
@@ -45,7 +45,7 @@ def problem_of(X, targets, n_scores=1, weights=None, balance=None, shift=(), sca
 
 def solver_of(name, problem, *, batch_size=4, penalty=NONE, schedule=RATES, average_from=0.0, seed=3,
               window_rows=10**6, pool=None):  # fmt: skip
-    settings = Settings(made(name), penalty, schedule, batch_size, average_from, None, 1, seed, window_rows)
+    settings = SGDSettings(made(name), penalty, schedule, batch_size, average_from, None, 1, seed, window_rows)
     return SGD(problem, settings, pool or Pool(1))
 
 

@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedEvaluator
+from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.kernel_dual import decomposition
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.decomposition import Problem
+from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_dual.interior import interior_point
 from fastsvm.solvers.kernel_dual.interior import problem as interior_problem
 from fastsvm.solvers.kernel_dual.interior.interior_point import interior_solution
@@ -208,9 +208,9 @@ def test_of_large_violations_the_duality_gap_decides():
 
 def solver_of(kind, K, y, upper, pool, tol=1e-3, **more):
     rows = RowCache(
-        Gram(PrecomputedEvaluator(np.arange(len(y))), MemorySource.of(K), pool), np.empty(K.nbytes, np.uint8)
+        Gram(PrecomputedPairwise(np.arange(len(y))), MemorySource.of(K), pool), np.empty(K.nbytes, np.uint8)
     )
-    return kind(Problem(y, upper), rows, tol, len(y), pool, **more)
+    return kind(KernelProblem(y, upper), rows, tol, len(y), pool, **more)
 
 
 @pytest.fixture

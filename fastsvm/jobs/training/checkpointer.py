@@ -16,14 +16,14 @@ from fastsvm.jobs.training.checkpoint_file import Checkpoints
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.memory import peak_memory
 
-__all__ = ["JobKeeper", "Stopped"]
+__all__ = ["JobCheckpointer", "Stopped"]
 
 _LOG_SECONDS = 2.0  # between two events of progress
 _SAY_SECONDS = 30.0  # between two lines where there is no terminal
 _MOST_SHARE = 0.02  # of the time, that checkpoints may take
 
 
-class JobKeeper(StopSignals):
+class JobCheckpointer(StopSignals):
     """Looks after the fits of a run.
 
     Parameters
