@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their destination, made safe on the disk, then renamed."""
+"""Atomic writes: a file is written beside its destination, flushed to the disk, then renamed."""
 
 import errno
 import glob
@@ -12,36 +12,36 @@ from pathlib import Path
 
 from fastsvm.files.locks import has_locks, is_taken
 
-__all__ = ["FULL", "check_input", "check_output", "complete", "name_beside", "room_beside", "written_beside"]
+__all__ = ["FULL", "atomic_write", "check_input", "check_output", "complete", "name_beside", "scratch_folder"]
 
-FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # numbers of errors that pass when there is room
+FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors that pass when there is room again
 _NO_MORE = FULL | {errno.EFBIG}
-_NAME_BYTES = 255  # of a file's name, where the system does not tell
+_NAME_BYTES = 255  # the longest name of a file, where the system does not tell
 
 
 def check_input(path: str | Path) -> None:
-    """Raise the error that reading a file or folder would end with, if it is neither: a pipe may have no end.
+    """Raise an error unless a path is a file or a folder: a pipe may have no end.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is none, or it is a pipe, a socket or a device.
+        If it does not exist, or is a pipe, a socket or a device.
     """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {path}.")
     if not (path.is_file() or path.is_dir()):
-        raise ValueError(f"{path} is a pipe, a socket or a device; write what it gives to a file and name that.")
+        raise ValueError(f"{path} is a pipe, a socket or a device; write its content to a file and name that file.")
 
 
 def check_output(output: str | Path, *inputs: str | Path) -> None:
-    """Raise the error that writing `output` would end with.
+    """Raise now the error that writing `output` would raise later.
 
     Raises
     ------
     ValueError, IsADirectoryError, FileNotFoundError, PermissionError
-        If it is a folder, a device or one of the `inputs`, its name is too long, its folder does not exist, or cannot
-        be written to.
+        If it is a folder, a device or one of the `inputs`, if its name is too long, or if its folder does not exist
+        or is not writable.
     """
     output = Path(output)
     folder = output.absolute().parent
@@ -61,19 +61,19 @@ def check_output(output: str | Path, *inputs: str | Path) -> None:
 
 
 def _check_folder(folder: Path, output: Path) -> None:
-    """Make a file and remove it: what the permissions say is not true for all users and file systems."""
+    """Create a file and remove it: permissions do not tell for all users and file systems."""
     trial = name_beside(output, f".{secrets.token_hex(4)}.part")
     try:
         trial.touch(exist_ok=False)
     except OSError as error:
-        if error.errno in FULL:  # there may be room by the time that there is something to write
+        if error.errno in FULL:  # there may be room when there is something to write
             return
         raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
     trial.unlink()
 
 
 def name_beside(path: Path, ending: str) -> Path:
-    """Return `path` with an ending more; of a name that gets too long, a digest stands for what is cut off."""
+    """Return `path` with an ending appended; in a name that gets too long, a digest replaces the rest."""
     name, most = os.fsencode(path.name), _longest_name(path.absolute().parent)
     if len(name) + len(ending) > most:
         ending = f"~{hashlib.blake2b(name, digest_size=6).hexdigest()}{ending}"
@@ -82,8 +82,15 @@ def name_beside(path: Path, ending: str) -> Path:
 
 
 @contextmanager
-def written_beside(path: str | Path) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; at the end it is renamed, or removed after an error.
+def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
+    """Yield another path to write to; at the end that file replaces `path`, or is removed after an error.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write or replace.
+    part : Path, optional
+        The name of the file while it is written, on the same file system; a random one beside `path` by default.
 
     Raises
     ------
@@ -93,7 +100,7 @@ def written_beside(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    part = name_beside(path, f".{secrets.token_hex(4)}.part")
+    part = name_beside(path, f".{secrets.token_hex(4)}.part") if part is None else part
     try:
         with _named(path):
             yield part
@@ -103,10 +110,10 @@ def written_beside(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def room_beside(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder beside `path` for what is on its way there; it is removed at the end, whatever happens.
+def scratch_folder(path: str | Path) -> Iterator[Path]:
+    """Yield a new folder beside `path` for temporary files; it is removed at the end, whatever happens.
 
-    What processes that were killed have left on their way to the same `path` is removed too: they hold no lock.
+    Folders of processes that were killed while they wrote the same `path` are removed too: nothing locks them.
     """
     path = Path(path)
     while True:
@@ -114,7 +121,7 @@ def room_beside(path: str | Path) -> Iterator[Path]:
         room.mkdir()
         try:
             with _locked(room) as alone:
-                if not alone and has_locks():  # another process took it for one that was left
+                if not alone and has_locks():  # another process is removing it, as if it had been left behind
                     continue
                 with _locked(room) as again:
                     if not again:  # not all file systems keep locks
@@ -128,7 +135,7 @@ def room_beside(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Give errors of a disk that takes no more the name of what is written: a write does not know it."""
+    """Add the name of the file to errors of a full disk, which have none."""
     try:
         yield
     except OSError as error:
@@ -138,7 +145,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _remove_left(path: Path) -> None:
-    """Remove the folders beside a path that no process has locked."""
+    """Remove scratch folders of a path that no process has locked."""
     ending = ".????????.part"
     start = name_beside(path, ending).name.removesuffix(ending)
     for room in path.absolute().parent.glob(glob.escape(start) + ending):
@@ -150,7 +157,7 @@ def _remove_left(path: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Lock a folder if that can be done; yield whether no other process has it."""
+    """Lock a folder; yield whether that succeeded."""
     try:
         number = os.open(folder, os.O_RDONLY) if has_locks() else -1
     except OSError:
@@ -163,7 +170,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def complete(part: Path, path: Path) -> None:
-    """Give a file that is complete its name, when its bytes are safe: the name must not be there before them."""
+    """Flush a complete file to the disk, then rename it: the name must not be there before the bytes."""
     with part.open("r+b") as file:
         os.fsync(file.fileno())
     os.replace(part, path)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from fastsvm.files.atomic_file import check_input, check_output, complete, room_beside
+from fastsvm.files.atomic_file import atomic_write, check_input, check_output, scratch_folder
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
 from fastsvm.formats.registry import FORMATS, recognise
@@ -146,13 +146,13 @@ def convert(
     _check_options(format, options)
     names = None if class_names is None else tuple(class_names)
     order = _Order(seed if shuffle else None, memory * 3 // 4)
-    with room_beside(destination) as room, FORMATS[format].read(source, options) as stream:
+    with scratch_folder(destination) as scratch, FORMATS[format].read(source, options) as stream:
         _check_rows(stream.header, source, memory)
         if names is not None:
             stream = stream._replace(header=stream.header._replace(class_names=names))
         if stream.header.y_dtype is not None and stream.header.y_dtype.kind == "U":
             stream = stream._replace(blocks=_storable(stream.blocks, source))
-        return _write(stream, destination, room, order, progress)
+        return _write(stream, destination, scratch, order, progress)
 
 
 class _Order(NamedTuple):
@@ -160,17 +160,16 @@ class _Order(NamedTuple):
     limit: int
 
 
-def _write(stream: Stream, destination: Path, room: Path, order: _Order, progress: bool) -> Summary:
-    header, part = stream.header, room / "data.h5"
-    blocks = stream.blocks
+def _write(stream: Stream, destination: Path, scratch: Path, order: _Order, progress: bool) -> Summary:
+    header, blocks = stream.header, stream.blocks
     if order.seed is not None:
         reading = _counted(blocks, header.n_samples, "reading", progress)
-        blocks = shuffled(reading, order.seed, room, order.limit)
-    with closing(_counted(blocks, header.n_samples, "writing", progress)) as rows:
-        n_samples, n_classes = write(part, header, rows)
-    if n_samples == 0:
-        raise ValueError("The source holds no rows.")
-    complete(part, destination)
+        blocks = shuffled(reading, order.seed, scratch, order.limit)
+    with atomic_write(destination, scratch / "data.h5") as part:
+        with closing(_counted(blocks, header.n_samples, "writing", progress)) as rows:
+            n_samples, n_classes = write(part, header, rows)
+        if n_samples == 0:
+            raise ValueError("The source holds no rows.")
     return Summary(
         destination,
         n_samples,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from fastsvm.files.atomic_file import complete
+from fastsvm.files.atomic_file import complete, name_beside
 
 __all__ = ["FetchError", "Remote", "download"]
 
@@ -79,7 +79,7 @@ def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> P
         return path
     if not url.startswith(("http://", "https://")):
         raise FetchError(f"{url} is no http or https address.")
-    part = folder / f"{remote.name}.part"
+    part = name_beside(path, ".part")
     if part.exists() and part.stat().st_size > remote.size:
         part.unlink()
     if not part.exists() or part.stat().st_size < remote.size:

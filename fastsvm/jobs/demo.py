@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC as ReferenceSVC
 
 from fastsvm.estimators import SVC
-from fastsvm.files.atomic_file import written_beside
+from fastsvm.files.atomic_file import atomic_write
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import open_hdf5
@@ -118,7 +118,7 @@ def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
         file.create_dataset("X", data=X, chunks=(64, X.shape[1]))
         file["y"] = y
 
-    with written_beside(path) as part, hdf5_written(part) as output:
+    with atomic_write(path) as part, hdf5_written(part) as output:
         output.do(fill)
 
 

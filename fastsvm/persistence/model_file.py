@@ -10,7 +10,7 @@ from scipy import sparse
 
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
-from fastsvm.files.atomic_file import written_beside
+from fastsvm.files.atomic_file import atomic_write
 from fastsvm.kernels import KERNELS
 from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
 from fastsvm.persistence.version_1 import is_version_1, read_version_1
@@ -84,7 +84,7 @@ def save(model: Any, path: str | Path) -> None:
     for key, value in vars(model).items():
         if is_fitted_name(key):
             _part(key, value, header, arrays)
-    with written_beside(path) as part:
+    with atomic_write(path) as part:
         write_arrays(part, json.dumps(header, default=_plain), arrays)
 
 

@@ -4,14 +4,14 @@ import os
 
 import pytest
 
-from fastsvm.files.atomic_file import check_output, name_beside, room_beside, written_beside
+from fastsvm.files.atomic_file import atomic_write, check_output, name_beside, scratch_folder
 from fastsvm.files.locks import has_locks
 
 
 def test_a_file_appears_whole(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
-    with written_beside(path) as part:
+    with atomic_write(path) as part:
         part.write_text("new")
         assert path.read_text() == "old" and part.parent == tmp_path
     assert path.read_text() == "new" and os.listdir(tmp_path) == ["file"]
@@ -20,10 +20,10 @@ def test_a_file_appears_whole(tmp_path):
 def test_after_an_error_the_old_one_is_there_and_nothing_beside_it(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
-    with pytest.raises(RuntimeError, match="no"), written_beside(path) as part:
+    with pytest.raises(RuntimeError, match="no"), atomic_write(path) as part:
         part.write_text("new")
         raise RuntimeError("no")
-    with pytest.raises(RuntimeError, match="no"), room_beside(path) as room:
+    with pytest.raises(RuntimeError, match="no"), scratch_folder(path) as room:
         (room / "new").write_text("new")
         raise RuntimeError("no")
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
@@ -32,10 +32,10 @@ def test_after_an_error_the_old_one_is_there_and_nothing_beside_it(tmp_path):
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "日" * 85, "x" * 248])
 def test_names_as_long_as_the_file_system_takes(tmp_path, name):
     path = tmp_path / name
-    with written_beside(path) as part:
+    with atomic_write(path) as part:
         part.write_text("new")
     assert os.listdir(tmp_path) == [name]
-    with room_beside(path) as room:
+    with scratch_folder(path) as room:
         assert len(os.fsencode(room.name)) <= 255
 
 
@@ -66,7 +66,7 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path, name):
     others = [tmp_path / "rows.h5.mine.part", tmp_path / "other.h5.0a1b2c3d.part", tmp_path / "a.h5.0a1b2c3d.part"]
     for other in others:
         other.mkdir()
-    with room_beside(path) as first, room_beside(path) as second:
+    with scratch_folder(path) as first, scratch_folder(path) as second:
         assert first.is_dir() and second.is_dir() and not left.exists()
     assert set(tmp_path.iterdir()) == set(others)
 
@@ -76,6 +76,6 @@ def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
     monkeypatch.setattr("fastsvm.files.atomic_file.is_taken", lambda *_, **__: False)
     left = tmp_path / "rows.h5.0a1b2c3d.part"
     left.mkdir()
-    with room_beside(tmp_path / "rows.h5") as room:
+    with scratch_folder(tmp_path / "rows.h5") as room:
         assert room.is_dir()
     assert list(tmp_path.iterdir()) == [left]

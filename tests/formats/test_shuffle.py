@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm.formats import conversion, convert
+from fastsvm.files import atomic_file
+from fastsvm.formats import convert
 from fastsvm.formats.readers.rows import Rows, stack
 from fastsvm.formats.shuffle import shuffled
 
@@ -77,7 +78,7 @@ def test_nothing_is_left_after_an_error(tmp_path, monkeypatch, memory, error, wh
         raise error
 
     if when == "renaming":
-        monkeypatch.setattr(conversion, "complete", fail)
+        monkeypatch.setattr(atomic_file, "complete", fail)
     elif when == "writing":
         monkeypatch.setattr("fastsvm.formats.writer._extend", fail)
     else:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from fastsvm.files.atomic_file import written_beside
+from fastsvm.files.atomic_file import atomic_write
 from fastsvm.jobs.inspection import describe
 from fastsvm.jobs.report.curves import fit_curves, process_curves
 from fastsvm.jobs.report.errors import confusions, errors, scatter
@@ -100,7 +100,7 @@ def write_report(
     elif tested is not None:
         parts += [section("Targets and predictions", scatter(tested)), section("Errors", errors(tested, model))]
     parts += [section("Interruptions", _interruptions(events)), section("Versions", _versions(events))]
-    with written_beside(folder.report_file) as part:
+    with atomic_write(folder.report_file) as part:
         part.write_text(page(_title(job, model), joined(parts, "\n")), encoding="utf-8")
 
 

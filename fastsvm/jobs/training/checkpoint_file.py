@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm.files.array_file import read_arrays, write_arrays
-from fastsvm.files.atomic_file import written_beside
+from fastsvm.files.atomic_file import atomic_write
 from fastsvm.files.storable import storable_class, stored_name
 from fastsvm.jobs.training.checkpoint_version_1 import is_version_1, read_version_1, record_of_version_1
 
@@ -67,7 +67,7 @@ class Checkpoints:
         last = self.files()
         number = 1 + (_number(last[0]) if last else 0)
         path = self.folder / f"checkpoint-{number:08d}{_SUFFIXES[0]}"
-        with written_beside(path) as part:
+        with atomic_write(path) as part:
             write(part, tree, self.bound_to)
         for old in self.files()[_KEPT:]:
             old.unlink(missing_ok=True)

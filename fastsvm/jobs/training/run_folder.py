@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fastsvm.files.atomic_file import written_beside
+from fastsvm.files.atomic_file import atomic_write
 from fastsvm.files.locks import is_taken, take
 from fastsvm.jobs.training.job_file import Job
 
@@ -120,7 +120,7 @@ class RunFolder:
 
     def write(self, path: Path, words: dict[str, Any]) -> None:
         """Write a JSON file beside its place and rename it."""
-        with written_beside(path) as part:
+        with atomic_write(path) as part:
             part.write_text(json.dumps(words, indent=1, default=_plain) + "\n", encoding="utf-8")
 
     def _others(self) -> Iterator[Path]:
