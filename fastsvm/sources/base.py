@@ -1,21 +1,27 @@
-"""What a source of rows is, and one reader ahead of the computation."""
+"""The interface of all sources of rows, and a thread that reads ahead of the computation."""
 
 import hashlib
 import queue
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
-from fastsvm.sources.block import Block
+from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 
 __all__ = ["Reads", "Source", "read_ahead"]
 
 
-_PATIENCE = 2.0  # seconds: who lets a garbage collector end this, inside the lock of HDF5, would wait for ever
+Kind = TypeVar("Kind", bound=Block)
+Item = TypeVar("Item")
+
+_BLOCK_BYTES = 4 << 20
+_PATIENCE = 2.0  # seconds: a garbage collector may run this inside the lock of HDF5, where a join would never end
 
 
 @dataclass
@@ -33,7 +39,7 @@ class Reads:
     nbytes: int = 0
     seconds: float = 0.0
 
-    def timed(self, read: Callable[[], Block]) -> Block:
+    def timed(self, read: Callable[[], Kind]) -> Kind:
         """Call `read` and count what it returns."""
         begin = time.perf_counter()
         block = read()
@@ -45,8 +51,9 @@ class Reads:
 class Source(ABC):
     """Rows of a data set, wherever they are.
 
-    A source is described by arrays, or by a path and names: it can be pickled, and a process that receives
-    it opens the file anew.
+    A subclass sets `shape` and `dtype` and defines `read`. All else follows from these, slowly at worst: override
+    what the storage does faster. A source must survive pickling without an open handle; a process that receives one
+    opens the file anew.
 
     Attributes
     ----------
@@ -54,16 +61,16 @@ class Source(ABC):
         Numbers of rows and features.
     dtype : numpy.dtype
         Type of the values as they are stored.
-    sparse : bool
+    sparse : bool, default=False
         Whether blocks are in compressed sparse row form.
-    resident : bool
+    resident : bool, default=False
         Whether the rows are in memory already.
     nbytes : int
-        Bytes that the rows take when they are kept in memory as stored.
+        Bytes that the rows take when they are in memory as stored; those of a dense array by default.
     block_rows : int
-        Rows of a block in `blocks`; whole chunks of a file.
-    chunk_rows : int
-        Rows that cannot be read one without the others.
+        Rows of a block in `blocks`, such as whole chunks of a file; by default those that take some megabytes.
+    chunk_rows : int, default=1
+        Rows that can only be read together.
     reads : Reads
         Count of what was read from storage.
     """
@@ -72,14 +79,26 @@ class Source(ABC):
     dtype: np.dtype
     sparse: bool = False
     resident: bool = False
-    nbytes: int
-    block_rows: int
     chunk_rows: int = 1
-    reads: Reads
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that the rows take in memory."""
+        return self.shape[0] * self.shape[1] * np.dtype(self.dtype).itemsize
+
+    @cached_property
+    def block_rows(self) -> int:
+        """Rows of a block in `blocks`."""
+        return max(1, _BLOCK_BYTES * self.shape[0] // max(1, self.nbytes))
+
+    @cached_property
+    def reads(self) -> Reads:
+        """Count of what was read from storage."""
+        return Reads()
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Block:
-        """Return rows `start` to `stop`."""
+        """Return rows `start` to `stop`; a thread that reads ahead may call this."""
 
     def buffer(self, n_rows: int) -> np.ndarray | None:
         """Return memory into which `read_all` can read so many rows, None if that allocates its own."""
@@ -94,28 +113,49 @@ class Source(ABC):
         parts = ((np.arange(end - block.shape[0], end), block) for end, block in zip(ends, blocks, strict=True))
         return type(blocks[0]).gather(parts, int(ends[-1]))
 
-    @abstractmethod
     def rows(self, indices: np.ndarray) -> Block:
-        """Return a copy of the rows `indices`, in that order."""
+        """Return a copy of the rows `indices`, in that order; each block with one of them is read once."""
+        indices = np.asarray(indices, dtype=np.int64)
+        if len(indices) == 0:
+            return self.read(0, 0)
+        kind = CSRBlock if self.sparse else DenseBlock
+        return kind.gather(self._parts(indices), len(indices))
 
-    @abstractmethod
+    def _parts(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, Block]]:
+        """Yield the rows `indices` block by block, with their places among `indices`."""
+        order = np.argsort(indices, kind="stable")
+        wanted = indices[order]
+        for number in np.unique(wanted // self.block_rows):
+            first, last = np.searchsorted(wanted, (number * self.block_rows, (number + 1) * self.block_rows))
+            low, high = wanted[first], wanted[last - 1] + 1
+            yield order[first:last], self.read(low, high).take(wanted[first:last] - low)
+
     def take(self, indices: np.ndarray) -> "Source":
         """Return the source of the rows `indices` alone, in that order."""
+        from fastsvm.sources.subset import SubsetSource  # itself a source
+
+        return SubsetSource(self, indices)
+
+    def in_memory(self) -> "Source":
+        """Return the source of the same rows in memory, in the type in which they are stored."""
+        from fastsvm.sources.memory import MemorySource  # itself a source
+
+        return MemorySource(self.read(0, len(self)))
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if the file in which the rows are has changed since it was first looked at."""
+        """Raise ValueError if the file with the rows has changed since the source was made."""
         return  # rows in memory have no file
 
     def digest(self) -> str:
-        """Return what tells these rows from others: a digest of all that are in memory, or of a file's version."""
+        """Return a digest that identifies the rows: of all their values, or of a file's version and some values."""
         found = hashlib.blake2b(repr((self.shape, str(self.dtype), self.sparse)).encode(), digest_size=16)
-        for start, stop in self._told_by():
+        for start, stop in self._digested():
             for array in self.read(start, stop).arrays:
-                found.update(np.ascontiguousarray(array).view(np.uint8))
+                found.update(np.ascontiguousarray(array).view(np.uint8).data)
         return found.hexdigest()
 
-    def _told_by(self) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of rows by which these are told from others."""
+    def _digested(self) -> Iterator[tuple[int, int]]:
+        """Yield the bounds of the rows whose values `digest` uses."""
         return self.spans()
 
     def __len__(self) -> int:
@@ -123,7 +163,7 @@ class Source(ABC):
         return self.shape[0]
 
     def spans(self, most: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of the blocks in order, or of smaller ones of `most` rows, if a chunk is not larger."""
+        """Yield the bounds of the blocks in order; no block has more than `most` rows, unless a chunk has."""
         length = self.block_rows
         if most is not None:
             length = min(length, max(1, most // self.chunk_rows) * self.chunk_rows)
@@ -135,18 +175,14 @@ class Source(ABC):
         for start, stop in self.spans():
             yield start, self.read(start, stop)
 
-    @abstractmethod
-    def in_memory(self) -> "Source":
-        """Return the source of the same rows in memory, in the type in which they are stored."""
 
-
-def read_ahead(items: Iterator[tuple[int, Block]], depth: int = 1) -> Iterator[tuple[int, Block]]:
+def read_ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:
     """Yield `items`, computed by a thread that is `depth` items ahead.
 
-    One thread and no more: the HDF5 library holds one lock for all of its readers.
+    One thread only: the HDF5 library has one lock for all of its readers.
     """
     done = object()
-    ready: queue.Queue = queue.Queue(maxsize=depth)
+    ready: queue.Queue[Any] = queue.Queue(maxsize=depth)
     stop = threading.Event()
 
     def offer(item: object) -> None:

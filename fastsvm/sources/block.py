@@ -1,9 +1,10 @@
-"""Blocks of rows: what a source gives, in one of two layouts."""
+"""Blocks of rows, dense or in compressed sparse row form: what a source returns."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from fastsvm._compiled.compiler import jit
@@ -23,6 +24,11 @@ class DenseBlock(NamedTuple):
         return self.values.shape
 
     @property
+    def stored(self) -> np.ndarray:
+        """Values as they are stored: all of them."""
+        return self.values
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the stored values."""
         return self.values.nbytes
@@ -35,7 +41,7 @@ class DenseBlock(NamedTuple):
         """Return a copy of the given rows."""
         return DenseBlock(self.values[rows])
 
-    def dense(self, dtype: np.dtype, out: np.ndarray | None = None) -> np.ndarray:
+    def dense(self, dtype: DTypeLike, out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows as a C-contiguous array of `dtype`, written to `out` if given."""
         if out is None:
             return np.ascontiguousarray(self.values, dtype=dtype)
@@ -44,7 +50,7 @@ class DenseBlock(NamedTuple):
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """All that the rows are stored in."""
+        """All arrays in which the rows are stored."""
         return (self.values,)
 
     def user_array(self) -> np.ndarray:
@@ -52,13 +58,13 @@ class DenseBlock(NamedTuple):
         return self.values
 
     @staticmethod
-    def gather(parts: Iterable[tuple[np.ndarray, "DenseBlock"]], n_rows: int) -> "DenseBlock":
-        """Return the rows of all parts, which come with their places; one part is held at a time."""
-        values = None
-        for places, block in parts:
-            if values is None:
-                values = np.empty((n_rows, block.shape[1]), block.values.dtype)
-            values[places] = block.values
+    def gather(parts: Iterable[tuple[np.ndarray, "Block"]], n_rows: int) -> "DenseBlock":
+        """Return the rows of all parts, which come with their places; only one part is in memory at a time."""
+        values = np.empty((0, 0))
+        for number, (places, block) in enumerate(parts):
+            if number == 0:
+                values = np.empty((n_rows, block.shape[1]), block.stored.dtype)
+            values[places] = block.stored
         return DenseBlock(values)
 
 
@@ -74,6 +80,11 @@ class CSRBlock(NamedTuple):
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and features."""
         return len(self.indptr) - 1, self.n_features
+
+    @property
+    def stored(self) -> np.ndarray:
+        """Values as they are stored: those that are not zero."""
+        return self.data
 
     @property
     def nbytes(self) -> int:
@@ -98,7 +109,7 @@ class CSRBlock(NamedTuple):
             _copy_rows(self.data, self.indices, self.indptr, rows, data, indices)
         return CSRBlock(data, indices, indptr, self.n_features)
 
-    def dense(self, dtype: np.dtype, out: np.ndarray | None = None) -> np.ndarray:
+    def dense(self, dtype: DTypeLike, out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows as a C-contiguous array of `dtype`, written to `out` if given."""
         if out is None:
             out = np.empty(self.shape, dtype)
@@ -109,7 +120,7 @@ class CSRBlock(NamedTuple):
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """All that the rows are stored in."""
+        """All arrays in which the rows are stored."""
         return self.data, self.indices, self.indptr
 
     def user_array(self) -> sparse.csr_matrix:
@@ -118,9 +129,10 @@ class CSRBlock(NamedTuple):
         return sparse.csr_matrix((data, self.indices, self.indptr), shape=self.shape)
 
     @staticmethod
-    def gather(parts: Iterable[tuple[np.ndarray, "CSRBlock"]], n_rows: int) -> "CSRBlock":
+    def gather(parts: Iterable[tuple[np.ndarray, "Block"]], n_rows: int) -> "CSRBlock":
         """Return the rows of all parts, which come with their places."""
-        places, blocks = zip(*parts, strict=True)
+        places, found = zip(*parts, strict=True)
+        blocks = cast("tuple[CSRBlock, ...]", found)
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
         stacked = CSRBlock(
             np.concatenate([block.data for block in blocks]),
@@ -147,7 +159,7 @@ class CSRBlock(NamedTuple):
             # Sums of small integers need not fit their type, and SciPy has none of float16.
             wide = {"i": np.int64, "u": np.int64}.get(matrix.dtype.kind, np.promote_types(matrix.dtype, np.float32))
             parts = matrix.data.astype(wide), matrix.indices, matrix.indptr
-            matrix = sparse.csr_matrix(parts, shape=matrix.shape, copy=True)  # which knows nothing of their order yet
+            matrix = sparse.csr_matrix(parts, shape=matrix.shape, copy=True)  # a new one: SciPy remembers the order
             matrix.sum_duplicates()
         n_values = matrix.indptr[-1]
         return cls(matrix.data[:n_values], matrix.indices[:n_values], matrix.indptr, matrix.shape[1])

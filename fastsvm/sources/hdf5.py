@@ -9,17 +9,15 @@ import h5py
 import numpy as np
 
 from fastsvm.files.atomic_file import check_input
-from fastsvm.sources.base import Reads, Source, read_ahead
+from fastsvm.sources.base import Kind, Reads, Source, read_ahead
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, reading
-from fastsvm.sources.memory import MemorySource
-from fastsvm.sources.subset import SubsetSource
 
 __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
 _BLOCK_BYTES = 4 << 20
 _LEAST_BLOCKS = 16
-_TOLD_RUNS, _TOLD_ROWS = 16, 64  # of rows by which a file is told from others
+_DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of rows whose values are in the digest of a file
 
 
 def open_file(path: str | Path) -> h5py.File:
@@ -64,7 +62,7 @@ def _stored_type(dataset: h5py.Dataset) -> np.dtype:
 
 
 class HDF5Source(Source):
-    """What dense and sparse rows in a file have in common.
+    """Rows in an HDF5 file, dense or sparse.
 
     Parameters
     ----------
@@ -91,7 +89,7 @@ class HDF5Source(Source):
         raise NotImplementedError
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if the file has changed since it was first looked at."""
+        """Raise ValueError if the file has changed since the source was made."""
         found = _version(self.path)
         if found != self._seen:
             raise ValueError(
@@ -100,12 +98,12 @@ class HDF5Source(Source):
             )
 
     def digest(self) -> str:
-        """Return a digest of size and time of the last change of the file, and of some rows."""
+        """Return a digest of the file's size, the time of its last change, and some rows."""
         return hashlib.blake2b(repr((self._seen, super().digest())).encode(), digest_size=16).hexdigest()
 
-    def _told_by(self) -> Iterator[tuple[int, int]]:
-        for start in np.unique(np.linspace(0, max(0, len(self) - _TOLD_ROWS), _TOLD_RUNS).astype(int)).tolist():
-            yield start, min(len(self), start + _TOLD_ROWS)
+    def _digested(self) -> Iterator[tuple[int, int]]:
+        for start in np.unique(np.linspace(0, max(0, len(self) - _DIGESTED_ROWS), _DIGESTED_RUNS).astype(int)).tolist():
+            yield start, min(len(self), start + _DIGESTED_ROWS)
 
     @property
     def node(self) -> h5py.Dataset | h5py.Group:
@@ -127,11 +125,11 @@ class HDF5Source(Source):
         """Return rows `start` to `stop`."""
         return self._timed(lambda: self._read(start, stop), start, stop)
 
-    def _timed(self, read: Callable[[], Block], start: int, stop: int) -> Block:
+    def _timed(self, read: Callable[[], Kind], start: int, stop: int) -> Kind:
         try:
             return self.reads.timed(read)
         except Exception as error:
-            self._check_open()  # h5py names a file that closes within a read by whichever error comes first
+            self._check_open()  # h5py raises any error for a file that closes within a read
             if isinstance(error, MemoryError) or self.path in str(error):
                 raise
             kind = OSError if isinstance(error, OSError) else ValueError
@@ -140,31 +138,6 @@ class HDF5Source(Source):
     def blocks(self) -> Iterator[tuple[int, Block]]:
         """Yield the number of its first row with each block, read one block ahead."""
         return read_ahead(super().blocks())
-
-    def rows(self, indices: np.ndarray) -> Block:
-        """Return a copy of the rows `indices`, reading each chunk that holds one of them once."""
-        indices = np.asarray(indices, dtype=np.int64)
-        if len(indices) == 0:
-            return self.read(0, 0)
-        kind = CSRBlock if self.sparse else DenseBlock
-        return kind.gather(self._parts(indices), len(indices))
-
-    def _parts(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, Block]]:
-        """Yield the rows `indices` chunk by chunk, with their places among `indices`."""
-        order = np.argsort(indices, kind="stable")
-        wanted = indices[order]
-        for number in np.unique(wanted // self.block_rows):
-            first, last = np.searchsorted(wanted, (number * self.block_rows, (number + 1) * self.block_rows))
-            low, high = wanted[first], wanted[last - 1] + 1
-            yield order[first:last], self.read(low, high).take(wanted[first:last] - low)
-
-    def take(self, indices: np.ndarray) -> SubsetSource:
-        """Return the source of the rows `indices` alone."""
-        return SubsetSource(self, indices)
-
-    def in_memory(self) -> MemorySource:
-        """Return the source of the same rows in memory."""
-        return MemorySource(self.read(0, len(self)))
 
 
 class HDF5DenseSource(HDF5Source):
@@ -190,7 +163,7 @@ class HDF5DenseSource(HDF5Source):
         return np.empty((n_rows, self.shape[1]), self.dtype)
 
     def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
-        """Return the rows of some spans, one after another, read to where they are to be."""
+        """Return the rows of some spans, one after another, read into `out` without a copy."""
         out = self.buffer(sum(stop - start for start, stop in spans)) if out is None else out
         return self._timed(lambda: self._read_spans(spans, out), spans[0][0], spans[-1][1])
 
@@ -213,7 +186,8 @@ class HDF5CSRSource(HDF5Source):
     def _inspect(self) -> None:
         group = self.node
         self._check_parts(group)
-        self.shape = tuple(int(n) for n in attribute(group, "shape"))
+        n_rows, n_features = attribute(group, "shape")
+        self.shape = int(n_rows), int(n_features)
         self.dtype = _stored_type(group["data"])
         self.indptr = group["indptr"][:].astype(np.int64)
         self._check_rows(len(group["data"]), len(group["indices"]))

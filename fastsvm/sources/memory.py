@@ -1,4 +1,4 @@
-"""Rows in memory: dense arrays and SciPy's compressed sparse rows, kept as they are stored."""
+"""Rows in memory: dense arrays and SciPy's compressed sparse rows, in the type in which they are stored."""
 
 import numpy as np
 from scipy import sparse
@@ -8,7 +8,7 @@ from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 
 __all__ = ["MemorySource"]
 
-_BLOCK_ROWS = 4096  # what is made ready once for a block, as support vectors are, is cheap by then
+_BLOCK_ROWS = 4096  # enough that work once for a block, such as preparing support vectors, costs little
 
 
 class MemorySource(Source):
@@ -26,14 +26,14 @@ class MemorySource(Source):
         self.block = block
         self.shape = block.shape
         self.sparse = isinstance(block, CSRBlock)
-        self.dtype = block.data.dtype if self.sparse else block.values.dtype
+        self.dtype = block.stored.dtype
         self.nbytes = block.nbytes
         self.block_rows = _BLOCK_ROWS
         self.reads = Reads()
 
     @classmethod
     def of(cls, X: np.ndarray | sparse.csr_matrix | sparse.csr_array) -> "MemorySource":
-        """Return the source of the rows of an array or a CSR matrix, without a copy if there is need for none."""
+        """Return the source of the rows of an array or a CSR matrix, copied only if needed."""
         if X.dtype.kind == "f" and X.dtype.itemsize > 8:  # unknown to compiled code and to BLAS
             X = X.astype(np.float64)
         return cls(CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X))

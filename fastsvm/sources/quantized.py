@@ -1,7 +1,7 @@
-"""Rows whose values are an affine image of bytes, such as pixels / 255 or features that are 0 or 1.
+"""Rows whose values are quantized to at most 256 levels, such as pixels / 255 or features that are 0 or 1.
 
-Such rows are bytes in the guise of floats: their products can be computed exactly, as integers, and their
-copy takes a byte a value.
+Such rows are bytes in the guise of floats: their dot products can be computed exactly, as integers, and their copy
+takes a byte a value.
 """
 
 from typing import Any, NamedTuple
@@ -19,26 +19,26 @@ __all__ = ["Quantization", "find_quantization"]
 _SAMPLE_ROWS = 64
 _LEVELS = 256
 _PIECE = 1 << 18  # values converted by a thread at a time
-_FINE = 1e-2  # of the distance of values, a tolerance
-_ROUNDING = 4  # in units of the last place of the largest value, for the arithmetic that made the values
+_FINE = 1e-2  # the largest tolerance, as a share of the distance of levels
+_ROUNDING = 4  # tolerance in units of the last place of the largest level, for the arithmetic that made the values
 
 
 class Quantization(NamedTuple):
-    """The map from bytes to values, offset + scale b.
+    """The affine map from bytes b to values, offset + scale b.
 
     Attributes
     ----------
     scale : float
-        Distance of neighbouring values.
+        Distance of neighbouring levels.
     offset : float
-        Value of the byte 0; zero if the values are multiples of the scale.
+        Value of the byte 0; zero if all values are multiples of the scale.
     """
 
     scale: float
     offset: float
 
     def convert(self, block: Block, pool: Pool) -> DenseBlock | None:
-        """Return the bytes of a block, or None if a value is not the image of one."""
+        """Return the bytes of a block, or None if a value is no level."""
         if self == IDENTITY and isinstance(block, DenseBlock) and block.values.dtype == np.uint8:
             return block
         n, d = block.shape
@@ -62,10 +62,10 @@ class Quantization(NamedTuple):
         return self._invert(block.values.ravel(), out.ravel())
 
     def holds(self, block: Block) -> np.ndarray:
-        """Return of each row whether all its values are images of bytes."""
+        """Return of each row whether all its values are levels."""
         n, d = block.shape
-        sparse = isinstance(block, CSRBlock)
-        values, bounds = (block.data, block.indptr) if sparse else (block.values.ravel(), d * np.arange(n + 1))
+        bounds = block.indptr if isinstance(block, CSRBlock) else d * np.arange(n + 1)
+        values = block.stored.ravel()
         given = self._arithmetic(values.dtype)
         if given is None:
             return np.zeros(n, bool)
@@ -78,10 +78,10 @@ class Quantization(NamedTuple):
         return given is not None and _to_bytes(np.ascontiguousarray(values, given[0].dtype), *given, out)
 
     def _arithmetic(self, dtype: np.dtype) -> tuple[Any, Any, Any] | None:
-        """Return offset, scale and slack for values of a type, None if the values are too coarse for the map."""
+        """Return offset, scale and tolerance for values of a type, None if the type is too coarse for the map."""
         real = np.float32 if dtype in (np.float32, np.float16) else np.float64
         slack = 0.0
-        if np.frexp(self.scale)[0] != 0.5:  # not a power of two: the values were computed, and rounded
+        if np.frexp(self.scale)[0] != 0.5:  # not a power of two: the values are rounded
             largest = max(abs(self.offset), abs(self.offset + (_LEVELS - 1) * self.scale))
             slack = _ROUNDING * np.finfo(dtype if dtype.kind == "f" else real).eps * largest
             if slack > _FINE * self.scale:
@@ -93,26 +93,26 @@ IDENTITY = Quantization(1.0, 0.0)
 
 
 def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
-    """Return the map and the bytes of rows that are bytes, or in memory and an affine image of bytes; else None.
+    """Return the quantization of rows and the source of their bytes, None if the rows are not quantized.
 
-    The map is guessed from a sample of the rows and holds for every value, to rounding error, or is not returned.
+    Floats are converted only if they are in memory. The map is guessed from a sample of the rows, then compared with
+    every value, up to rounding error.
     """
     if source.dtype == np.uint8 and not source.sparse:
         return IDENTITY, source
     if not isinstance(source, MemorySource) or source.dtype.kind not in "fiu":
         return None
-    image = _guess(source)
-    converted = None if image is None else image.convert(source.block, pool)
-    return None if converted is None else (image, MemorySource(converted))
+    quantization = _guess(source)
+    converted = None if quantization is None else quantization.convert(source.block, pool)
+    return None if quantization is None or converted is None else (quantization, MemorySource(converted))
 
 
 def _guess(source: Source) -> Quantization | None:
     """Return the map that the values of some rows suggest."""
     rows = np.unique(np.linspace(0, len(source) - 1, _SAMPLE_ROWS).astype(np.int64))
     block = source.rows(rows)
-    data = block.data if isinstance(block, CSRBlock) else block.values
     with np.errstate(invalid="ignore"):
-        values = np.unique(data.astype(np.float64))
+        values = np.unique(block.stored.astype(np.float64))
     if source.sparse:
         values = np.union1d(values, [0.0])
     if not 2 <= len(values) <= _LEVELS or not np.isfinite(values).all():

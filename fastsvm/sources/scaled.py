@@ -1,12 +1,12 @@
 """An affine view of a source: (x - shift) * scale, a feature at a time."""
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.memory import MemorySource
 from fastsvm.sources.statistics import feature_statistics
 
 __all__ = ["ScaledSource"]
@@ -63,7 +63,7 @@ class ScaledSource(Source):
     ) -> "ScaledSource":
         """Return the view in which every feature has mean 0 and variance 1, after one pass over `source`.
 
-        Rows count by their `weight`. Constant features are shifted only; sparse sources are scaled only.
+        Mean and variance are weighted by `weight`. Constant features are shifted only; sparse sources are scaled only.
         """
         uniform = weight is None or (weight == weight[0]).all()
         found = feature_statistics(source, None if uniform else weight)
@@ -73,7 +73,7 @@ class ScaledSource(Source):
         return cls(source, None if source.sparse else found.mean, scale, dtype)
 
     def _scaled(self, block: Block) -> Block:
-        if self.sparse:
+        if self.shift is None and isinstance(block, CSRBlock):
             data = block.data.astype(self.dtype) * self.scale[block.indices]
             return CSRBlock(data, block.indices, block.indptr, block.n_features)
         values = block.dense(self.dtype, np.empty(block.shape, self.dtype))
@@ -98,7 +98,7 @@ class ScaledSource(Source):
         """Return the rows `indices`, scaled."""
         return self._scaled(self.source.rows(indices))
 
-    def blocks(self):
+    def blocks(self) -> Iterator[tuple[int, Block]]:
         """Yield the number of its first row with each block of scaled rows, in order."""
         for start, block in self.source.blocks():
             yield start, self._scaled(block)
@@ -108,16 +108,12 @@ class ScaledSource(Source):
         return ScaledSource(self.source.take(indices), self.shift, self.scale, self.dtype)
 
     def digest(self) -> str:
-        """Return what tells these rows from others: those that are scaled, and how."""
+        """Return a digest of the source, its scale and its shift."""
         found = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
         for array in (self.scale,) if self.shift is None else (self.scale, self.shift):
-            found.update(np.ascontiguousarray(array).view(np.uint8))
+            found.update(np.ascontiguousarray(array).view(np.uint8).data)
         return found.hexdigest()
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if the file in which the rows are has changed since it was first looked at."""
+        """Raise ValueError if the file with the rows has changed since the source was made."""
         self.source.check_unchanged()
-
-    def in_memory(self) -> Source:
-        """Return the scaled rows in memory."""
-        return MemorySource(self.read(0, len(self)))

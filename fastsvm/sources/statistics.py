@@ -1,4 +1,4 @@
-"""One pass over a source that finds what a fit must know of it before it begins."""
+"""Means, variances and norms of the rows of a source, by one pass over it."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns over which sums of sq
 
 
 class FeatureStatistics(NamedTuple):
-    """What one pass over the rows found.
+    """Means, variances and norms of rows.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class FeatureStatistics(NamedTuple):
     variance : float
         Variance of all values together, as `X.var()`.
     centre : ndarray of float64, shape (n_features,)
-        A point near the middle of the data, of whole numbers if the data are; zero for sparse rows.
+        A point near the middle of the data, of integers if the data are integers; zero for sparse rows.
     sq_norm : float
         The largest squared norm of a row.
     centred_sq_norm : float
@@ -46,7 +46,7 @@ class FeatureStatistics(NamedTuple):
     usual_sq_norm: float
 
     def varying(self, n_rows: int) -> np.ndarray:
-        """Return which features vary by more than their variance may be wrong by rounding, of so many rows.
+        """Return which features have a variance above the rounding error that `n_rows` rows may leave in it.
 
         The bound is that of Chan, Golub and LeVeque (1983) for two passes over the rows.
         """
@@ -55,7 +55,7 @@ class FeatureStatistics(NamedTuple):
         return self.feature_variance > rounding
 
     def affine(self, scale: float, offset: float) -> "FeatureStatistics":
-        """Return what would be found of offset + scale x; with an offset `sq_norm` is an upper bound."""
+        """Return the statistics of offset + scale x; with an offset, `sq_norm` is an upper bound."""
         longest = scale * self.sq_norm**0.5 + abs(offset) * len(self.mean) ** 0.5
         return FeatureStatistics(
             offset + scale * self.mean,
@@ -71,8 +71,8 @@ class FeatureStatistics(NamedTuple):
 def feature_statistics(source: Source, weight: np.ndarray | None = None) -> FeatureStatistics:
     """Return means, variances and largest norms of the rows, which must be finite.
 
-    Moments of blocks are merged as by Chan, Golub and LeVeque (1983), equation 2.1, so that a large mean
-    does not cost the variance its digits.
+    Moments of blocks are merged by equation 2.1 of Chan, Golub and LeVeque (1983), so that a large mean does not
+    cost the variance its digits.
 
     Parameters
     ----------
@@ -92,15 +92,15 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     """
     n_features = source.shape[1]
     total, mean, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
-    centre, sq_norm, centred_sq_norm = None, 0.0, 0.0
+    centre, sq_norm, centred_sq_norm = np.zeros(n_features), 0.0, 0.0
     for start, block in _pieces(source):
-        if centre is None:
+        if start == 0:
             count = min(_CENTRE_ROWS, len(source))  # in whatever blocks they come
             first = block.slice(0, count) if block.shape[0] >= count else source.rows(np.arange(count))
             centre = _centre(first, source.dtype)
         rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
         moments = _byte_moments if weight is None and _is_bytes(source) else _moments
-        with np.errstate(all="ignore"):  # what is not finite is reported below, not warned of
+        with np.errstate(all="ignore"):  # values that are not finite are reported below
             block_mean, block_squares, norms, centred = moments(block, rows, centre)
         if not (np.isfinite(norms).all() and np.isfinite(block_squares).all()):
             _refuse(block, start)
@@ -119,7 +119,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
 
 
 def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
-    """Yield the number of its first row with each block, cut where it is dense to fit a cache in float64."""
+    """Yield each block with the number of its first row; dense blocks are cut so that they fit a cache in float64."""
     if source.sparse:
         yield from source.blocks()
         return
@@ -131,7 +131,7 @@ def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
 
 def check_finite(block: Block, start: int) -> None:
     """Raise ValueError if a value is NaN or infinite; the message names its row, counted from `start`, and column."""
-    data = block.data if isinstance(block, CSRBlock) else block.values
+    data = block.stored
     if data.dtype.kind == "f":
         with np.errstate(all="ignore"):
             total = data.sum(dtype=np.float64)
@@ -142,10 +142,10 @@ def check_finite(block: Block, start: int) -> None:
 def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
     if isinstance(block, CSRBlock):
         return np.zeros(block.n_features)
-    with np.errstate(all="ignore"):  # the median, which one far row does not move
+    with np.errstate(all="ignore"):  # the median: one outlier does not move it
         centre = np.median(block.dense(np.float64), axis=0)
-    centre[~np.isfinite(centre)] = 0  # the block that comes with such a row refuses it
-    # Differences of whole numbers stay exact in float32.
+    centre[~np.isfinite(centre)] = 0  # the block with such a row is refused
+    # Differences of integers stay exact in float32.
     return np.rint(centre) if dtype.kind in "iub" else centre
 
 
@@ -180,11 +180,11 @@ def _is_bytes(source: Source) -> bool:
 def _byte_moments(
     block: Block, weight: np.ndarray, centre: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return what `_moments` does, of bytes of weight 1, by sums of integers."""
+    """Return the moments of bytes of weight 1 by sums of integers."""
     n, d = block.shape
     sums, squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
     norms, centred = np.empty(n, np.int64), np.empty(n, np.int64)
-    _sum_bytes(np.ascontiguousarray(block.values), centre.astype(np.int32), sums, squares, norms, centred)
+    _sum_bytes(np.ascontiguousarray(block.stored), centre.astype(np.int32), sums, squares, norms, centred)
     mean = sums / n
     return mean, squares - n * mean**2, norms.astype(np.float64), centred.astype(np.float64)
 
@@ -209,7 +209,7 @@ def _sum_bytes(rows, centre, sums, squares, norms, centred):
 
 def _refuse(block: Block, start: int) -> None:
     """Raise the error that names the first value that is not finite, or whose square is not."""
-    data = block.data if isinstance(block, CSRBlock) else block.values
+    data = block.stored
     bad = np.argwhere(~np.isfinite(data))
     if len(bad) == 0:
         raise ValueError(
@@ -225,5 +225,5 @@ def _refuse(block: Block, start: int) -> None:
     name = "NaN" if np.isnan(data[first]) else "infinity"
     raise ValueError(
         f"Input X contains {name}, first at row {start + row}, column {column}. SVMs take finite numbers only "
-        "(no NaN, no inf): remove such rows, or fill them in, for example with sklearn.impute.SimpleImputer."
+        "(no NaN, no inf): remove such rows, or impute them, for example with sklearn.impute.SimpleImputer."
     )

@@ -7,7 +7,6 @@ import numpy as np
 
 from fastsvm.sources.base import Source, read_ahead
 from fastsvm.sources.block import Block
-from fastsvm.sources.memory import MemorySource
 
 __all__ = ["SubsetSource"]
 
@@ -54,15 +53,11 @@ class SubsetSource(Source):
         return SubsetSource(self.source, self.indices[indices])
 
     def digest(self) -> str:
-        """Return what tells these rows from others: which they are, of which source."""
+        """Return a digest of the source and of the row numbers."""
         found = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
-        found.update(self.indices.view(np.uint8))
+        found.update(self.indices.view(np.uint8).data)
         return found.hexdigest()
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if the file in which the rows are has changed since it was first looked at."""
+        """Raise ValueError if the file with the rows has changed since the source was made."""
         self.source.check_unchanged()
-
-    def in_memory(self) -> Source:
-        """Return the source of the same rows in memory."""
-        return MemorySource(self.rows(np.arange(len(self))))

@@ -1,4 +1,4 @@
-"""The rows of a source in random order, a window at a time, again and again."""
+"""Epochs over a source: its rows in random order, a window at a time."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -14,13 +14,13 @@ from fastsvm.sources.memory import MemorySource
 __all__ = ["Window", "windows"]
 
 
-_RUNS = 8  # of rows in a window, at least: with other rows in each epoch, ascent needs a tenth of the epochs
+_RUNS = 8  # of rows in a window, at least: windows of other rows in each epoch save ascent nine epochs of ten
 _LEAST_RUN = 1 << 16  # bytes
-_BUFFERS = 3  # of which one is being read to, one waits, and one is in use
+_BUFFERS = 3  # one is being filled, one waits, and one is in use
 
 
 class Window(NamedTuple):
-    """Some rows of an epoch, in the order in which they are to be visited; valid until the next is asked for.
+    """Some rows of an epoch, in the order in which a solver processes them; valid until the next is generated.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ def windows(
 ) -> Generator[Window, None, None]:
     """Yield `rows` once, about `n_rows` at a time.
 
-    Rows in memory are visited in an order that is random throughout. On disk the order of the blocks is random, and
-    within windows of several blocks that of the rows, so that the file is read in long runs; it should be shuffled
-    once when it is written. Blocks are smaller where few rows make a window.
+    The order of rows in memory is random throughout. On disk the order of the blocks is random, and within windows of
+    several blocks that of the rows, so that the file is read in long runs. Such a file should be shuffled once when it
+    is written. Blocks are smaller where a window has few rows.
 
     Parameters
     ----------
@@ -59,16 +59,16 @@ def windows(
     rows : ndarray of int64
         Which rows, in rising order.
     seed : tuple of int or None
-        Of the order; None for that of the source.
+        Seed of the order; None for the order of the source.
     n_rows : int
-        Of a window.
+        Rows of a window.
     first : int, default=0
-        Windows to leave out, without reading them.
+        Number of windows to skip without reading them.
     buffers : list or None
-        Filled with memory by the first epoch, for those to come: memory is expensive to touch for the first time.
+        The first epoch adds memory to it, which later epochs reuse: touching new memory is expensive.
     consecutive : bool, default=False
-        Whether rows of a window are in the order of the source, so that only that of windows, and on disk of the
-        blocks in them, is random.
+        Whether rows of a window are in the order of the source. Only the order of the windows is random then, and on
+        disk the order of their blocks.
     """
     if isinstance(source, MemorySource) and consecutive:
         starts = np.arange(0, len(rows), n_rows)
@@ -96,7 +96,7 @@ def windows(
         buffers += [source.buffer(size * longest) for _ in range(_BUFFERS)]
     turns = cycle(buffers)
     items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
-    with closing(read_ahead(items)) as ready:  # not when the garbage is collected, perhaps inside the lock of HDF5
+    with closing(read_ahead(items)) as ready:  # a garbage collector might do so inside the lock of HDF5
         for k, (block, places, found) in ready:
             if seed is not None and not consecutive:
                 order = np.random.default_rng((*seed, k)).permutation(len(places))

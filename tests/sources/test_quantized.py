@@ -22,9 +22,9 @@ def find(X):
         return find_quantization(as_source(X), pool)
 
 
-def convert(image, X):
+def convert(quantization, X):
     with Pool.open() as pool:
-        return image.convert(as_source(X).block, pool)
+        return quantization.convert(as_source(X).block, pool)
 
 
 def levels(count, shape=(200, 80), seed=0):
@@ -33,7 +33,7 @@ def levels(count, shape=(200, 80), seed=0):
 
 
 # What bytes stand for, as one would compute it in one's own type; how many of them; scale and offset.
-IMAGES = {
+QUANTIZED = {
     "pixels / 255": (lambda b, real: b.astype(real) / real(255), 256, 1 / 255, 0.0),
     "normalised pixels": (lambda b, real: (b.astype(real) / real(255) - real(0.5)) / real(0.5), 256, 2 / 255, -1.0),
     "zeros and ones": (lambda b, real: b.astype(real), 2, 1.0, 0.0),
@@ -47,29 +47,29 @@ IN_FLOAT16 = ["zeros and ones", "digits / 16", "integers from -3 to 200", "integ
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
-@pytest.mark.parametrize("name", IMAGES)
-def test_an_image_gives_back_its_bytes(name, real):
-    make, count, scale, offset = IMAGES[name]
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_quantized_rows_give_back_its_bytes(name, real):
+    make, count, scale, offset = QUANTIZED[name]
     B = levels(count)
-    image, source = find(make(B, real))
-    assert image == pytest.approx((scale, offset), rel=4 * float(np.finfo(real).eps))
+    quantization, source = find(make(B, real))
+    assert quantization == pytest.approx((scale, offset), rel=4 * float(np.finfo(real).eps))
     assert source.block.values.dtype == np.uint8
     np.testing.assert_array_equal(source.block.values, B)
 
 
 @pytest.mark.parametrize("name", IN_FLOAT16)
-def test_an_image_in_float16_gives_back_its_bytes(name):
-    make, count, scale, offset = IMAGES[name]
+def test_quantized_rows_in_float16_give_back_its_bytes(name):
+    make, count, scale, offset = QUANTIZED[name]
     B = levels(count)
-    image, source = find(make(B, np.float16))
-    assert image == (scale, offset)
+    quantization, source = find(make(B, np.float16))
+    assert quantization == (scale, offset)
     np.testing.assert_array_equal(source.block.values, B)
 
 
 @pytest.mark.parametrize("name", ["pixels / 255", "normalised pixels"])
 def test_pixels_in_float16_are_not_misread(name):
     """They may be taken for floats: neighbours differ by more or less than 1 / 255, as float16 rounds them."""
-    make, count, _, _ = IMAGES[name]
+    make, count, _, _ = QUANTIZED[name]
     B = levels(count)
     found = find(make(B, np.float16))
     assert found is None or (found[1].block.values == B).all()
@@ -78,8 +78,8 @@ def test_pixels_in_float16_are_not_misread(name):
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint16, np.int32, np.int64, np.uint64])
 def test_integers_give_back_their_bytes(dtype):
     B = levels(100)
-    image, source = find(B.astype(dtype))
-    assert image == (1.0, 0.0)
+    quantization, source = find(B.astype(dtype))
+    assert quantization == (1.0, 0.0)
     np.testing.assert_array_equal(source.block.values, B)
 
 
@@ -89,16 +89,16 @@ def test_sparse_rows_of_one_value(value, dtype):
     B = (np.random.default_rng(1).random((200, 80)) < 0.2).astype(np.uint8)
     B[17] = 0
     value = np.dtype(dtype).type(value) or np.dtype(dtype).type(1)
-    image, source = find(sparse.csr_array(B * value))
-    assert image == (float(value), 0.0)
+    quantization, source = find(sparse.csr_array(B * value))
+    assert quantization == (float(value), 0.0)
     assert not source.sparse
     np.testing.assert_array_equal(source.block.values, B)
 
 
 def test_sparse_pixels():
     B = levels(256) * (levels(2, seed=1) > 0)
-    image, source = find(sparse.csr_matrix(B / 255))
-    assert image == pytest.approx((1 / 255, 0.0), rel=1e-15)
+    quantization, source = find(sparse.csr_matrix(B / 255))
+    assert quantization == pytest.approx((1 / 255, 0.0), rel=1e-15)
     np.testing.assert_array_equal(source.block.values, B)
 
 
@@ -111,8 +111,8 @@ def test_pieces_on_threads(layout, monkeypatch):
 
 def test_one_row():
     B = levels(256, (1, 900))
-    image, source = find((B / 255).astype(np.float32))
-    assert image == pytest.approx((1 / 255, 0.0), rel=1e-15)
+    quantization, source = find((B / 255).astype(np.float32))
+    assert quantization == pytest.approx((1 / 255, 0.0), rel=1e-15)
     np.testing.assert_array_equal(source.block.values, B)
 
 
@@ -127,31 +127,31 @@ def test_what_is_found_is_the_values_again_whatever_the_levels(some, scale, offs
     X = values.astype(real)
     found = find(X)
     if found is not None:
-        image, source = found
-        largest = max(abs(image.offset), abs(image.offset + 255 * image.scale))
-        again = image.offset + image.scale * source.block.values.astype(float)
+        quantization, source = found
+        largest = max(abs(quantization.offset), abs(quantization.offset + 255 * quantization.scale))
+        again = quantization.offset + quantization.scale * source.block.values.astype(float)
         np.testing.assert_allclose(again, X, rtol=0, atol=6 * np.finfo(real).eps * largest)
 
 
-def test_bytes_are_their_own_image_without_a_copy():
+def test_bytes_are_their_own_levels_without_a_copy():
     B = levels(256)
     source = as_source(B)
     with Pool.open() as pool:
-        image, rows = find_quantization(source, pool)
+        quantization, rows = find_quantization(source, pool)
         assert rows is source
-        assert image.convert(source.block, pool).values is B
-    assert image == (1.0, 0.0)
+        assert quantization.convert(source.block, pool).values is B
+    assert quantization == (1.0, 0.0)
 
 
-def test_bytes_on_disk_are_their_own_image_without_a_copy(tmp_path):
+def test_bytes_on_disk_are_their_own_levels_without_a_copy(tmp_path):
     with h5py.File(tmp_path / "bytes.h5", "w") as file:
         file["X"] = levels(256)
     with h5py.File(tmp_path / "bytes.h5") as file, Pool.open() as pool:
         source = as_source(file["X"])
-        image, rows = find_quantization(source, pool)
+        quantization, rows = find_quantization(source, pool)
         assert rows is source
         assert rows.reads.nbytes == 0
-    assert image == (1.0, 0.0)
+    assert quantization == (1.0, 0.0)
 
 
 def test_floats_that_are_bytes_are_converted_by_the_identity():
@@ -172,7 +172,7 @@ def test_standardised_data_are_refused(real):
 
 @pytest.mark.parametrize("wrong", [1e-3, -1e-3, np.nan, np.inf, -np.inf, 300.0, -1.0, 256 / 255])
 @pytest.mark.parametrize("real", [np.float32, np.float64])
-def test_a_single_value_that_is_not_an_image_is_found_in_any_row(real, wrong):
+def test_a_single_value_that_is_no_level_is_found_in_any_row(real, wrong):
     """A value off by little, one that is not finite, and one outside."""
     X = (levels(256) / 255).astype(real)
     assert find(X) is not None
@@ -187,7 +187,7 @@ def test_a_single_value_that_is_not_an_image_is_found_in_any_row(real, wrong):
 
 @pytest.mark.parametrize("wrong", [0.5, 1.001, -1.0, np.nan, np.inf, 256.0])
 @pytest.mark.parametrize("real", [np.float32, np.float64])
-def test_a_single_value_of_sparse_rows_that_is_not_an_image_is_found(real, wrong):
+def test_a_single_value_of_sparse_rows_that_is_no_level_is_found(real, wrong):
     X = sparse.csr_array((np.random.default_rng(2).random((200, 80)) < 0.1).astype(real))
     for place in range(0, X.nnz, 13):
         X.data[place] = wrong
@@ -234,12 +234,12 @@ def test_values_too_near_or_too_far_apart_are_refused(some):
     assert find(np.random.default_rng(0).choice(some, (50, 80))) is None
 
 
-# --- what a survey of the values would find ----------------------------------------------------------------
+# --- statistics of the values -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("scale", "offset"), [(1 / 255, 0.0), (2 / 255, -1.0), (1.0, -3.0), (100.0, 1e3)])
-def test_a_survey_of_bytes_tells_that_of_their_image(scale, offset, weighted):
+def test_statistics_of_bytes_tell_those_of_the_values(scale, offset, weighted):
     B = levels(200, (151, 90), seed=5)  # of an odd number of rows the median is one of them
     weight = np.random.default_rng(6).uniform(0, 2, 151) if weighted else None
     found = feature_statistics(as_source(B), weight).affine(scale, offset)
@@ -269,7 +269,7 @@ def scales(monkeypatch):
     monkeypatch.setattr(kernel_parameter, "_MUCH", 0)
     monkeypatch.setattr(prediction, "_MANY_VALUES", 0)
     for module in (kernel_parameter, prediction):
-        monkeypatch.setattr(module, "ByteEvaluator", Spy)
+        monkeypatch.setattr(module, "Uint8Pairwise", Spy)
     return found
 
 
@@ -298,7 +298,7 @@ def plain(X):
 @needs_bytes
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_model_of_an_image_is_that_of_its_bytes(form, n_classes, scales):
+def test_a_model_of_quantized_rows_is_that_of_its_bytes(form, n_classes, scales):
     count, scale, make = FORMS[form]
     B, y = labelled(count, n_classes=n_classes)
     X = make(B)
@@ -461,8 +461,8 @@ def test_each_row_is_converted_by_itself(scales, monkeypatch):
     model = SVC(gamma=0.1).fit(B / 255, y)
     converted, whole = [], Quantization.convert
 
-    def spy(image, block, pool):
-        found = whole(image, block, pool)
+    def spy(quantization, block, pool):
+        found = whole(quantization, block, pool)
         converted.append(found is not None)
         return found
 

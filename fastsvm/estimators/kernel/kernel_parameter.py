@@ -149,19 +149,19 @@ class TrainingRows(NamedTuple):
     ----------
     source : Source
         Rows as given, or their bytes.
-    image : Quantization or None
+    quantization : Quantization or None
         How values come from bytes, None if the rows are not multiplied as bytes.
     found : FeatureStatistics
         Of the rows as given.
     """
 
     source: Source
-    image: Quantization | None
+    quantization: Quantization | None
     found: FeatureStatistics
 
 
 def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spare: int, pool: Pool) -> TrainingRows:
-    """Return the rows of a fit, as bytes if they are an affine image of bytes and a copy of `spare` bytes holds them.
+    """Return the rows of a fit, as bytes if they are quantized and a copy of `spare` bytes holds them.
 
     Raises
     ------
@@ -171,8 +171,8 @@ def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spa
     found = bytes_for(resolve_kernel(estimator), source, pool) if _worth_a_copy(source, spare) else None
     if found is None:
         return TrainingRows(source, None, feature_statistics(source, weight))
-    image, rows = found
-    return TrainingRows(rows, image, feature_statistics(rows, weight).affine(*image))
+    quantization, rows = found
+    return TrainingRows(rows, quantization, feature_statistics(rows, weight).affine(*quantization))
 
 
 def _worth_a_copy(source: Source, spare: int) -> bool:
@@ -208,7 +208,7 @@ def training_pairwise(estimator: Any, rows: TrainingRows, most: float, n: int) -
 
     About a quarter of the rows is expected to support, at their bounds.
     """
-    source, image, found = rows
+    source, quantization, found = rows
     kernel: Any = resolve_kernel(estimator, estimator._gamma)
     given = user_pairwise(kernel, np.arange(len(source)))
     if given is not None:
@@ -216,9 +216,9 @@ def training_pairwise(estimator: Any, rows: TrainingRows, most: float, n: int) -
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
     sq_norm = found.usual_sq_norm if centred else found.sq_norm  # values of far rows are small, and so are their errors
-    dtype = value_type(estimator, kernel, 0.0 if image is not None and centred else sq_norm, expected, n)
-    if image is not None:
-        return Uint8Pairwise(kernel, dtype, image.scale)
+    dtype = value_type(estimator, kernel, 0.0 if quantization is not None and centred else sq_norm, expected, n)
+    if quantization is not None:
+        return Uint8Pairwise(kernel, dtype, quantization.scale)
     return RealPairwise(kernel, dtype, centre_of(found), source.sparse)
 
 

@@ -53,11 +53,11 @@ class Predictor:
     def scores(self, block: Block) -> np.ndarray:
         """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, shape (n_rows, n_outputs)."""
         if self._as_bytes is not None:
-            image, support = self._as_bytes
-            converted = image.convert(block, self.pool)
+            quantization, support = self._as_bytes
+            converted = quantization.convert(block, self.pool)
             if converted is not None:
-                return expand(self._uint8_pairwise(image), support.block, self.coef, converted, self.pool)
-            are_bytes = image.holds(block)
+                return expand(self._uint8_pairwise(quantization), support.block, self.coef, converted, self.pool)
+            are_bytes = quantization.holds(block)
             if are_bytes.any():  # a row is computed alike whatever stands beside it
                 found = np.empty((block.shape[0], self.coef.shape[1]))
                 found[are_bytes] = self.scores(block.take(np.flatnonzero(are_bytes)))
@@ -68,10 +68,10 @@ class Predictor:
     def _scores_of_floats(self, block: Block) -> np.ndarray:
         return expand(self._pairwise(block), self.support.block, self.coef, block, self.pool)
 
-    def _uint8_pairwise(self, image: Quantization) -> PairwiseKernel:
+    def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
         sq_norm = 0.0 if self.kernel.translation_invariant else self.estimator._sq_norm
         dtype = value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.support))
-        return Uint8Pairwise(self.kernel, dtype, image.scale)
+        return Uint8Pairwise(self.kernel, dtype, quantization.scale)
 
     def _pairwise(self, block: Block) -> PairwiseKernel:
         estimator, kernel = self.estimator, self.kernel
