@@ -190,14 +190,14 @@ def spent(monkeypatch):
 
 PROGRAM = """
 import json
-import test_class_rows
+import test_one_vs_one
 from fastsvm.estimators.kernel import prepare
 plans, whole = [], prepare.plan
 def spy(*given):
     plans.append(whole(*given))
     return plans[-1]
 prepare.plan, prepare._SHARED = spy, 0
-model = test_class_rows.fit()
+model = test_one_vs_one.fit()
 print(json.dumps({
     "workers": plans[0].workers, "shared": plans[0].shared, "support": model.support_.tolist(),
     "coef": [value.hex() for value in model.dual_coef_.ravel()], "b": [value.hex() for value in model.intercept_],

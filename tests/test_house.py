@@ -1,0 +1,92 @@
+"""Limits that keep the package readable: lines of a file, files of a folder, arguments of a function."""
+
+import ast
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+import fastsvm
+
+PACKAGE = Path(fastsvm.__file__).parent
+ROOT = Path(__file__).parents[1]
+MOST_LINES, MEDIAN_LINES, MOST_FILES = 400, 200, 15
+MOST_COMPILED, MOST_PYTHON = 7, 8
+FILES = {
+    path.relative_to(root.parent).as_posix(): path
+    for root in (PACKAGE, ROOT / "tests", ROOT / "bench")
+    for path in sorted(root.rglob("*.py"))
+}
+TOO_MANY_ARGUMENTS: dict[str, int] = {}
+"""Functions that may have so many arguments; the list only shrinks."""
+
+
+def functions(path):
+    """Return (name, function) of all functions of a file, those of classes as Class.name."""
+    found = []
+
+    def walk(node, prefix):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                found.append((prefix + child.name, child))
+                walk(child, f"{prefix}{child.name}.")
+            else:
+                walk(child, f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix)
+
+    walk(ast.parse(path.read_text(encoding="utf-8")), "")
+    return found
+
+
+def is_compiled(function):
+    """Return whether a decorator compiles a function, or registers it as a body of one that is compiled."""
+    names = {ast.unparse(each).split("(")[0].split(".")[-1] for each in function.decorator_list}
+    return bool(names & {"jit", "inlined", "generic", "register", "overload"})
+
+
+def arguments(function):
+    """Return the number of arguments that a caller passes; those with `*` or `**` count as one each."""
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    starred = (given.vararg is not None) + (given.kwarg is not None)
+    return len([name for k, name in enumerate(names) if not (k == 0 and name in ("self", "cls"))]) + starred
+
+
+def counts(name, path):
+    """Return the functions of a file with more arguments than allowed, and how many they have."""
+    found = {}
+    for function, node in functions(path):
+        limit = MOST_COMPILED if is_compiled(node) else MOST_PYTHON
+        is_estimator = name.startswith("fastsvm/estimators/") and function.endswith(".__init__")
+        if arguments(node) > limit and not is_estimator:
+            found[f"{name}:{function}"] = arguments(node)
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_short(name):
+    assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def test_the_median_file_is_short():
+    for root in ("fastsvm", "tests", "bench"):
+        lengths = [
+            len(path.read_text(encoding="utf-8").splitlines()) for name, path in FILES.items() if name.startswith(root)
+        ]
+        assert median(lengths) < MEDIAN_LINES
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES.values()}), ids=lambda path: path.name)
+def test_a_folder_has_few_files(folder):
+    assert len(list(folder.glob("*.py"))) <= MOST_FILES
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("fastsvm/")])
+def test_functions_have_few_arguments(name):
+    assert counts(name, FILES[name]) == {key: n for key, n in TOO_MANY_ARGUMENTS.items() if key.startswith(f"{name}:")}
+
+
+def test_compiled_functions_are_told_from_others():
+    found = [
+        is_compiled(node) for name, path in FILES.items() if name.startswith("fastsvm/") for _, node in functions(path)
+    ]
+    assert found.count(True) > 100 and found.count(False) > 500
