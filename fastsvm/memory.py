@@ -1,4 +1,4 @@
-"""Memory: a budget in words, what is available, what the process took."""
+"""Memory: parse a budget, ask what is available, and what the process used at most."""
 
 import os
 import re
@@ -42,12 +42,15 @@ def parse_memory(memory: str | int) -> int:
 
 
 def available() -> int:
-    """Return the bytes of memory that the process may still take without swapping, as far as can be told."""
+    """Return an estimate of the bytes that the process may still allocate without swapping."""
     least = []
     try:
         text = Path("/proc/meminfo").read_text()
-        least.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)
-    except (OSError, TypeError):
+        found = re.search(r"MemAvailable:\s+(\d+)", text)
+        if found is None:
+            raise OSError("no MemAvailable")
+        least.append(int(found[1]) * 1024)
+    except OSError:
         names = getattr(os, "sysconf_names", {})
         pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
         least.append(pages * os.sysconf("SC_PAGE_SIZE") // 2 if pages > 0 else 2 << 30)

@@ -1,40 +1,29 @@
 """Dot products of bytes, 16 rows by 8 at a time, by the instructions of AVX-512 VNNI."""
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numba
 from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.compiler import JIT_DISABLED
+from fastsvm._compiled.compiler import processor_has
 
 __all__ = ["BYTE_TILE", "HAS_BYTE_PRODUCTS", "byte_tile", "multiply_add_bytes"]
 
 
-def _has_byte_products() -> bool:
-    """Return whether numba's target has AVX-512 VNNI; on one without it LLVM would end the process."""
-    if JIT_DISABLED or os.environ.get("FASTSVM_BYTE_PRODUCTS") == "0":
-        return False
-    if numba.config.CPU_NAME or numba.config.CPU_FEATURES:  # the user's target, not this machine
-        return "+avx512vnni" in (numba.config.CPU_FEATURES or "")
-    return bool(binding.get_host_cpu_features().get("avx512vnni", False))
-
-
-HAS_BYTE_PRODUCTS = _has_byte_products()
-"""Whether `byte_tile` can be compiled; the environment's FASTSVM_BYTE_PRODUCTS=0 says no."""
+HAS_BYTE_PRODUCTS = processor_has("avx512vnni", "FASTSVM_BYTE_PRODUCTS")
+"""Whether `byte_tile` can be compiled; the environment variable FASTSVM_BYTE_PRODUCTS=0 disables it."""
 
 _INT = ir.IntType(32)
 _BYTES = ir.VectorType(ir.IntType(8), 64)
 _SUMS = ir.VectorType(_INT, 16)
 BYTE_TILE = 16, 8
-"""Rows of int8 and of uint8 of which `byte_tile` takes the products."""
+"""Numbers of rows of int8 and of uint8 that `byte_tile` multiplies."""
 
 
 def multiply_add_bytes(builder: Any) -> Callable[[Any, Any, Any], Any]:
-    """Return what writes the sum of 16 numbers and the products of 64 bytes without sign with 64 that have one."""
+    """Return a writer of the sums of 16 numbers and the products of 64 unsigned bytes with 64 signed ones."""
     whole = binding.llvm_version_info[0] >= 22  # before, bytes were passed as numbers of four
     kind = ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES] if whole else [_SUMS] * 3)
     function = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", (), kind)
@@ -74,9 +63,9 @@ def _transposed(builder: Any, columns: list[Any]) -> Iterator[Any]:
 def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_stride):
     """Write the 16 x 8 products of sixteen rows of int8 with eight of uint8 to int32, at the given addresses.
 
-    `n_features` is at least 4. The operand has four features of all sixteen rows beside each other, then the next
-    four; where the last four features of a row overlap those before, it has zeros, so nothing is read beyond a row.
-    A vector of sums holds the products of one row of uint8, of which four features at a time are broadcast.
+    `n_features` is at least 4. The operand holds four features of all sixteen rows, then the next four. Its last four
+    features may overlap those before and then hold zeros, so that nothing is read beyond a row. Each vector of sums
+    belongs to one row of uint8, of which four features at a time are broadcast.
     """
     signature = types.void(operand, rows, row_stride, n_features, out, out_stride)
 

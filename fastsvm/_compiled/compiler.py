@@ -1,8 +1,8 @@
 """The decorator of all compiled functions, and the cache of their machine code.
 
-Every compiled function of the package is made by `jit`. Its machine code is cached in a folder named
-after a digest of the package's sources, because numba itself only looks at the file in which a function
-stands: an edit of a helper in another file would be answered by old code. Code for a user's classes is not cached.
+`jit` makes every compiled function of the package. Machine code is cached in a folder named after a digest of the
+package's sources. Numba's own cache only compares the file of the function itself, so that after an edit of a helper in
+another file it would load stale code. Code for a user's classes is not cached.
 """
 
 import contextlib
@@ -24,9 +24,10 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import IRLegalization
 
-__all__ = ["FASTMATH", "JIT_DISABLED", "inlined", "jit", "thread_count"]
+__all__ = ["FASTMATH", "JIT_DISABLED", "inlined", "jit", "processor_has", "thread_count"]
 
-JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+_config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
+JIT_DISABLED = bool(_config.DISABLE_JIT)
 
 # Neither `nnan` nor `ninf`: infinity stands for "not a member" and "no bound".
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
@@ -34,8 +35,25 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def thread_count() -> int:
-    """Return the number of threads to use: numba's own setting, hence NUMBA_NUM_THREADS and the CPU mask."""
-    return int(numba.config.NUMBA_NUM_THREADS)
+    """Return the number of threads to use: Numba's setting, which follows NUMBA_NUM_THREADS and the CPU mask."""
+    return int(_config.NUMBA_NUM_THREADS)
+
+
+def processor_has(feature: str, setting: str) -> bool:
+    """Return whether Numba compiles for a processor with a feature, unless an environment variable is 0.
+
+    Parameters
+    ----------
+    feature : str
+        LLVM's name of the feature, such as "avx512f". LLVM ends the process if code needs a missing one.
+    setting : str
+        Name of the environment variable.
+    """
+    if JIT_DISABLED or os.environ.get(setting) == "0":
+        return False
+    if _config.CPU_NAME or _config.CPU_FEATURES:  # the user's target, not this machine
+        return f"+{feature}" in (_config.CPU_FEATURES or "")
+    return bool(binding.get_host_cpu_features().get(feature, False))
 
 
 # --- where machine code is kept --------------------------------------------------------------------------
@@ -52,8 +70,8 @@ def source_digest() -> str:
 
 
 def _cache_root() -> Path:
-    if numba.config.CACHE_DIR:  # NUMBA_CACHE_DIR
-        return Path(numba.config.CACHE_DIR)
+    if _config.CACHE_DIR:  # NUMBA_CACHE_DIR
+        return Path(_config.CACHE_DIR)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
@@ -64,7 +82,7 @@ def _cache_root() -> Path:
 
 
 def _private_root() -> Path:
-    """Return a folder of the user's own below the shared one for temporary files: code is loaded from it."""
+    """Return a folder for temporary files to which only the user can write: code is loaded from it."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     root = Path(tempfile.gettempdir()) / f"fastsvm-cache-{user}"
     with contextlib.suppress(OSError):
@@ -90,9 +108,9 @@ def _cache_folder() -> Path:
 
 
 def _prune(root: Path, keep: Path, newest: int = 3) -> None:
-    """Remove the code of old versions, but not of the last few: two checkouts may be in use at once."""
+    """Remove the code of all but the last few versions: two checkouts may be in use at once."""
     ours = re.compile(r"fastsvm-[0-9a-f]{16}")
-    with contextlib.suppress(OSError):  # another process may be pruning too
+    with contextlib.suppress(OSError):  # another process may prune too
         old = [folder for folder in root.iterdir() if ours.fullmatch(folder.name) and folder != keep]
         old.sort(key=lambda folder: folder.stat().st_mtime)
         for folder in old[: max(0, len(old) - newest)]:
@@ -104,12 +122,12 @@ CACHE_FOLDER: Path | None = None if JIT_DISABLED else _cache_folder()
 
 @contextlib.contextmanager
 def _own_cache() -> Iterator[None]:
-    users = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(CACHE_FOLDER)
+    users = _config.CACHE_DIR
+    _config.CACHE_DIR = str(CACHE_FOLDER)
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = users
+        _config.CACHE_DIR = users
 
 
 def _is_ours(kind: Any) -> bool:
@@ -120,10 +138,10 @@ def _is_ours(kind: Any) -> bool:
 
 
 class _OurCode(caching.FunctionCache):
-    """Code on disk of the package's own classes; that of a user's class is compiled in each process.
+    """Cache on disk for code of the package's own classes; code of a user's class is compiled in each process.
 
-    The digest knows nothing of a user's sources, so an edit of a body would be answered by old code. And numba writes
-    the class into an index, which without the user's module could not be read, be it for a class of ours.
+    The digest does not cover a user's sources, so that stale code would be loaded after an edit. Numba also pickles
+    the class into an index, and without the user's module no process could read that index, not even for our classes.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -131,7 +149,7 @@ class _OurCode(caching.FunctionCache):
         return super().load_overload(sig, target_context) if all(map(_is_ours, sig)) else None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the code for the types `sig`."""
+        """Store the code for the types `sig`."""
         if all(map(_is_ours, sig)):
             super().save_overload(sig, data)
 
@@ -140,24 +158,24 @@ class _OurCode(caching.FunctionCache):
 
 
 class _Closed(JITCodeLibrary):
-    """Machine code in which all that a function calls is its own.
+    """Machine code with private copies of all functions that it calls.
 
-    Numba puts copies of what a function calls beside it under public names, and the linker takes for a name the first
-    copy that came to memory. Copies were optimised within different callers, so that their last bits differ. Which
-    came first depends on what was compiled, and what loaded from disk, in this process before.
+    Numba copies callees into each caller under public names, and the linker resolves a name to the first copy loaded.
+    Copies are optimised within different callers, so that their last bits differ. Which copy is first depends on what
+    this process compiled or loaded from disk before.
     """
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
             copied = not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr
-            if copied and not function.name.startswith("NRT_"):  # of these numba looks for the names
+            if copied and not function.name.startswith("NRT_"):  # Numba looks these up by name
                 function.linkage = "internal"
         super()._optimize_final_module()
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _CloseCode(AnalysisPass):
-    """Make the library into which a function is compiled."""
+    """Choose the library into which a function is compiled."""
 
     _name = "fastsvm_close_code"
 
@@ -165,7 +183,7 @@ class _CloseCode(AnalysisPass):
         AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Do so before numba makes one."""
+        """Set the library before Numba does."""
         if state.library is None:
             state.library = _Closed(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
@@ -173,10 +191,10 @@ class _CloseCode(AnalysisPass):
 
 
 class _Compiler(CompilerBase):
-    """Numba's own compiler, but for the library."""
+    """Numba's own compiler with another library."""
 
     def define_pipelines(self) -> list:
-        """Return its passes."""
+        """Return the passes."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.add_pass_after(_CloseCode, IRLegalization)
         passes.finalize()
@@ -184,12 +202,12 @@ class _Compiler(CompilerBase):
 
 
 def jit(function: Callable) -> Callable:
-    """Compile `function` on first use, without the GIL, and keep its code on disk."""
+    """Compile `function` on first use, to run without the GIL, and cache its code on disk."""
     if JIT_DISABLED:
         return function
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH, pipeline_class=_Compiler)(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH, pipeline_class=_Compiler)(function)
     with _own_cache():
-        compiled._cache = _OurCode(function)  # where cache=True would put numba's own
+        compiled._cache = _OurCode(function)  # in place of Numba's own, which cache=True would set
     return compiled
 
 

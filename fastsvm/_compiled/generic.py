@@ -14,9 +14,9 @@ _NAMED: dict[str, type] = {}
 
 
 def _name_apart(kind: type) -> None:
-    """Give a class a name of its own: numba takes NamedTuples with the same name and fields for one class.
+    """Make the name of a class unique: Numba cannot tell NamedTuples with the same name and fields apart.
 
-    A user's RBF would be computed by the code of ours, and a class that is defined anew by that of the old one.
+    Otherwise a user's RBF would run the code of ours, and a class that is defined again the code of the old one.
     """
     while _NAMED.setdefault(kind.__name__, kind) is not kind:
         kind.__name__ += "_"
@@ -25,8 +25,8 @@ def _name_apart(kind: type) -> None:
 class generic:
     """A function that chooses its body by the NamedTuple class of its first argument.
 
-    It does so alike in Python and, at compile time, in compiled code, where the choice costs nothing and
-    can be cached, which numba does for neither functions as arguments nor jitclass instances.
+    It does so in Python and, at compile time, in compiled code. There the choice costs nothing and the code can be
+    cached, which Numba does neither for functions as arguments nor for jitclass instances.
     """
 
     def __new__(cls, stub: Callable) -> Any:
@@ -38,12 +38,13 @@ class generic:
             return bodies[type(first)](first, *rest)
 
         def choose(first: Any, *rest: Any) -> Callable | None:
-            return bodies.get(getattr(first, "instance_class", None))
+            kind = getattr(first, "instance_class", None)
+            return None if kind is None else bodies.get(kind)
 
         def register(kind: type) -> Callable[[Callable], Callable]:
             if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
                 raise TypeError(f"{stub.__name__} can only be compiled for classes of NamedTuple; {kind} is none.")
-            if kind in bodies:  # the code compiled for the first would be used on
+            if kind in bodies:  # code that is compiled already would use the first
                 raise ValueError(f"{kind} has a {stub.__name__} already: define the class anew for another.")
 
             def add(body: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""Memory that serves a thread for one tile after another: the first touch of new memory is expensive."""
+"""Memory that a thread reuses for one tile after another: touching new memory is expensive."""
 
 import threading
 
@@ -6,14 +6,14 @@ import numpy as np
 
 __all__ = ["scratch_array"]
 
-_LINE = 64  # bytes of a line of the cache, in which a vector is read at once
-_KEPT_BYTES = 4 << 20  # of each use, in each thread
+_LINE = 64  # bytes of a cache line
+_CACHED_BYTES = 4 << 20  # for each use, in each thread
 
 _own = threading.local()
 
 
 def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
-    """Return an array that begins with a line of the cache; it is the thread's until it asks again for the same use."""
+    """Return an array aligned to a cache line; it is valid until the thread asks again for the same use."""
     dtype = np.dtype(dtype)
     size = dtype.itemsize
     for length in shape:
@@ -22,6 +22,6 @@ def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> n
     if memory is None or len(memory) < size:
         memory = np.empty(size + _LINE, np.uint8)
         memory = memory[-memory.ctypes.data % _LINE :]
-        if size <= _KEPT_BYTES:
+        if size <= _CACHED_BYTES:
             setattr(_own, use, memory)
     return memory[:size].view(dtype).reshape(shape)

@@ -1,51 +1,35 @@
 """Products of a few rows by vectors of 512 bits, which LLVM does not choose for loops by itself.
 
-Beside `_jit` the only file that imports numba. Where the processor has no such vectors, callers have loops instead.
+Callers have plain loops for processors without such vectors. Addresses of several rows come as one tuple.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any
 
-import numba
-from llvmlite import binding, ir
-from numba.core import types
+from llvmlite import ir
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fastsvm._compiled.byte_tile import multiply_add_bytes
-from fastsvm._compiled.compiler import JIT_DISABLED
+from fastsvm._compiled.compiler import processor_has
 
 __all__ = [
     "HAS_WIDE_VECTORS",
-    "PANEL_BYTES",
-    "PANEL_ROWS",
-    "PANEL_VECTORS",
     "add_tile_1",
     "add_tile_2",
     "add_tile_5",
     "byte_square_tile",
-    "pack_tile",
-    "panel_tile",
     "product_tile_1",
     "product_tile_2",
     "product_tile_5",
 ]
 
 _BYTES = 64
-_ROWS = 4  # of a tile: their products with up to five others stay in registers, beside what is multiplied
+_ROWS = 4  # of a tile: their products with up to five others stay in registers
 
 
-def _has_wide_vectors() -> bool:
-    """Return whether numba's target has AVX-512."""
-    if JIT_DISABLED or os.environ.get("FASTSVM_WIDE_VECTORS") == "0":
-        return False
-    if numba.config.CPU_NAME or numba.config.CPU_FEATURES:  # the user's target, not this machine
-        return "+avx512f" in (numba.config.CPU_FEATURES or "")
-    return bool(binding.get_host_cpu_features().get("avx512f", False))
-
-
-HAS_WIDE_VECTORS = _has_wide_vectors()
-"""Whether tiles are of use; the environment's FASTSVM_WIDE_VECTORS=0 says no."""
+HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
+"""Whether tiles can be compiled; the environment variable FASTSVM_WIDE_VECTORS=0 disables them."""
 
 
 class _Writer:
@@ -152,9 +136,10 @@ def _product_tile(count: int) -> Any:
     """Return an intrinsic for the products of four rows with `count` rows of weights."""
 
     @intrinsic
-    def tile(typing_context, x, w, p0, p1, p2, p3, weights, stride, n, out):
+    def tile(typing_context, x, w, rows, weights, stride, n, out):
         def codegen(context, builder, signature, arguments):
-            _, _, *rows, weights, stride, n, out = arguments
+            _, _, rows, weights, stride, n, out = arguments
+            rows = cgutils.unpack_tuple(builder, rows)
             write = _Writer(context, builder, signature.args[0], signature.args[1])
             starts = [builder.add(weights, builder.mul(stride, stride.type(c))) for c in range(count)]
 
@@ -169,7 +154,7 @@ def _product_tile(count: int) -> Any:
                 write.store(write.sum(value), builder.add(out, out.type(place * write.real_bytes)))
             return context.get_dummy_value()
 
-        return types.void(x, w, p0, p1, p2, p3, weights, stride, n, out), codegen
+        return types.void(x, w, rows, weights, stride, n, out), codegen
 
     return tile
 
@@ -178,9 +163,10 @@ def _add_tile(count: int) -> Any:
     """Return an intrinsic that adds four rows times factors to `count` rows."""
 
     @intrinsic
-    def tile(typing_context, x, w, p0, p1, p2, p3, factors, stride, n, out):
+    def tile(typing_context, x, w, rows, factors, stride, n, out):
         def codegen(context, builder, signature, arguments):
-            _, _, *rows, factors, stride, n, out = arguments
+            _, _, rows, factors, stride, n, out = arguments
+            rows = cgutils.unpack_tuple(builder, rows)
             write = _Writer(context, builder, signature.args[0], signature.args[1])
             targets = [builder.add(out, builder.mul(stride, stride.type(c))) for c in range(count)]
             places = range(_ROWS * count)
@@ -199,22 +185,22 @@ def _add_tile(count: int) -> Any:
             write.each(n, [], step)
             return context.get_dummy_value()
 
-        return types.void(x, w, p0, p1, p2, p3, factors, stride, n, out), codegen
+        return types.void(x, w, rows, factors, stride, n, out), codegen
 
     return tile
 
 
 @intrinsic
-def byte_square_tile(typing_context, p0, p1, p2, p3, q0, q1, q2, q3, n, out):
-    """Write the products of four rows of bytes at the addresses p with four at q to int32, less 128 Σ p each.
+def byte_square_tile(typing_context, rows, others, n, out):
+    """Write the products of four rows of `n` bytes with four others to int32, each less 128 times the sum of the row.
 
-    `n` is how many bytes are multiplied. Needs AVX-512 VNNI, which multiplies bytes without sign with such that have
-    one: those of q less 128.
+    This needs AVX-512 VNNI, which multiplies unsigned bytes with signed ones: those of the others less 128.
     """
-    signature = types.void(p0, p1, p2, p3, q0, q1, q2, q3, n, out)
+    signature = types.void(rows, others, n, out)
 
     def codegen(context, builder, signature, arguments):
-        *rows, n, out = arguments
+        n, out = arguments[2:]
+        rows, others = (cgutils.unpack_tuple(builder, given) for given in arguments[:2])
         sums, pieces = ir.VectorType(ir.IntType(32), 16), ir.VectorType(ir.IntType(8), _BYTES)
         multiply_add = multiply_add_bytes(builder)
         kind = ir.FunctionType(ir.IntType(32), [sums])
@@ -224,8 +210,8 @@ def byte_square_tile(typing_context, p0, p1, p2, p3, q0, q1, q2, q3, n, out):
         write.lanes = _BYTES
 
         def step(start: Any, totals: list[Any], mask: Any) -> list[Any]:
-            x = [write._load(builder.add(row, start), pieces, 1, mask) for row in rows[:4]]
-            z = [builder.xor(write._load(builder.add(row, start), pieces, 1, mask), less) for row in rows[4:]]
+            x = [write._load(builder.add(row, start), pieces, 1, mask) for row in rows]
+            z = [builder.xor(write._load(builder.add(row, start), pieces, 1, mask), less) for row in others]
             pairs = [(one, other) for one in x for other in z]
             return [multiply_add(total, *pair) for total, pair in zip(totals, pairs, strict=True)]
 
@@ -237,160 +223,9 @@ def byte_square_tile(typing_context, p0, p1, p2, p3, q0, q1, q2, q3, n, out):
     return signature, codegen
 
 
-PANEL_VECTORS, _TOGETHER = 2, 4  # vectors of a panel, features in a turn of the loop
-PANEL_BYTES = PANEL_VECTORS * (_BYTES if HAS_WIDE_VECTORS else _BYTES // 2)
-"""Of a panel: one feature of all its rows."""
-PANEL_ROWS = 8 if HAS_WIDE_VECTORS else 6
-"""Rows with which `panel_tile` multiplies a panel: their sums stay in the registers."""
-
-
-@intrinsic
-def pack_tile(typing_context, real, rows, row_stride, out):
-    """Write the first 16 bytes of as many rows as a vector has numbers, at the given address, to a panel.
-
-    That are four features in float32 and two in float64, of which one of all rows stands beside each other.
-    """
-    signature = types.void(real, rows, row_stride, out)
-
-    def codegen(context, builder, signature, arguments):
-        _, rows, row_stride, out = arguments
-        kind, word = context.get_value_type(signature.args[0]), rows.type
-        size = signature.args[0].bitwidth // 8
-        features, parts = 16 // size, PANEL_BYTES // PANEL_VECTORS // 16
-
-        def shuffled(a: Any, b: Any, lanes: list[int]) -> Any:
-            return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
-
-        def load(row: int) -> Any:
-            address = builder.add(rows, builder.mul(row_stride, word(row)))
-            value = builder.load(builder.inttoptr(address, ir.VectorType(kind, features).as_pointer()))
-            value.align = size
-            return value
-
-        def joined(vectors: list[Any]) -> Any:
-            while len(vectors) > 1:
-                both = list(range(2 * vectors[0].type.count))
-                vectors = [shuffled(a, b, both) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
-            return vectors[0]
-
-        # Part p of vector r is of row p * features + r: what is left is to transpose squares within the parts.
-        vectors = [joined([load(part * features + r) for part in range(parts)]) for r in range(features)]
-        lanes, half = parts * features, features // 2
-        while half:
-            low = [i if i % (2 * half) < half else lanes + i - half for i in range(lanes)]
-            high = [i + half if i % (2 * half) < half else lanes + i for i in range(lanes)]
-            found = list(vectors)
-            for r in range(features):
-                if not r & half:
-                    found[r] = shuffled(vectors[r], vectors[r | half], low)
-                    found[r | half] = shuffled(vectors[r], vectors[r | half], high)
-            vectors, half = found, half // 2
-        for k, value in enumerate(vectors):
-            address = builder.add(out, word(k * PANEL_BYTES))
-            builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = size
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def panel_tile(typing_context, real, rows, row_stride, last, panel, start, stop, begun, out, out_stride):
-    """Write the products of `PANEL_ROWS` rows with the rows of a panel, all at the given addresses.
-
-    A panel has one feature of all its rows beside each other, then the next. Row `last` stands for those after it, too.
-    The features `start` to `stop` are met one after another, and every sum has one multiplication and addition a
-    feature: it depends on nothing but the two rows. If `begun`, sums go on from what is in `out`.
-    """
-    signature = types.void(real, rows, row_stride, last, panel, start, stop, begun, out, out_stride)
-
-    def codegen(context, builder, signature, arguments):
-        _, rows, row_stride, last, panel, start, stop, begun, out, out_stride = arguments
-        kind = context.get_value_type(signature.args[0])
-        size, word = signature.args[0].bitwidth // 8, rows.type
-        lanes = PANEL_BYTES // PANEL_VECTORS // size
-        vector, half = ir.VectorType(kind, lanes), PANEL_BYTES // PANEL_VECTORS
-        function = ir.FunctionType(vector, [vector] * 3)
-        multiply_add = builder.module.declare_intrinsic(f"llvm.fmuladd.v{lanes}f{8 * size}", (), function)
-
-        def place(base: Any, offset: int) -> Any:
-            return builder.inttoptr(builder.add(base, word(offset)), vector.as_pointer())
-
-        def load(base: Any, offset: int) -> Any:
-            value = builder.load(place(base, offset))
-            value.align = size
-            return value
-
-        def broadcast(address: Any) -> Any:
-            value = builder.load(builder.inttoptr(address, kind.as_pointer()))
-            undefined = ir.Constant(vector, ir.Undefined)
-            one = builder.insert_element(undefined, value, ir.IntType(32)(0))
-            return builder.shuffle_vector(
-                one, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-            )
-
-        def joined(*ways: tuple[list[Any], Any]) -> list[Any]:
-            """Return values that come from several blocks."""
-            found = []
-            for values in zip(*(values for values, _ in ways), strict=True):
-                phi = builder.phi(values[0].type)
-                for value, (_, block) in zip(values, ways, strict=True):
-                    phi.add_incoming(value, block)
-                found.append(phi)
-            return found
-
-        def loop(first: Any, sums: list[Any], step: int) -> tuple[Any, list[Any]]:
-            """Meet `step` features at a time, as long as there are so many."""
-            before = builder.block
-            body, after = builder.append_basic_block("features"), builder.append_basic_block("end")
-            bound = builder.sub(stop, word(step))
-            builder.cbranch(builder.icmp_signed("<=", first, bound), body, after)
-            builder.position_at_end(body)
-            k = builder.phi(word)
-            k.add_incoming(first, before)
-            totals = [builder.phi(vector) for _ in sums]
-            found = totals
-            for t in range(step):
-                at = builder.add(k, word(t))
-                x_place = builder.mul(at, word(size))
-                of_panel = builder.add(panel, builder.mul(at, word(PANEL_BYTES)))
-                z = [load(of_panel, v * half) for v in range(PANEL_VECTORS)]
-                x = [broadcast(builder.add(row, x_place)) for row in x_rows]
-                pairs = [(one, other) for one in x for other in z]
-                found = [builder.call(multiply_add, [*pair, total]) for pair, total in zip(pairs, found, strict=True)]
-            following = builder.add(k, word(step))
-            k.add_incoming(following, body)
-            for total, value, given in zip(totals, found, sums, strict=True):
-                total.add_incoming(given, before)
-                total.add_incoming(value, body)
-            builder.cbranch(builder.icmp_signed("<=", following, bound), body, after)
-            builder.position_at_end(after)
-            reached, *values = joined(([first, *sums], before), ([following, *found], body))
-            return reached, values
-
-        numbers = [builder.select(builder.icmp_signed("<", word(r), last), word(r), last) for r in range(PANEL_ROWS)]
-        x_rows = [builder.add(rows, builder.mul(number, row_stride)) for number in numbers]
-        targets = [builder.add(out, builder.mul(number, out_stride)) for number in numbers]
-        places = [(target, v * half) for target in targets for v in range(PANEL_VECTORS)]
-        before, carry, head = builder.block, builder.append_basic_block("carry"), builder.append_basic_block("head")
-        builder.cbranch(builder.icmp_signed("!=", begun, begun.type(0)), carry, head)
-        builder.position_at_end(carry)
-        carried = [load(*at) for at in places]
-        builder.branch(head)
-        builder.position_at_end(head)
-        sums = joined(([ir.Constant(vector, [0.0] * lanes)] * len(places), before), (carried, carry))
-        reached, sums = loop(start, sums, _TOGETHER)
-        _, sums = loop(reached, sums, 1)
-        for at, value in zip(places, sums, strict=True):
-            builder.store(value, place(*at)).align = size
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
 product_tile_1, product_tile_2, product_tile_5 = map(_product_tile, (1, 2, 5))
-"""`product_tile_c(x, w, p0, p1, p2, p3, weights, stride, n, out)`: with x and w of the types of rows and products,
-write the products of the rows at the addresses p with c rows of weights, `stride` bytes apart, row after row; `n` is
-how many numbers are multiplied."""
+"""`product_tile_c(x, w, rows, weights, stride, n, out)` writes the products of four rows of `n` numbers with c rows of
+weights, `stride` bytes apart, row after row; x and w have the types of rows and of products."""
 add_tile_1, add_tile_2, add_tile_5 = map(_add_tile, (1, 2, 5))
-"""`add_tile_c(x, w, p0, p1, p2, p3, factors, stride, n, out)`: add to each of c rows, `stride` bytes apart, the four
-rows times its four factors."""
+"""`add_tile_c(x, w, rows, factors, stride, n, out)` adds four rows times its four factors to each of c rows, `stride`
+bytes apart."""

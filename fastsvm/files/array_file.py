@@ -1,8 +1,8 @@
-"""Arrays and a header of JSON in one file: a zip archive of .npy files, not compressed, with a checksum at its end.
+"""Arrays and a JSON header in one file: a zip archive of .npy files, not compressed, with a checksum at its end.
 
-`unzip` and `numpy.load` open such a file too. Whoever damages it is found out by the checksum, which is compared before
-anything else is looked at. Whoever forges it can at most make a reader allocate as many bytes as the file has: sizes
-are compared with those in the archive before memory is asked for, nothing is decompressed, and there are no objects.
+`unzip` and `numpy.load` open such a file too. The checksum reveals damage and is compared first. A forged file can make
+a reader allocate at most as many bytes as the file has: sizes are compared with those in the archive before memory is
+allocated, nothing is decompressed, and nothing is unpickled.
 """
 
 import hashlib
@@ -17,16 +17,16 @@ from numpy.lib import format as npy_format
 
 __all__ = ["is_array_file", "read_arrays", "write_arrays"]
 
-_HEADER, _NAME_AT = "header.json", 30  # the part that comes first, and where its name is
+_HEADER, _NAME_AT = "header.json", 30  # the first part, and the place of its name
 _MOST_HEADER_BYTES = 16 << 20
 _MARK, _DIGITS = b"sha256 ", 64  # the comment of the archive, which is the end of the file
 _PIECE = 1 << 20
-_MOST_SHORT = 1 << 30  # bytes of an array from which its sizes are written with 64 bits
-_LARGEST_POINT = 0x10FFFF  # of Unicode
+_MOST_SHORT = 1 << 30  # larger arrays have sizes of 64 bits
+_LARGEST_POINT = 0x10FFFF  # code point of Unicode
 
 
 def is_array_file(path: Path) -> bool:
-    """Return whether a file begins as those that `write_arrays` writes."""
+    """Return whether a file begins like those of `write_arrays`."""
     with open(path, "rb") as file:
         start = file.read(_NAME_AT + len(_HEADER))
     return start.startswith(b"PK\3\4") and start.endswith(_HEADER.encode())
@@ -42,14 +42,14 @@ def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None
     header : str
         A JSON object.
     arrays : dict of str to ndarray
-        Of numbers of at most 8 bytes or of strings.
+        Arrays of numbers of at most 8 bytes, or of strings.
 
     Raises
     ------
     ValueError
         If an array is of another type, or the header is too long.
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     words = header.encode()
     if len(words) > _MOST_HEADER_BYTES:
@@ -74,7 +74,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     Raises
     ------
     ValueError
-        If the file is damaged, or was written by something else. The message names it.
+        If the file is damaged or was not written by `write_arrays`. The message names it.
     """
     with open(path, "rb") as file:
         size = file.seek(0, 2)
@@ -88,9 +88,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 "the file again."
             )
         if end[len(_MARK) :] != _digest(file):
-            raise ValueError(
-                f"{path} is damaged: what it holds is not what was written, by its checksum. Get the file again."
-            )
+            raise ValueError(f"{path} is damaged: its content does not match its checksum. Get the file again.")
         try:
             return _content(file, size)
         except Exception as error:  # a forged archive may raise anything in zipfile, and so may JSON
@@ -99,7 +97,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _digest(file: BinaryIO) -> bytes:
-    """Return the checksum of all but the last bytes of a file, where it is to stand."""
+    """Return the checksum of a file without its last bytes, which hold the checksum."""
     left = file.seek(0, 2) - _DIGITS
     found = hashlib.sha256()
     file.seek(0)
@@ -120,7 +118,7 @@ def _content(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.nd
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
-    """Raise ValueError unless all is stored as it is and fits into the file, the header first."""
+    """Raise ValueError unless the header comes first and all parts are uncompressed and fit into the file."""
     names = [entry.filename for entry in entries]
     if names[:1] != [_HEADER] or not all(name.endswith(".npy") for name in names[1:]) or len(set(names)) < len(names):
         raise ValueError(f"its parts are not a header and arrays of different names, but {names[:20]}")
@@ -141,7 +139,7 @@ def _check_type(dtype: np.dtype, name: str) -> None:
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    """Read an array whose size is that of its part of the archive."""
+    """Read an array, whose size must be that of its part of the archive."""
     name = entry.filename.removesuffix(".npy")
     with archive.open(entry) as stream:
         if npy_format.read_magic(stream) != (1, 0):
@@ -155,7 +153,7 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         for start in range(0, nbytes, _PIECE):
             piece = stream.read(min(_PIECE, nbytes - start))
             content[start : start + len(piece)] = piece
-        if stream.read(1):  # the zip archive's own sum is compared here
+        if stream.read(1):  # zipfile compares its own checksum here
             raise ValueError(f"the array {name} goes on after its end")
     array = np.frombuffer(content, dtype).reshape(shape)
     _check_values(array, name)
@@ -163,7 +161,7 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _check_values(array: np.ndarray, name: str) -> None:
-    """Raise ValueError for bytes that no bool and no character has."""
+    """Raise ValueError for bytes that are no bool or no character."""
     if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
         raise ValueError(f"the array {name} holds bytes that are no bools")
     if array.dtype.kind == "U" and array.size:

@@ -1,17 +1,18 @@
-"""HDF5 files that are written by ordinary I/O, so that HDF5 meets neither a full disk nor a signal.
+"""HDF5 files written by ordinary I/O, so that neither a full disk nor a signal interrupts HDF5 itself.
 
-HDF5 that cannot write the rest of a file cannot close it either: it raises now, and crashes the process when that ends.
-Here it hands its bytes to an object that takes all of them, remembers the first error of the disk, and raises that
-when HDF5 is done. Python calls such an object in the thread that called HDF5, and runs handlers of signals, which may
-raise, in the main thread. So HDF5 is called in a thread of its own.
+If HDF5 cannot write the rest of a file, it cannot close it either: it raises now and crashes the process at its end.
+Here it writes to an object that accepts all bytes, stores the first error of the disk, and raises that error after
+HDF5 returned. Python calls such an object in the thread that called HDF5. Handlers of signals may raise, but run in
+the main thread only. So HDF5 is called in a thread of its own.
 """
 
 import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import h5py
 
@@ -19,19 +20,19 @@ __all__ = ["HDF5Output", "hdf5_into", "hdf5_written"]
 
 
 class HDF5Output:
-    """An HDF5 file while it is written; `hdf5_written` makes one."""
+    """An HDF5 file that is being written; see `hdf5_written`."""
 
     def __init__(self, disk: "_Disk", thread: ThreadPoolExecutor) -> None:
         self._disk, self._thread = disk, thread
         self._file: h5py.File | None = None
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return `function(file, *arguments)`, called where the file may be written to.
+        """Return `function(file, *arguments)`, called in the thread that may write to the file.
 
         Raises
         ------
         OSError
-            If the disk took not all that was written so far.
+            If the disk did not accept all that was written so far.
         """
         result = self._thread.submit(function, self._file, *arguments).result()
         self._disk.raise_error()
@@ -47,14 +48,14 @@ class HDF5Output:
 
 @contextmanager
 def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
-    """Yield a new HDF5 file at a path; it is closed at the end, but not removed after an error.
+    """Yield a new HDF5 file, which is closed at the end and not removed after an error.
 
     Parameters
     ----------
     path : Path
-        The file; one that is there is replaced.
+        The file; an existing one is replaced.
     **options
-        Of `h5py.File`.
+        Parameters of `h5py.File`.
 
     Raises
     ------
@@ -66,8 +67,8 @@ def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
 
 
 @contextmanager
-def hdf5_into(file: IO[bytes], **options: Any) -> Iterator[HDF5Output]:
-    """Yield a new HDF5 file in an open file without a buffer, which is to be empty; see `hdf5_written`."""
+def hdf5_into(file: FileIO, **options: Any) -> Iterator[HDF5Output]:
+    """Yield a new HDF5 file within an open, empty file without a buffer; see `hdf5_written`."""
     disk = _Disk(file)
     with ThreadPoolExecutor(1, "hdf5 output") as thread:
         output = HDF5Output(disk, thread)
@@ -80,20 +81,20 @@ def hdf5_into(file: IO[bytes], **options: Any) -> Iterator[HDF5Output]:
 
 
 class _Disk:
-    """An open file as HDF5 sees it: one that takes all that is written to it, and never fails."""
+    """An open file as HDF5 sees it: it accepts everything and never fails."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: FileIO) -> None:
         self._file = file
         self._place = self._size = 0
         self._error: Exception | None = None
 
     def raise_error(self) -> None:
-        """Raise the first error of the disk, if there was one."""
+        """Raise the first error of the disk, if any."""
         if self._error is not None:
             raise self._error
 
-    def _try(self, action: Callable[[], None]) -> None:
-        """Do something with the file, unless that failed before."""
+    def _try(self, action: Callable[[], object]) -> None:
+        """Call `action`, unless an earlier one failed."""
         if self._error is None:
             try:
                 action()
@@ -121,7 +122,7 @@ class _Disk:
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
-        view[:] = bytes(len(view))  # of what the disk did not take, and of what was never written
+        view[:] = bytes(len(view))  # where nothing was written
         self._try(lambda: self._read(view))
         self._place += len(view)
         return len(view)
@@ -143,4 +144,4 @@ class _Disk:
         return size
 
     def flush(self) -> None:
-        """Nothing: the file has no buffer."""
+        """Do nothing: the file has no buffer."""

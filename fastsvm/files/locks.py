@@ -1,4 +1,4 @@
-"""Locks of files, which end with the process that has them, however it ends."""
+"""Locks of files, which the system releases when the process ends, however it ends."""
 
 import time
 from contextlib import suppress
@@ -11,16 +11,16 @@ except ImportError:  # on Windows, where there are none
 
 __all__ = ["has_locks", "is_taken", "take"]
 
-_TRIALS, _PAUSE = 10, 0.05  # seconds, for who only asks whether there is a lock holds it for a moment
+_TRIALS, _PAUSE = 10, 0.05  # seconds: `is_taken` in another process holds a lock for a moment
 
 
 def has_locks() -> bool:
-    """Return whether this system has locks, and open files can be renamed."""
+    """Return whether this system has locks and can rename open files."""
     return fcntl is not None
 
 
 def take(file: IO) -> bool:
-    """Lock an open file, and return whether no other process has done so; file systems without locks grant all."""
+    """Lock an open file and return True, or False if another process has; without locks return True."""
     for _ in range(_TRIALS):
         if not is_taken(file, shared=False):
             return True
@@ -29,7 +29,7 @@ def take(file: IO) -> bool:
 
 
 def is_taken(file: IO | int, shared: bool = True) -> bool:
-    """Return whether another process has locked an open file; if not, this one has, perhaps with others."""
+    """Return whether another process has locked an open file; if not, lock it, shared or alone."""
     if fcntl is None:
         return False
     with suppress(OSError):

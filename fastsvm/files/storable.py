@@ -1,4 +1,4 @@
-"""Names under which the NamedTuples of solvers are stored in checkpoints, whatever module they live in."""
+"""Names under which checkpoints store the NamedTuples of solvers, independent of their modules."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ _NAMES: dict[type, str] = {}
 def storable(name: str) -> Callable[[type], type]:
     """Register a NamedTuple that checkpoints may hold, under a name that stays when the class moves.
 
-    A class that gets other fields needs another name, or a reader of the old ones.
+    A class with other fields needs another name, or a reader of old checkpoints.
 
     Raises
     ------
@@ -42,5 +42,5 @@ def stored_name(kind: type) -> str:
 
 
 def storable_class(name: str) -> type | None:
-    """Return the class that is stored under a name, None if there is none."""
+    """Return the class that has a name, None if there is none."""
     return _CLASSES.get(name)

@@ -45,11 +45,11 @@ def _wide_add(values, places, factors, bounds, out):
                     tile[4 * k + i] = factors[c + k, places[t + i]] if i < m else tile.dtype.type(0)
             to = out.ctypes.data + c * stride
             if count == 5:
-                add_tile_5(x, r, a, b, e, f, of, stride, n, to)
+                add_tile_5(x, r, (a, b, e, f), of, stride, n, to)
             elif count == 2:
-                add_tile_2(x, r, a, b, e, f, of, stride, n, to)
+                add_tile_2(x, r, (a, b, e, f), of, stride, n, to)
             else:
-                add_tile_1(x, r, a, b, e, f, of, stride, n, to)
+                add_tile_1(x, r, (a, b, e, f), of, stride, n, to)
             c += count
 
 
@@ -131,7 +131,7 @@ def write_byte_squares(values: np.ndarray, out: np.ndarray) -> None:
         for k in range(0, i + 4, 4):
             k0, k1, k2, k3 = min(k, n - 1), min(k + 1, n - 1), min(k + 2, n - 1), min(k + 3, n - 1)
             b0, b1, b2, b3 = base + k0 * step, base + k1 * step, base + k2 * step, base + k3 * step
-            byte_square_tile(a0, a1, a2, a3, b0, b1, b2, b3, d, to)
+            byte_square_tile((a0, a1, a2, a3), (b0, b1, b2, b3), d, to)
             for r in range(min(4, n - i)):
                 for s in range(min(4, n - k)):
                     out[i + r, k + s] = tile[4 * r + s] + 128 * totals[i + r]

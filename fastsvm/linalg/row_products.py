@@ -9,18 +9,9 @@ feature of all beside each other and then the next, so that vectors hold the sum
 import numpy as np
 
 from fastsvm._compiled.compiler import JIT_DISABLED, jit
+from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, PANEL_VECTORS, pack_tile, panel_tile
 from fastsvm._compiled.scratch import scratch_array
-from fastsvm._compiled.vectors import (
-    HAS_WIDE_VECTORS,
-    PANEL_BYTES,
-    PANEL_ROWS,
-    PANEL_VECTORS,
-    pack_tile,
-    panel_tile,
-    product_tile_1,
-    product_tile_2,
-    product_tile_5,
-)
+from fastsvm._compiled.vectors import HAS_WIDE_VECTORS, product_tile_1, product_tile_2, product_tile_5
 
 __all__ = [
     "add_panel_products",
@@ -84,11 +75,11 @@ def _wide_products(values, places, weights, span, tile, out):
     w, stride = weights.ctypes.data + c * weights.strides[0], weights.strides[0]
     x, r, to = values[p0, 0], tile[0], tile.ctypes.data
     if count == 5:
-        product_tile_5(x, r, a, b, e, f, w, stride, n, to)
+        product_tile_5(x, r, (a, b, e, f), w, stride, n, to)
     elif count == 2:
-        product_tile_2(x, r, a, b, e, f, w, stride, n, to)
+        product_tile_2(x, r, (a, b, e, f), w, stride, n, to)
     else:
-        product_tile_1(x, r, a, b, e, f, w, stride, n, to)
+        product_tile_1(x, r, (a, b, e, f), w, stride, n, to)
     for i in range(4):
         for k in range(count):
             out[c + k, places[i]] = tile[i * count + k]
@@ -201,7 +192,7 @@ def _tiled_products(rows, panels, out, begun):
                 panel, column = first_panel + p * panel_stride, to + p * width * size
                 for s in range(group, min(group + _CACHED_ROWS, q), PANEL_ROWS):
                     last, x, y = min(PANEL_ROWS, q - s) - 1, base + s * step, column + s * stride
-                    panel_tile(real, x, step, last, panel, start, stop, go_on, y, stride)
+                    panel_tile(real, (x, step, last), panel, (start, stop, go_on), (y, stride))
 
 
 def _plain_panel_products(rows, panels, out, begun):

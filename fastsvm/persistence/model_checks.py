@@ -20,7 +20,7 @@ __all__ = ["check_fitted", "check_name", "is_fitted_name"]
 
 _PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
 _NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
-_COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= 0, "a count")
+_COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and not value < 0, "a count")
 _RULES = {
     "converged_": boolean,
     "stop_reason_": Rule(lambda value: isinstance(value, str), "a word"),
@@ -74,7 +74,7 @@ def _check_parameters(model: Any) -> None:
     if not (weights is None or weights == "balanced" or isinstance(weights, dict)):
         raise ValueError(f"the parameter class_weight is {_told(weights)}")
     for label, weight in weights.items() if isinstance(weights, dict) else ():
-        number = isinstance(weight, Real) and not isinstance(weight, bool) and 0 < weight < np.inf
+        number = isinstance(weight, Real) and not isinstance(weight, bool) and not weight <= 0 and weight < np.inf
         if not isinstance(label, _PLAIN) or not number:
             raise ValueError(f"the parameter class_weight has {weight!r} for the class {label!r}")
 

@@ -181,10 +181,12 @@ def _kernel_words(kernel: Any) -> str | dict[str, Any]:
     """Return a kernel as JSON has it: its name or, of an object, name and parameters."""
     if isinstance(kernel, str):
         return kernel
-    for name, kind in KERNELS.items():
-        if type(kernel) is kind:
-            return {"name": name, "parameters": kernel._asdict()}
-    raise TypeError("A model whose kernel is not of fastsvm.kernels can only be pickled, not saved: code is not data.")
+    name = next((name for name, kind in KERNELS.items() if type(kernel) is kind), None)
+    if name is None:
+        raise TypeError(
+            "A model whose kernel is not of fastsvm.kernels can only be pickled, not saved: code is not data."
+        )
+    return {"name": name, "parameters": kernel._asdict()}
 
 
 def _kernel_object(words: dict[str, Any]) -> Any:
