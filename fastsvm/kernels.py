@@ -1,13 +1,14 @@
-"""Kernels: each a NamedTuple of its parameters, one scalar map, and one line of the table `KERNELS`.
+"""Kernels: each is a NamedTuple of its parameters, a scalar map, and a line of the table `KERNELS`.
 
-A kernel is a scalar function of a pairing of two rows: of their dot product and squared norms, or of their
-Manhattan distance. The same map serves training and prediction, dense and sparse rows, memory and disk.
-To add a kernel, write its class, register its map, and add it to the table.
+A kernel is a scalar function of the dot product of two rows and their squared norms, or of their L1 distance. The same
+map serves training and prediction, dense and sparse rows, memory and disk. To add a kernel, write its class, register
+its map, and add it to the table.
 """
 
 import math
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,12 +29,30 @@ __all__ = [
     "kernel_value",
 ]
 
+Kind = TypeVar("Kind", bound=tuple)
+
 
 class Kernel(Protocol):
-    """What the rest of the package asks of a kernel, and all that it asks of yours.
+    """Interface of kernels, of those of fastsvm and of your own.
 
-    A NamedTuple of numbers with these three attributes and a scalar map, which is compiled. Its class and its map
-    stand in a module of your own, so that other processes (`n_jobs`, pickles) find them.
+    A kernel is a NamedTuple of numbers with the attributes below and a scalar map, which is compiled. Put the class
+    and its map into a module of your own, so that other processes (`n_jobs`, pickles) can import them.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Parameters of the kernel: the fields of the NamedTuple.
+
+    Attributes
+    ----------
+    pairing : {"dot", "manhattan"}
+        Whether the map takes dot products or L1 distances of rows.
+    translation_invariant : bool
+        Whether k depends on x - z only, so that rows may be centred to keep dot products accurate.
+
+    See Also
+    --------
+    kernel_value : Registers the scalar map of a class.
 
     Examples
     --------
@@ -45,7 +64,7 @@ class Kernel(Protocol):
     ...     width: float = 1.0
     ...     pairing = "dot"
     ...     translation_invariant = True
-    ...     def rounding(self, eps, sq_norm):
+    ...     def rounding(self, eps: float, sq_norm: float) -> float:
     ...         return 4 * eps * sq_norm / self.width + eps
     >>> @fastsvm.kernels.kernel_value.register(Cauchy)
     ... def cauchy(kernel, dot, sq_x, sq_z):
@@ -56,36 +75,100 @@ class Kernel(Protocol):
     """
 
     pairing: ClassVar[str]
-    """`"dot"` if the map takes dot products, `"manhattan"` if it takes L1 distances."""
     translation_invariant: ClassVar[bool]
-    """Whether k is a function of the distance of x and z, so that rows may be centred to keep products accurate."""
 
     def rounding(self, eps: float, sq_norm: float) -> float:
-        """Return the error of a value when dot products of rows are rounded to `eps` times `sq_norm`."""
+        """Return a bound on the rounding error of a kernel value.
+
+        Parameters
+        ----------
+        eps : float
+            Rounding error of dot products, relative to `sq_norm`.
+        sq_norm : float
+            The largest squared norm of a row, after centring if the kernel is translation invariant.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         ...
 
 
 @generic
 def kernel_value(kernel: Kernel, pairing: float, sq_x: float, sq_z: float) -> float:
-    """Return k(x, z) from the pairing of x and z and, for dot products, their squared norms."""
+    """Return k(x, z); `kernel_value.register(cls)` decorates the scalar map of a class.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        An object whose class has a map.
+    pairing : float
+        Dot product or L1 distance of x and z, as the kernel's `pairing` says.
+    sq_x : float
+        Squared norm of x; 0 if the kernel takes L1 distances.
+    sq_z : float
+        Squared norm of z; 0 if the kernel takes L1 distances.
+
+    Returns
+    -------
+    float
+        The kernel value.
+
+    Examples
+    --------
+    >>> from fastsvm.kernels import Linear, kernel_value
+    >>> kernel_value(Linear(), 2.0, 1.0, 4.0)
+    2.0
+    """
+    raise NotImplementedError
 
 
 def is_kernel(value: Any) -> bool:
-    """Return whether a value is an object whose class has a scalar map."""
+    """Return whether a value is an object whose class has a scalar map.
+
+    Parameters
+    ----------
+    value : object
+        Any object.
+
+    Returns
+    -------
+    bool
+        True for objects of fastsvm's classes and of classes registered with `kernel_value`.
+
+    Examples
+    --------
+    >>> from fastsvm.kernels import RBF, is_kernel
+    >>> is_kernel(RBF(0.5)), is_kernel("rbf")
+    (True, False)
+    """
     return type(value) in kernel_value.bodies
 
 
-def _unlike_others(kind: type) -> type:
-    """Make kernels of different classes unequal: as mere tuples RBF(1.0) and Laplacian(1.0) are one key of a dict."""
-    kind.__eq__ = lambda self, other: type(other) is kind and tuple.__eq__(self, other)  # type: ignore[assignment]
-    kind.__ne__ = lambda self, other: not kind.__eq__(self, other)  # type: ignore[assignment]
-    kind.__hash__ = lambda self: hash((kind, *self))  # type: ignore[assignment]
-    return kind
+def _kernel(pairing: str, *, translation_invariant: bool) -> Callable[[type[Kind]], type[Kind]]:
+    """Give a class the attributes of a `Kernel`, and make its objects unequal to those of other classes.
+
+    As mere tuples RBF(1.0) and Laplacian(1.0) would be one key of a dict.
+    """
+
+    def complete(kind: type[Kind]) -> type[Kind]:
+        def equal(self: Kind, other: object) -> bool:
+            return type(other) is kind and tuple.__eq__(self, other)
+
+        attributes = {"pairing": pairing, "translation_invariant": translation_invariant, "__eq__": equal}
+        attributes["__ne__"] = lambda self, other: not equal(self, other)
+        attributes["__hash__"] = lambda self: hash((kind, *self))
+        for name, value in attributes.items():
+            setattr(kind, name, value)
+        return kind
+
+    return complete
 
 
-@_unlike_others
+@_kernel("dot", translation_invariant=False)
 class Linear(NamedTuple):
-    """k(x, z) = x·z.
+    """Linear kernel, k(x, z) = x·z.
 
     Examples
     --------
@@ -95,11 +178,21 @@ class Linear(NamedTuple):
     array([[1.]])
     """
 
-    pairing = "dot"
-    translation_invariant = False
+    def rounding(self, eps: float, sq_norm: float) -> float:
+        """Return a bound on the rounding error of a kernel value.
 
-    def rounding(self, eps, sq_norm):
-        """Return the error of a value: that of the dot product."""
+        Parameters
+        ----------
+        eps : float
+            Rounding error of dot products, relative to `sq_norm`.
+        sq_norm : float
+            The largest squared norm of a row, after centring if the kernel is translation invariant.
+
+        Returns
+        -------
+        float
+            The bound: the error of the dot product.
+        """
         return eps * sq_norm
 
 
@@ -108,9 +201,9 @@ def _linear(kernel, dot, sq_x, sq_z):
     return dot
 
 
-@_unlike_others
+@_kernel("dot", translation_invariant=False)
 class Polynomial(NamedTuple):
-    """k(x, z) = (gamma x·z + coef0)^degree.
+    """Polynomial kernel, k(x, z) = (gamma x·z + coef0)^degree.
 
     Parameters
     ----------
@@ -133,11 +226,22 @@ class Polynomial(NamedTuple):
     degree: int = 3
     coef0: float = 0.0
     gamma: float = 1.0
-    pairing = "dot"
-    translation_invariant = False
 
-    def rounding(self, eps, sq_norm):
-        """Return the error of a value: relative error of the base, `degree` times over."""
+    def rounding(self, eps: float, sq_norm: float) -> float:
+        """Return a bound on the rounding error of a kernel value.
+
+        Parameters
+        ----------
+        eps : float
+            Rounding error of dot products, relative to `sq_norm`.
+        sq_norm : float
+            The largest squared norm of a row, after centring if the kernel is translation invariant.
+
+        Returns
+        -------
+        float
+            The bound: `degree` times the relative error of the base.
+        """
         base = abs(self.gamma) * sq_norm + abs(self.coef0)
         return max(self.degree, 1) * eps * base**self.degree
 
@@ -145,16 +249,16 @@ class Polynomial(NamedTuple):
 @kernel_value.register(Polynomial)
 def _polynomial(kernel, dot, sq_x, sq_z):
     base = kernel.gamma * dot + kernel.coef0
-    if kernel.degree == 2:  # the usual degrees apart, because a loop inside would not vectorise
+    if kernel.degree == 2:  # usual degrees separately: a loop inside would not vectorise
         return base * base
     if kernel.degree == 3:
         return base * base * base
     return base**kernel.degree
 
 
-@_unlike_others
+@_kernel("dot", translation_invariant=True)
 class RBF(NamedTuple):
-    """k(x, z) = exp(-gamma ‖x - z‖²).
+    """Gaussian or RBF kernel, k(x, z) = exp(-gamma ‖x - z‖²).
 
     Parameters
     ----------
@@ -171,8 +275,6 @@ class RBF(NamedTuple):
     """
 
     gamma: float = 1.0
-    pairing = "dot"
-    translation_invariant = True
 
     @classmethod
     def from_sigma(cls, sigma: float, convention: str = "2sigma2") -> "RBF":
@@ -215,8 +317,21 @@ class RBF(NamedTuple):
             raise ValueError(f"sigma must have a square that floats can hold. Got {sigma!r} instead.")
         return cls(1 / scale)
 
-    def rounding(self, eps, sq_norm):
-        """Return the error of a value: that of the squared distance, and of the exponential itself."""
+    def rounding(self, eps: float, sq_norm: float) -> float:
+        """Return a bound on the rounding error of a kernel value.
+
+        Parameters
+        ----------
+        eps : float
+            Rounding error of dot products, relative to `sq_norm`.
+        sq_norm : float
+            The largest squared norm of a row, after centring if the kernel is translation invariant.
+
+        Returns
+        -------
+        float
+            The bound: the error of the squared distance, and that of the exponential itself.
+        """
         return 4 * abs(self.gamma) * eps * sq_norm + eps
 
 
@@ -225,9 +340,9 @@ def _rbf(kernel, dot, sq_x, sq_z):
     return exp(-kernel.gamma * abs(sq_x + sq_z - dot - dot))
 
 
-@_unlike_others
+@_kernel("dot", translation_invariant=True)
 class Exponential(NamedTuple):
-    """k(x, z) = exp(-gamma ‖x - z‖).
+    """Exponential kernel, k(x, z) = exp(-gamma ‖x - z‖).
 
     Parameters
     ----------
@@ -244,11 +359,22 @@ class Exponential(NamedTuple):
     """
 
     gamma: float = 1.0
-    pairing = "dot"
-    translation_invariant = True
 
-    def rounding(self, eps, sq_norm):
-        """Return the error of a value, largest for equal rows: the root of that of the squared distance."""
+    def rounding(self, eps: float, sq_norm: float) -> float:
+        """Return a bound on the rounding error of a kernel value.
+
+        Parameters
+        ----------
+        eps : float
+            Rounding error of dot products, relative to `sq_norm`.
+        sq_norm : float
+            The largest squared norm of a row, after centring if the kernel is translation invariant.
+
+        Returns
+        -------
+        float
+            The bound: the root of the error of the squared distance, which equal rows attain.
+        """
         return abs(self.gamma) * 2 * (eps * sq_norm) ** 0.5 + eps
 
 
@@ -257,9 +383,9 @@ def _exponential(kernel, dot, sq_x, sq_z):
     return exp(-kernel.gamma * np.sqrt(abs(sq_x + sq_z - dot - dot)))
 
 
-@_unlike_others
+@_kernel("dot", translation_invariant=False)
 class Sigmoid(NamedTuple):
-    """k(x, z) = tanh(gamma x·z + coef0), which is not positive semi-definite.
+    """Sigmoid kernel, k(x, z) = tanh(gamma x·z + coef0), which is not positive semi-definite.
 
     Parameters
     ----------
@@ -279,11 +405,22 @@ class Sigmoid(NamedTuple):
 
     gamma: float = 1.0
     coef0: float = 0.0
-    pairing = "dot"
-    translation_invariant = False
 
-    def rounding(self, eps, sq_norm):
-        """Return the error of a value: that of the argument, for tanh' <= 1."""
+    def rounding(self, eps: float, sq_norm: float) -> float:
+        """Return a bound on the rounding error of a kernel value.
+
+        Parameters
+        ----------
+        eps : float
+            Rounding error of dot products, relative to `sq_norm`.
+        sq_norm : float
+            The largest squared norm of a row, after centring if the kernel is translation invariant.
+
+        Returns
+        -------
+        float
+            The bound: the error of the argument, since tanh' <= 1.
+        """
         return abs(self.gamma) * eps * sq_norm + eps
 
 
@@ -294,9 +431,9 @@ def _sigmoid(kernel, dot, sq_x, sq_z):
     return (up - down) / (up + down)
 
 
-@_unlike_others
+@_kernel("manhattan", translation_invariant=True)
 class Laplacian(NamedTuple):
-    """k(x, z) = exp(-gamma ‖x - z‖₁), of the sum of the features' distances.
+    """Laplacian kernel, k(x, z) = exp(-gamma ‖x - z‖₁), with the L1 distance.
 
     Parameters
     ----------
@@ -313,11 +450,22 @@ class Laplacian(NamedTuple):
     """
 
     gamma: float = 1.0
-    pairing = "manhattan"
-    translation_invariant = True
 
-    def rounding(self, eps, sq_norm):
-        """Return the error of a value: that of rows rounded feature by feature, and of a sum that does not cancel."""
+    def rounding(self, eps: float, sq_norm: float) -> float:
+        """Return a bound on the rounding error of a kernel value.
+
+        Parameters
+        ----------
+        eps : float
+            Rounding error of dot products, relative to `sq_norm`.
+        sq_norm : float
+            The largest squared norm of a row, after centring if the kernel is translation invariant.
+
+        Returns
+        -------
+        float
+            The bound: the error of rows rounded feature by feature, and of a sum that does not cancel.
+        """
         return eps * (2 * abs(self.gamma) * sq_norm**0.5 + 2)
 
 
@@ -337,20 +485,20 @@ KERNELS: dict[str, type] = {
 
 
 def in_precision(kernel: Any, dtype: np.dtype) -> Any:
-    """Return `kernel` with its real parameters as scalars of `dtype`, so that the map computes in it."""
+    """Return `kernel` with real parameters of type `dtype`, so that the map computes in that type."""
     real = np.dtype(dtype).type
     return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
 
 
 CHUNK = 32
-"""Pairings that are mapped at once: fewer would be mapped by other code, whose roots and quotients may be others."""
+"""Pairings that are mapped at once: fewer run through other code, whose roots and quotients may differ."""
 ROUND = 4 * CHUNK
-"""Pairings that are mapped without a copy: a multiple of what a compiled loop takes at once, so that none is left."""
+"""Pairings that are mapped without a copy: a multiple of the width of compiled loops, so that no rest is left."""
 
 
 @jit
 def map_chunks(kernel, pairings, sq_x, sq_z, out):
-    """Write k of pairings whose number is a multiple of `CHUNK`."""
+    """Write k of some pairings, a multiple of `CHUNK`."""
     for start in range(0, out.size, CHUNK):
         for i in range(start, start + CHUNK):
             out[i] = kernel_value(kernel, pairings[i], minimum(sq_x, sq_z[i]), maximum(sq_x, sq_z[i]))
@@ -360,8 +508,8 @@ def map_chunks(kernel, pairings, sq_x, sq_z, out):
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`.
 
-    Of two squared norms the smaller comes first, so that k(x, z) and k(z, x) have the same bits: LLVM may add them, and
-    what is subtracted, in another order than the kernel is written in.
+    The smaller of two squared norms comes first, so that k(x, z) and k(z, x) have the same bits: LLVM may reorder the
+    sum in which the map uses them.
     """
     n = sq_z.size
     many = n // ROUND * ROUND

@@ -1,4 +1,4 @@
-"""Axes to draw on, and colours; the only file that asks for matplotlib."""
+"""Axes and colours; only this file requires matplotlib."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["axes_on", "colours_of", "figure_on", "legend_on", "pyplot", "tint"]
 
-# Okabe and Ito (2008), Color universal design: told apart with any colour vision.
+# Okabe and Ito (2008), Color universal design: people with any colour vision can distinguish these.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 
 
@@ -31,7 +31,7 @@ def axes_on(ax: Any, size: tuple[float, float]) -> Any:
     if ax is not None:
         return ax
     ax = plt.subplots(figsize=size, layout="constrained")[1]
-    ax.set_prop_cycle(color=_COLOURS[:-1])  # yellow lines are not seen on white
+    ax.set_prop_cycle(color=_COLOURS[:-1])  # yellow lines are invisible on white
     return ax
 
 
@@ -42,7 +42,7 @@ def figure_on(figure: Any, size: tuple[float, float]) -> Any:
 
 
 def colours_of(n: int, given: Any = None) -> np.ndarray:
-    """Return n colours, shape (n, 3): those given, else colours that are told apart with any colour vision."""
+    """Return n colours, shape (n, 3): those given, else ones that people with any colour vision can distinguish."""
     pyplot()
     from matplotlib import colormaps
     from matplotlib.colors import to_rgba_array
@@ -56,13 +56,13 @@ def colours_of(n: int, given: Any = None) -> np.ndarray:
 
 
 def tint(colours: np.ndarray, strength: Any) -> np.ndarray:
-    """Return colours mixed with white, of which `strength` (0 to 1) is left."""
+    """Return colours mixed with white; `strength` is the share of colour, 0 to 1."""
     return 1 - np.asarray(strength)[..., None] * (1 - colours)
 
 
 def legend_on(ax: Any, where: bool | str, handles: list[Any]) -> None:
-    """Write the legend "beside" the axes, or at another place within; False is nowhere."""
-    place = {"loc": where, "framealpha": 0.85}
+    """Draw the legend "beside" the axes or at a place within them; False draws none."""
+    place: dict[str, Any] = {"loc": where, "framealpha": 0.85}
     if where == "beside":
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "frameon": False}
     if where is not False:

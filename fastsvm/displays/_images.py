@@ -18,16 +18,16 @@ def as_images(rows: np.ndarray, image_shape: tuple[int, ...], channels: str | No
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_pixels)
-        One image a row.
+        Each row is an image.
     image_shape : tuple of int
         (h, w), (c, h, w) or (h, w, c), where c is 1 or 3.
     channels : {"first", "last"} or None
-        Which of the last two it is; None recognises what is unambiguous.
+        Place of the channels in `image_shape`; None infers it if it is unambiguous.
 
     Raises
     ------
     ValueError
-        If the shape is none of these, is ambiguous, or does not have as many values as a row.
+        If the shape is none of these, is ambiguous, or does not fit the length of a row.
     """
     shape = tuple(int(size) for size in image_shape)
     if channels not in (None, "first", "last"):
@@ -55,23 +55,27 @@ def _channels_first(shape: tuple[int, ...], channels: str | None) -> bool:
 
 
 def rows_at(X: Any, numbers: np.ndarray) -> np.ndarray:
-    """Return some rows of X as a dense array (n_rows, n_values); of rows on disk no others are read."""
+    """Return some rows of X as a dense array (n_rows, n_values); no other rows are read from disk."""
     if is_stored(X):
         source = as_source(X)
-        parts = [source.read(number, number + 1).user_array() for number in np.asarray(numbers).tolist()]
-        return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in parts])
+        blocks = [source.read(number, number + 1) for number in np.asarray(numbers).tolist()]
+        return np.concatenate([_dense(block.user_array()) for block in blocks])
     rows = X.iloc[numbers] if hasattr(X, "iloc") else (X if hasattr(X, "shape") else np.asarray(X))[numbers]
-    rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+    rows = _dense(rows)
     return rows.reshape(len(rows), -1)
 
 
+def _dense(rows: Any) -> np.ndarray:
+    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+
+
 def names_of(labels: np.ndarray, class_names: Any) -> list[str]:
-    """Return what each label is called: itself, or as the user says, one name a label in order.
+    """Return the name of each label: the label itself, or the name that the user gave in the same order.
 
     Raises
     ------
     ValueError
-        If there are not as many names as labels.
+        If the numbers of names and labels differ.
     """
     if class_names is None:
         return [str(label) for label in labels]

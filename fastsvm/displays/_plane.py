@@ -1,4 +1,4 @@
-"""Labelled rows of two features: read, checked, drawn."""
+"""Labelled points in the plane: validated and drawn."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from fastsvm.sources import as_source, is_stored
 __all__ = ["Points"]
 
 _MARKERS = "os^DvPX*"
-_MANY = 2000  # points from which on they are drawn smaller, and as pixels within a vector graphic
+_MANY = 2000  # more points are smaller, and rasterised within a vector graphic
 _PADDING = 0.08  # of the range of a feature, on each side
 
 
@@ -38,7 +38,7 @@ class Points(NamedTuple):
 
     @classmethod
     def of(cls, X: Any, y: Any, classes: Any = None) -> "Points":
-        """Return the points of whatever the estimators take as X and y.
+        """Return the points of any X and y that the estimators accept.
 
         Raises
         ------
@@ -61,30 +61,34 @@ class Points(NamedTuple):
         unknown = np.setdiff1d(labels, classes)
         if len(unknown):
             raise ValueError(f"y holds labels that the model does not know: {unknown.tolist()}.")
-        return cls(values, labels, classes, names or ("feature 0", "feature 1"))
+        return cls(values, labels, classes, (names[0], names[1]) if names else ("feature 0", "feature 1"))
 
     def limits(self) -> np.ndarray:
-        """Return the least and the largest value of each feature to be shown, shape (2, 2), a feature a row."""
+        """Return the limits of both axes, shape (2, 2): a row for each feature, with some padding."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         padding = _PADDING * np.where(high > low, high - low, 1.0)
         return np.column_stack([low - padding, high + padding])
 
     def are_many(self) -> bool:
-        """Return whether points hide one another, so that what is to be seen must be drawn above them."""
+        """Return whether points hide one another, so that lines must be drawn above them."""
         return len(self.X) > _MANY
 
     def place_of(self, legend: bool | str) -> bool | str:
-        """Return where the legend is to be; to look for the best place among many points takes long."""
+        """Return the place of the legend; the search for the best place is slow among many points."""
         return ("upper right" if self.are_many() else "best") if legend is True else legend
 
     def draw(self, ax: Any, colours: np.ndarray, **look: Any) -> list[Any]:
-        """Draw the points of each class, name the axes, and return the classes' artists."""
+        """Draw the points of each class, label the axes, and return an artist for each class."""
         many = self.are_many()
-        look = {"s": 8 if many else 24, "edgecolors": "white", "linewidths": 0.3 if many else 0.6} | look
+        usual: dict[str, Any] = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
+        usual |= {"edgecolors": "white", "zorder": 2.5, "rasterized": many}
         drawn = []
         for number, label in enumerate(self.classes):
-            own = {"c": [colours[number]], "marker": _MARKERS[number % len(_MARKERS)], "label": str(label)}
-            own |= {"zorder": 2.5, "rasterized": many} | look
-            drawn.append(ax.scatter(*self.X[self.y == label].T, **own))
+            own: dict[str, Any] = {
+                "c": [colours[number]],
+                "marker": _MARKERS[number % len(_MARKERS)],
+                "label": str(label),
+            }
+            drawn.append(ax.scatter(*self.X[self.y == label].T, **(usual | own | look)))
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         return drawn

@@ -1,4 +1,4 @@
-"""Which classes of images are taken for which, with an example of each confusion."""
+"""Confusion matrix of images, with an example of each confusion."""
 
 from typing import Any
 
@@ -17,16 +17,16 @@ _SIDE = 0.66  # of a cell: its image
 
 
 class ConfusionDisplay:
-    """Confusion matrix with an image in each cell: the first row of that class which was predicted so.
+    """Confusion matrix with an image in each cell: the first of that class with that prediction.
 
-    `from_estimator` and `from_predictions` count and choose.
+    Use `from_estimator` or `from_predictions` to compute it.
 
     Parameters
     ----------
     counts : ndarray of int, shape (n_classes, n_classes)
-        Rows of each class (first axis) by predicted class (second axis).
+        Numbers of samples by class (first axis) and predicted class (second axis).
     examples : dict of (int, int) to ndarray
-        For cells that have rows an image, shape (height, width) or (height, width, 3), values from 0 to 1.
+        Image of each cell that has samples, shape (height, width) or (height, width, 3), values from 0 to 1.
     names : list of str
         Names of the classes.
 
@@ -62,20 +62,20 @@ class ConfusionDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, image_shape: tuple[int, ...], **options: Any
     ) -> "ConfusionDisplay":
-        """Predict the classes of images, and draw what they were taken for.
+        """Predict the classes of images and draw the confusion matrix.
 
         Parameters
         ----------
         estimator : classifier
             Fitted.
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_pixels)
-            Images, one a row, as the estimator takes them.
+            Images, one in each row, as the estimator expects them.
         y : array-like of shape (n_samples,) or None
-            Their classes; None takes those that come with an `HDF5Data`.
+            Their classes; None uses the labels of an `HDF5Data`.
         image_shape : tuple of int
             (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
         **options
-            For `from_predictions`: `class_names`, `labels`, `channels`, `ax`, and what `plot` takes.
+            Further parameters of `from_predictions`, such as `class_names`, and of `plot`.
 
         Returns
         -------
@@ -106,32 +106,29 @@ class ConfusionDisplay:
         class_names: Any = None,
         labels: Any = None,
         channels: str | None = None,
-        ax: Any = None,
         **drawing: Any,
     ) -> "ConfusionDisplay":
-        """Count what images were taken for, and draw it.
+        """Compute the confusion matrix and draw it.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            The classes of the images; None takes those that come with an `HDF5Data`.
+            The classes of the images; None uses the labels of an `HDF5Data`.
         y_pred : array-like of shape (n_samples,)
-            What they were taken for.
+            Predicted classes.
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, n_pixels)
-            The images, bytes or floats, whose range over those that are shown is that from black to white. On disk,
-            only the rows that are shown are read.
+            The images, bytes or floats. Black is 0 or the least value that is drawn, if that is negative; white is
+            the largest. From disk, only the drawn rows are read.
         image_shape : tuple of int
             (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
         class_names : sequence of str or None
-            Names of the classes in the order of `labels`; None takes those that come with an `HDF5Data`.
+            Names of the classes in the order of `labels`; None uses the names in an `HDF5Data`.
         labels : array-like or None
-            Classes to be shown, in this order; None is all. Best are 20 at most.
+            Classes to draw, in this order; None draws all. More than 20 are hard to read.
         channels : {"first", "last"} or None
-            Where the channels are in `image_shape`; None recognises what is unambiguous.
-        ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Place of the channels in `image_shape`; None infers it if it is unambiguous.
         **drawing
-            For `plot`.
+            Parameters of `plot`: `ax` and `cmap`.
 
         Returns
         -------
@@ -140,7 +137,7 @@ class ConfusionDisplay:
         Raises
         ------
         ValueError
-            If labels are missing, numbers of rows differ, or names or shape do not fit.
+            If labels are missing, numbers of samples differ, or names or shape do not fit.
         ImportError
             If matplotlib is missing.
         """
@@ -150,7 +147,7 @@ class ConfusionDisplay:
         names = names_of(labels, class_names if class_names is not None else _stored_names(X, labels))
         counts, first = _count(y_true, y_pred, labels)
         images = as_images(_brightness(rows_at(X, np.array(list(first.values())))), image_shape, channels)
-        return cls(counts, dict(zip(first, images, strict=True)), names).plot(ax, **drawing)
+        return cls(counts, dict(zip(first, images, strict=True)), names).plot(**drawing)
 
     def plot(self, ax: Any = None, *, cmap: str = "gray") -> "ConfusionDisplay":
         """Draw the matrix.
@@ -158,7 +155,7 @@ class ConfusionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         cmap : str, default="gray"
             Colour map of images without colours.
 
@@ -182,7 +179,7 @@ class ConfusionDisplay:
         return self
 
     def _shades(self) -> np.ndarray:
-        """Return colours of cells: by the share of their class, of wrong ones against the largest, as it is small."""
+        """Return colours of cells: by their share of the class, and for errors relative to the largest such share."""
         share = self.counts / np.maximum(1, self.counts.sum(axis=1, keepdims=True))
         right = np.eye(len(share), dtype=bool)
         wrong = np.where(right, 0.0, share)
@@ -198,7 +195,7 @@ class ConfusionDisplay:
         return self.ax_.imshow(image, cmap=cmap, vmin=0, vmax=1, extent=extent, zorder=1, interpolation="nearest")
 
     def _write(self, row: int, column: int, size: float) -> Any:
-        """Write a count below its image; a zero is pale and has the cell for itself."""
+        """Write a count below its image; a zero is pale and in the middle of its cell."""
         count = self.counts[row, column]
         place, colour = (row + 0.36, "black") if count else (row, "0.6")
         return self.ax_.text(column, place, f"{count:,}", ha="center", va="center", fontsize=size, color=colour)
@@ -219,7 +216,7 @@ class ConfusionDisplay:
 
 
 def _pair(y_true: Any, y_pred: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return both columns of labels, checked to be as many as there are rows."""
+    """Return both columns of labels; raise ValueError unless there is one for each row."""
     if y_true is None:
         raise ValueError("y_true is needed: none was passed and X does not bring labels.")
     y_true, y_pred = column_or_1d(np.asarray(y_true)), column_or_1d(np.asarray(y_pred))
@@ -230,7 +227,7 @@ def _pair(y_true: Any, y_pred: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stored_names(X: Any, labels: np.ndarray) -> list[str] | None:
-    """Return the names that come with X, of classes that are numbers from 0."""
+    """Return the names in X if the labels are numbers of classes, else None."""
     names = X.class_names if isinstance(X, HDF5Data) else None
     if names is None or labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(names):
         return None
@@ -238,7 +235,7 @@ def _stored_names(X: Any, labels: np.ndarray) -> list[str] | None:
 
 
 def _count(y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, dict[tuple[int, int], int]]:
-    """Return the number of rows of each cell, and the first row of those that have one."""
+    """Return the number of rows of each cell, and the first row of each cell that has some."""
     n, order = len(labels), np.argsort(labels)
     known = np.flatnonzero(np.isin(y_true, labels) & np.isin(y_pred, labels))
     if len(known) == 0:
@@ -252,7 +249,7 @@ def _count(y_true: np.ndarray, y_pred: np.ndarray, labels: np.ndarray) -> tuple[
 
 
 def _brightness(rows: np.ndarray) -> np.ndarray:
-    """Return values of 0 to 1: those of all rows stretched together, from 0 if none is below."""
+    """Return all values scaled to 0 to 1; black is 0 or the least value if that is negative."""
     rows = rows.astype(np.float64)
     low, high = min(0.0, rows.min()), rows.max()
     return (rows - low) / ((high - low) or 1.0)

@@ -1,20 +1,23 @@
-"""How a fit went: objective, gap or loss against steps or time."""
+"""Convergence of a fit: objective, gap or loss against iterations or time."""
 
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.displays._canvas import axes_on, pyplot
 
+if TYPE_CHECKING:
+    from matplotlib.lines import Line2D
+
 __all__ = ["ConvergenceDisplay", "Curve"]
 
-_MOST_NAMED = 6  # curves that a legend names one by one
-_FEW = 40  # points that are marked
-_PALE, _TOLERANCE = "fastsvm mini-batches", "fastsvm tolerance"  # by which lines are known in the next call
+_MOST_NAMED = 6  # curves that a legend lists separately
+_FEW = 40  # points that have markers
+_PALE, _TOLERANCE = "fastsvm mini-batches", "fastsvm tolerance"  # a later call recognises lines by these
 _STEPS = {"smo": "pair steps", "coordinate": "coordinate steps", "primal": "Newton steps"}
-_BELOW = 0.01  # of the tolerance: smaller gaps, which Newton steps leave, are out of view
+_BELOW = 0.01  # of the tolerance: smaller gaps, as after Newton steps, are out of view
 
 
 class Curve(NamedTuple):
@@ -23,7 +26,7 @@ class Curve(NamedTuple):
     Attributes
     ----------
     name : str
-        What it is called where there are several.
+        Its name in a legend.
     x, y : ndarray of shape (n_points,)
         Its points.
     """
@@ -34,21 +37,21 @@ class Curve(NamedTuple):
 
 
 class ConvergenceDisplay:
-    """How far a fit was after each of its steps.
+    """Convergence of a fit: objective, gap or loss after each iteration.
 
-    `from_estimator` collects the curves from a fitted model; calls with the same `ax`, and a `label` each, compare
-    models.
+    Use `from_estimator` to collect the curves of a fitted model. To compare models, call it with the same `ax` and a
+    `label` for each.
 
     Parameters
     ----------
     curves : list of Curve
-        One, or one for each two-class problem.
+        One curve, or one for each two-class problem.
     axis_names : tuple of str
-        What x and y are.
+        Labels of the axes.
     tol : float or None, default=None
-        Tolerance to be drawn as a line; y is then on a logarithmic axis.
+        Tolerance, drawn as a horizontal line; the vertical axis is then logarithmic.
     window : int, default=1
-        If more than 1, each curve is drawn pale, and above it the mean of so many points in a row.
+        Points in a running mean; if above 1, the mean is drawn over a pale curve.
 
     Attributes
     ----------
@@ -57,7 +60,7 @@ class ConvergenceDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of Line2D
-        The curves, as they are in `curves`.
+        The curves, in the order of `curves`.
     mean_lines_ : list of Line2D
         Their running means, empty if `window` is 1.
 
@@ -94,25 +97,25 @@ class ConvergenceDisplay:
         label: str | None = None,
         **drawing: Any,
     ) -> "ConvergenceDisplay":
-        """Collect the curves of a fitted model, and draw them.
+        """Collect the curves of a fitted model and draw them.
 
         Parameters
         ----------
         estimator : SVC, SGDClassifier or SGDRegressor
             Fitted.
         x : {"iteration", "time"}, default="iteration"
-            What is on the horizontal axis. Iterations are steps of the solver of `SVC`, epochs of `SGDClassifier`
+            Quantity on the horizontal axis. Iterations are steps of the solver of `SVC`, epochs of `SGDClassifier`
             and `SGDRegressor`, and mini-batches for their loss.
         y : {"objective", "gap", "loss"}, default="objective"
-            What is on the vertical axis: of `SVC` the objective, which is the dual one unless its solver is "primal",
-            or the gap, which is the largest violation of the optimality conditions; of the others the objective or
-            the loss of each mini-batch.
+            Quantity on the vertical axis. `SVC` has an objective, which is the dual one unless its solver is "primal",
+            and a gap, the largest violation of the optimality conditions. The others have an objective and the loss of
+            each mini-batch.
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         label : str or None
             Name of the model in the legend.
         **drawing
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -121,7 +124,7 @@ class ConvergenceDisplay:
         Raises
         ------
         ValueError
-            If x or y is none of these, or the model has no record of it.
+            If x or y is none of these, or the model did not record it.
         ImportError
             If matplotlib is missing.
         """
@@ -135,7 +138,7 @@ class ConvergenceDisplay:
     @classmethod
     def _of_history(cls, estimator: Any, x: str, y: str) -> "ConvergenceDisplay":
         history = _history(estimator)
-        known = [name for name in ("objective", "gap") if name in history]
+        known: list[str] = [name for name in ("objective", "gap") if name in history]
         if y not in known:
             known += ["loss"] if hasattr(estimator, "loss_curve_") else []
             raise ValueError(f"y must be one of {known} for {type(estimator).__name__}, found {y!r}.")
@@ -153,7 +156,7 @@ class ConvergenceDisplay:
         losses = getattr(estimator, "loss_curve_", None)
         if losses is None:
             raise ValueError(f"y='loss' needs a loss_curve_, which {type(estimator).__name__} does not have.")
-        # When there are many batches a point is the mean of 2, 4, 8, ... of them.
+        # With many batches, a point is the mean of 2, 4, 8, ... of them.
         of_point = 2 ** int(np.ceil(np.log2(max(1.0, (estimator.t_ - 1) / max(1, len(losses))))))
         steps = np.minimum(np.arange(1, len(losses) + 1) * of_point, estimator.t_ - 1)
         if x == "time":
@@ -171,11 +174,11 @@ class ConvergenceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         label : str or None
-            Name of the model in the legend; all of its curves then have one colour.
+            Name of the model in the legend; all its curves then have one colour.
         legend : bool, default=True
-            Whether there is a legend, if there is anything to be said.
+            Whether to draw a legend, if a curve has a name.
         **line_kwargs
             For matplotlib's `plot`, which draws the curves.
 
@@ -186,22 +189,26 @@ class ConvergenceDisplay:
         """
         ax = axes_on(ax, (6.4, 4.0))
         self.ax_, self.figure_ = ax, ax.figure
-        self.lines_, self.mean_lines_ = [], []
+        self.lines_: list[Line2D] = []
+        self.mean_lines_: list[Line2D] = []
         for curve, look in zip(self.curves, self._looks(label, line_kwargs), strict=True):
             self._draw(curve, look)
         if self.tol is not None:
-            self._draw_tolerance()
+            self._draw_tolerance(self.tol)
         self._dress()
         if legend and ax.get_legend_handles_labels()[0]:
             ax.legend(fontsize=9)
         return self
 
     def _looks(self, label: str | None, given: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return how each curve is drawn: each its own colour and name if they are few and the model has no name."""
+        """Return line properties: few curves of a model without a name have a colour and a name each."""
         from matplotlib.cbook import normalize_kwargs
         from matplotlib.lines import Line2D
 
-        n, given = len(self.curves), normalize_kwargs(given, Line2D)  # "c" and "lw" for what is given in full below
+        n, given = (
+            len(self.curves),
+            normalize_kwargs(given, Line2D),
+        )  # "c" and "lw" are short for "color" and "linewidth"
         if label is None and n <= _MOST_NAMED:
             names = [curve.name if n > 1 or self.window > 1 else "_" for curve in self.curves]
             return [{"label": name} | given for name in names]
@@ -224,16 +231,16 @@ class ConvergenceDisplay:
         middle, mean = (np.convolve(column, weights, "valid") for column in (curve.x, curve.y))
         self.mean_lines_ += self.ax_.plot(middle, mean, **look)
 
-    def _draw_tolerance(self) -> None:
-        """Draw the tolerance once, however many models of the same tolerance are in these axes."""
+    def _draw_tolerance(self, tol: float) -> None:
+        """Draw the tolerance, unless another model drew the same one in these axes."""
         there = [line.get_ydata()[0] for line in self.ax_.lines if line.get_gid() == _TOLERANCE]
         self.ax_.set_yscale("log", nonpositive="mask")
-        if self.tol not in there:
+        if tol not in there:
             look = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": _TOLERANCE}
-            self.ax_.axhline(self.tol, label=f"tol = {self.tol:g}", **look)
+            self.ax_.axhline(tol, label=f"tol = {tol:g}", **look)
         self.ax_.autoscale(axis="y")  # for curves that came after the limits were set
         high = self.ax_.get_ylim()[1]
-        self.ax_.set_ylim(_BELOW * min([self.tol, *there]), max(high, 10 * self.tol))
+        self.ax_.set_ylim(_BELOW * min([tol, *there]), max(high, 10 * tol))
 
     def _dress(self) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -243,7 +250,7 @@ class ConvergenceDisplay:
         if not self.axis_names[0].startswith("time"):
             self.ax_.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
             self.ax_.xaxis.set_major_formatter("{x:,.0f}")
-        if self.mean_lines_:  # the first batches may have losses beside which no others are seen
+        if self.mean_lines_:  # losses of the first batches may dwarf all others
             tops = [np.quantile(line.get_ydata(), 0.99) for line in self.ax_.lines if line.get_gid() == _PALE]
             self.ax_.set_ylim(0, 1.2 * max(tops))
 
@@ -256,7 +263,7 @@ def _history(estimator: Any) -> dict[str, np.ndarray]:
 
 
 def _steps_of(estimator: Any) -> str:
-    """Return what the iterations of an `SVC` are."""
+    """Return the name of the iterations of an `SVC`."""
     if getattr(estimator, "learning_rate", None) is not None:
         return "gradient steps"
     return _STEPS.get(getattr(estimator, "solver", "smo"), "steps")

@@ -1,8 +1,8 @@
-"""How the line of a linear model moves as it learns."""
+"""The line of a linear model after more and more iterations."""
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -18,33 +18,33 @@ __all__ = ["HyperplaneDisplay"]
 class HyperplaneDisplay:
     """Lines f = 0 of a linear model of two features after more and more iterations, the last with its margins.
 
-    `from_estimator` fits the models.
+    Use `from_estimator` to fit the models.
 
     Parameters
     ----------
     points : Points
-        The rows, their labels, the two classes, and the names of the features.
+        The samples, their labels, the two classes, and the names of the features.
     coef : ndarray of shape (n_lines, 2)
-        Weights of the features, from the first to the last.
+        Weights of each line.
     intercept : ndarray of shape (n_lines,)
-        Offsets.
+        Intercept of each line.
     max_iters : sequence of int
-        Iterations after which they were reached.
+        Number of iterations of each line.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Axes with the picture.
+        Axes with the plot.
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of Line2D
         The lines f = 0, in the order of `max_iters`.
     margins_ : list of Line2D
-        The lines f = -1 and f = 1 of the last.
+        The lines f = -1 and f = 1 of the last fit.
     points_ : list of PathCollection
         The points of each class.
     colorbar_ : Colorbar
-        Tells lines by their iterations.
+        Colours of the lines by iterations.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class HyperplaneDisplay:
         ax: Any = None,
         **drawing: Any,
     ) -> "HyperplaneDisplay":
-        """Fit a copy of the model with each `max_iter`, and draw their lines.
+        """Fit a copy of the model with each `max_iter` and draw the lines.
 
         Parameters
         ----------
@@ -81,32 +81,32 @@ class HyperplaneDisplay:
             Linear, with the parameter `max_iter`, such as `SGDClassifier` or `SVC(kernel="linear")`; it is not changed
             and need not be fitted. All copies have the same `random_state`.
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, 2)
-            Rows to fit, and to draw.
+            Samples to fit and to draw.
         y : array-like of shape (n_samples,) or None
-            Labels of two classes; None takes those that come with an `HDF5Data`.
+            Labels of two classes; None uses the labels of an `HDF5Data`.
         max_iters : sequence of int, default=(1, 3, 10, 30, 100, 1000)
-            How many iterations each copy may do, rising: epochs of `SGDClassifier`, pair steps of `SVC`.
+            Iterations of each copy, in rising order: epochs of `SGDClassifier`, pair steps of `SVC`.
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **drawing
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
         HyperplaneDisplay
 
-        Warns
-        -----
-        ConvergenceWarning
-            If the last copy did not converge; that the others may not is the point.
-
         Raises
         ------
         ValueError
-            If there are not two features and two classes, the model is not linear, has no `max_iter`, or `max_iters`
+            If there are not two features and two classes, the model is not linear or has no `max_iter`, or `max_iters`
             do not rise.
         ImportError
             If matplotlib is missing.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the last copy did not converge; the others do not warn.
         """
         pyplot()
         _check(estimator, max_iters)
@@ -132,15 +132,15 @@ class HyperplaneDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         legend : bool or str, default=True
-            Whether there is a legend, or where within the axes.
+            Whether to draw a legend, or its place within the axes.
         colors : sequence of colours or None
-            Two, one a class.
+            A colour for each of the two classes.
         cmap : str, default="viridis_r"
             Colour map of the lines, from first to last.
         points_kwargs : dict or None
-            For matplotlib's `scatter`, which draws the points.
+            Parameters of matplotlib's `scatter`, which draws the points.
 
         Returns
         -------
@@ -164,7 +164,7 @@ class HyperplaneDisplay:
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
         n = len(self.max_iters)
-        colours = ListedColormap(colormaps[cmap](np.linspace(0.08, 1, n)))  # the palest are not seen on white
+        colours = ListedColormap(colormaps[cmap](np.linspace(0.08, 1, n)))  # the palest are invisible on white
         looks = [{"color": colours(k), "linewidth": 1.6, "zorder": 3} for k in range(n)]
         looks[-1]["linewidth"] = 2.6
         segments = self._segments(slice(None), 0.0)
@@ -180,21 +180,21 @@ class HyperplaneDisplay:
         return self.ax_.plot(*ends.T, **look)[0]
 
     def _segments(self, which: slice, level: float) -> np.ndarray:
-        """Return ends of the lines f = level, shape (n_lines, 2, 2), beyond what is shown; nan where weights are 0."""
+        """Return ends of the lines f = level, shape (n_lines, 2, 2), outside the limits; nan where weights are 0."""
         coef, intercept, limits = self.coef[which], self.intercept[which], self.points.limits()
-        middle, reach = limits.mean(axis=1), np.linalg.norm(np.diff(limits))
+        middle, length = limits.mean(axis=1), np.linalg.norm(np.diff(limits))
         sq_norm = np.sum(coef**2, axis=1, keepdims=True)
         sq_norm[sq_norm == 0] = np.nan
         foot = middle - coef * ((coef @ middle + intercept - level)[:, None] / sq_norm)
-        along = coef[:, ::-1] * [-1, 1] / np.sqrt(sq_norm) * reach
+        along = coef[:, ::-1] * [-1, 1] / np.sqrt(sq_norm) * length
         return np.stack([foot - along, foot + along], axis=1)
 
     def _last_lines(self) -> list[Any]:
-        """Return what a legend shows of the last line and its margins."""
+        """Return handles of the last line and its margins for a legend."""
         from matplotlib.lines import Line2D
 
         colour = self.margins_[0].get_color()
-        names = {"f = 0, last": "-", "f = ±1, last": "--"}
+        names: dict[str, Literal["-", "--"]] = {"f = 0, last": "-", "f = ±1, last": "--"}
         return [Line2D([], [], color=colour, linestyle=style, label=name) for name, style in names.items()]
 
 
@@ -209,7 +209,7 @@ def _check(estimator: Any, max_iters: Sequence[int]) -> None:
 
 
 def _fitted(estimator: Any, X: Any, y: Any, max_iter: int, last: bool) -> Any:
-    """Return a fitted copy; without a `random_state` of its own it gets one, the same for all."""
+    """Return a fitted copy; all copies have the same `random_state`."""
     model = clone(estimator).set_params(max_iter=max_iter)
     if model.get_params().get("random_state", 0) is None:
         model.set_params(random_state=0)

@@ -1,7 +1,7 @@
-"""What a classifier of two features decides, where, and which rows decide it."""
+"""Decision regions and margins of a classifier of two features."""
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -12,44 +12,44 @@ from fastsvm.displays._plane import Points
 
 __all__ = ["MarginDisplay"]
 
-_DEEPEST = {"decision_function": 2.0}  # value from which on the shade is the same; of other methods 1
-_TINT = 0.5  # how much of a class's colour the deepest shade has
-_CROWD = 500  # circles from which on they are drawn faintly
+_DEEPEST = {"decision_function": 2.0}  # value at which the shade is deepest; 1 for other methods
+_TINT = 0.5  # share of a class's colour in the deepest shade
+_CROWD = 500  # more circles are drawn faintly
 _RINGS = {"support_": "support vectors", "within_margin_": "rows within the margin"}
 
 
 class MarginDisplay:
-    """Decision values of a classifier of two features, its boundary and margins, and the rows.
+    """Decision values of a classifier of two features, with its boundary, its margins and the samples.
 
-    `from_estimator` computes what is drawn.
+    Use `from_estimator` to compute them.
 
     Parameters
     ----------
     points : Points
-        The rows, their labels, the classes, and the names of the features.
+        The samples, their labels, the classes, and the names of the features.
     grid : tuple of ndarray, each of shape (grid_resolution,)
         Values of the first and of the second feature.
     response : ndarray of shape (grid_resolution, grid_resolution)
-        In row r and column c what the model says of (grid[0][c], grid[1][r]): the decision value of two classes,
-        which is positive for the second, else the number of the predicted class.
+        Row r and column c belong to the point (grid[0][c], grid[1][r]). For two classes this is the decision value,
+        positive for the second class, else the number of the predicted class.
     circled : ndarray of int or None, default=None
-        Row numbers of the points that are circled.
+        Numbers of the samples to circle.
     circled_name : str, default="support vectors"
-        What the legend calls them.
+        Name of the circled samples in the legend.
     shade : ndarray of shape (grid_resolution, grid_resolution) or None, default=None
-        Of two classes, how deep the colour is at each place, from -1, all of the first, to 1, all of the second; None
-        follows the decision values.
+        For two classes, the depth of the colour at each point, from -1 for the first class to 1 for the second; None
+        uses the decision values.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Axes with the picture.
+        Axes with the plot.
     figure_ : matplotlib Figure
         Figure of the axes.
     image_ : AxesImage
         The shades.
     lines_ : QuadContourSet or None
-        Boundary and margins, of those that are in view.
+        Boundary and margins that are in view.
     points_ : list of PathCollection
         The points of each class.
     circles_ : PathCollection or None
@@ -96,30 +96,29 @@ class MarginDisplay:
         ax: Any = None,
         **drawing: Any,
     ) -> "MarginDisplay":
-        """Ask a fitted classifier for its decision values, and draw them.
+        """Compute the decision values of a fitted classifier and draw them.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted, with `decision_function`; for more than two classes `predict` is enough. A pipeline or a search may
-            hold it.
+            Fitted, with `decision_function`; for more than two classes `predict` is enough. It may be a pipeline or a
+            search.
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, 2)
-            The rows of the fit; others with `circle=False`.
+            The samples of the fit; other samples need `circle=False`.
         y : array-like of shape (n_samples,) or None
-            Labels; None takes those that come with an `HDF5Data`.
+            Labels; None uses the labels of an `HDF5Data`.
         grid_resolution : int, default=200
-            Values of each feature for which the model is asked.
+            Number of values of each feature at which the model is evaluated.
         circle : bool, default=True
-            Whether rows are circled: those of `support_`, or of `within_margin_` if the model has it and it names
-            others.
+            Whether to circle samples: those of `support_`, or of `within_margin_` if the model has it and it differs.
         shade_by : str, default="decision_function"
-            Of two classes, the method of the estimator that the shades follow: "decision_function"; "predict", for one
-            shade a class; or another with values from -1 to 1, such as "soft_decision" of `SGDClassifier`. The lines
-            are those of the decision values in any case.
+            For two classes, the method of the estimator whose values the shades show: "decision_function"; "predict",
+            for one shade a class; or another with values from -1 to 1, such as "soft_decision" of `SGDClassifier`. The
+            lines always show the decision values.
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **drawing
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -128,8 +127,8 @@ class MarginDisplay:
         Raises
         ------
         ValueError
-            If there are not two features, labels are missing or unknown to the model, or X are not the rows of the
-            fit though some are to be circled.
+            If there are not two features, labels are missing or unknown to the model, or samples are to be circled and
+            X does not hold the samples of the fit.
         TypeError
             If a classifier of two classes has no `decision_function`.
         ImportError
@@ -141,7 +140,8 @@ class MarginDisplay:
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
         circled, name = _circled(estimator, points.X) if circle else (None, "")
-        grid = tuple(np.linspace(*ends, grid_resolution) for ends in points.limits())
+        first, second = (np.linspace(low, high, grid_resolution) for low, high in points.limits())
+        grid = first, second
         places = np.stack(np.meshgrid(*grid), axis=-1)
         rows = _like(X, places.reshape(-1, 2))
         response = _response(estimator, rows).reshape(places.shape[:2])
@@ -164,15 +164,15 @@ class MarginDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         legend : bool or str, default=True
-            Whether there is a legend, or where within the axes.
+            Whether to draw a legend, or its place within the axes.
         colors : sequence of colours or None
-            One a class.
+            A colour for each class.
         points_kwargs : dict or None
-            For matplotlib's `scatter`, which draws the points.
+            Parameters of matplotlib's `scatter`, which draws the points.
         lines_kwargs : dict or None
-            For matplotlib's `contour`, which draws boundary and margins.
+            Parameters of matplotlib's `contour`, which draws boundary and margins.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class MarginDisplay:
         )
 
     def _draw_lines(self, look: dict[str, Any]) -> list[Any]:
-        """Draw the levels that are in view, of others matplotlib warns; return what a legend shows of them."""
+        """Draw the levels that are in view, since matplotlib warns of others; return handles for a legend."""
         from matplotlib.lines import Line2D
         from matplotlib.patheffects import withStroke
 
@@ -219,7 +219,7 @@ class MarginDisplay:
             self.lines_ = self.ax_.contour(*self.grid, self.response, inside, **look)
             if self.points.are_many():
                 self.lines_.set_path_effects([withStroke(linewidth=3.5, foreground="white")])
-        names = {"f = 0": "-"} if 0 in inside else {}
+        names: dict[str, Literal["-", "--"]] = {"f = 0": "-"} if 0 in inside else {}
         names |= {"f = ±1": "--"} if set(inside) - {0} else {}
         return [Line2D([], [], color="0.1", linestyle=style, label=name) for name, style in names.items()]
 
@@ -235,10 +235,12 @@ class MarginDisplay:
 
 
 def _circled(estimator: Any, X: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """Return the numbers of the rows that decide, and what they are; None if the model does not tell."""
+    """Return the numbers of the samples to circle and their name; None if the model does not have them."""
     model = _within(estimator)
     found = {name: np.asarray(getattr(model, name, ())) for name in _RINGS}
-    found = {name: rows for name, rows in found.items() if rows.dtype.kind in "iu"}  # selectors have a mask `support_`
+    found = {
+        name: rows for name, rows in found.items() if rows.dtype.kind in "iu"
+    }  # `support_` of a feature selector is a mask
     support = found.get("support_", np.empty(0, np.int64))
     for name, rows in found.items():
         if rows.max(initial=-1) >= len(X) or not _are_those(model, support, X, model is estimator):
@@ -259,21 +261,21 @@ def _within(estimator: Any) -> Any:
 
 
 def _are_those(model: Any, rows: np.ndarray, X: np.ndarray, direct: bool) -> bool:
-    """Return whether the support vectors are those rows of X, as far as it can be known."""
+    """Return whether the support vectors are those rows of X; True if the model does not store them."""
     vectors = getattr(model, "support_vectors_", None)
     if not direct or vectors is None or vectors.shape != (len(rows), 2):
         return True
     vectors = vectors.toarray() if sparse.issparse(vectors) else vectors
-    return np.allclose(vectors, X[rows], rtol=1e-3)  # in whatever precision they were kept
+    return np.allclose(vectors, X[rows], rtol=1e-3)  # whatever their precision
 
 
 def _like(X: Any, places: np.ndarray) -> Any:
-    """Return places as a frame with the columns of X if that is one: pipelines may name them."""
+    """Return places as a data frame if X is one: pipelines may select columns by name."""
     return type(X)(places, columns=X.columns) if hasattr(X, "iloc") else places
 
 
 def _response(estimator: Any, places: Any, method: str = "decision_function") -> np.ndarray:
-    """Return decision values of two classes, or what another method says, or the numbers of the predicted of more."""
+    """Return the values of a method for two classes, the numbers of predicted classes for more."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         if len(estimator.classes_) > 2:
@@ -288,5 +290,5 @@ def _response(estimator: Any, places: Any, method: str = "decision_function") ->
 
 
 def _depth(values: np.ndarray, method: str) -> np.ndarray:
-    """Return what a method says as shades from -1 to 1."""
+    """Return the values of a method as shades from -1 to 1."""
     return np.clip(values / _DEEPEST.get(method, 1.0), -1, 1)

@@ -14,16 +14,16 @@ __all__ = ["TemplatesDisplay"]
 
 
 class TemplatesDisplay:
-    """Weights of each class, drawn as the image that the class looks for.
+    """Weights of a linear model of images, drawn as an image for each class.
 
-    `from_estimator` takes them from a fitted model.
+    Use `from_estimator` to take them from a fitted model.
 
     Parameters
     ----------
     templates : ndarray of shape (n_templates, height, width) or (n_templates, height, width, 3)
         Weights.
     names : list of str
-        Title of each.
+        Title of each image.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class TemplatesDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     images_ : list of AxesImage
-        The images: weights divided by the reach of their image, and in colour brought to 0 to 1, where 0.5 is none.
+        The images: weights divided by the scale of their image; in colour, mapped from [-1, 1] to [0, 1].
 
     Examples
     --------
@@ -62,22 +62,23 @@ class TemplatesDisplay:
         figure: Any = None,
         **drawing: Any,
     ) -> "TemplatesDisplay":
-        """Take the weights of a fitted model, and draw them.
+        """Take the weights of a fitted model and draw them.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with `coef_`: one image a class, for two classes one, and one a pair of classes for `SVC`.
+            Fitted, with `coef_`: an image for each class, one image for two classes, and one for each pair of classes
+            of `SVC`.
         image_shape : tuple of int
-            Shape of the image of which a row holds the values: (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
+            Shape of the image in a row: (h, w), (c, h, w) or (h, w, c), with 1 or 3 channels.
         class_names : sequence of str or None
             Names of the classes in the order of `classes_`.
         channels : {"first", "last"} or None
-            Where the channels are in `image_shape`; None recognises what is unambiguous.
+            Place of the channels in `image_shape`; None infers it if it is unambiguous.
         figure : matplotlib Figure, SubFigure or None
-            Where to draw; None makes a figure.
+            Figure to draw on; None makes one.
         **drawing
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -86,7 +87,7 @@ class TemplatesDisplay:
         Raises
         ------
         ValueError
-            If the model has no `coef_`, or names or shape do not fit it.
+            If the model has no `coef_`, or names or shape do not fit the model.
         ImportError
             If matplotlib is missing.
         """
@@ -102,16 +103,16 @@ class TemplatesDisplay:
     def plot(
         self, figure: Any = None, *, n_columns: int | None = None, quantile: float = 0.995, cmap: str = "RdBu"
     ) -> "TemplatesDisplay":
-        """Draw the images, each with its own scale, the same up and down.
+        """Draw the images, each with its own scale, which is symmetric around 0.
 
         Parameters
         ----------
         figure : matplotlib Figure, SubFigure or None
-            Where to draw; None makes a figure.
+            Figure to draw on; None makes one.
         n_columns : int or None
-            Images a row.
+            Number of images in a row.
         quantile : float, default=0.995
-            Share of an image's weights that its scale holds; those beyond have the last colour.
+            Quantile of the absolute weights of an image that is its scale; larger weights have the last colour.
         cmap : str, default="RdBu"
             Diverging colour map of images without colours.
 
@@ -145,7 +146,7 @@ class TemplatesDisplay:
 
 
 def _titles(estimator: Any, n: int, class_names: Any) -> list[str]:
-    """Return what each row of `coef_` is for."""
+    """Return the meaning of each row of `coef_`."""
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         return ["weights"] if n == 1 else [f"output {k}" for k in range(n)]

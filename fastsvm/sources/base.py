@@ -8,11 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+
+if TYPE_CHECKING:
+    from fastsvm.sources.memory import MemorySource
 
 __all__ = ["Reads", "Source", "read_ahead"]
 
@@ -136,7 +139,7 @@ class Source(ABC):
 
         return SubsetSource(self, indices)
 
-    def in_memory(self) -> "Source":
+    def in_memory(self) -> "MemorySource":
         """Return the source of the same rows in memory, in the type in which they are stored."""
         from fastsvm.sources.memory import MemorySource  # itself a source
 
