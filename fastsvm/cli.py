@@ -24,41 +24,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str or None
-        Words after `fastsvm`; None takes those of the process.
+        The words after `fastsvm`; None for those of the process.
 
     Returns
     -------
     int
-        0; 2 for bad input, with one line on standard error; 1 for a run that failed; 130 after Ctrl-C, 143 after
-        SIGTERM, 129 after SIGHUP.
+        0 for success, 2 for bad input with one line on standard error, 1 for another error, 130 after Ctrl-C, 143
+        after SIGTERM, 129 after SIGHUP.
     """
     options = _parser().parse_args(arguments)
     try:
         with ended_by_signals(), warnings.catch_warnings():
-            warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
+            warnings.simplefilter("always", UserWarning)  # the base class of ConvergenceWarning
             warnings.showwarning = _say_warning
             report = options.run(options)
         _show(report, options.json)
     except KeyboardInterrupt as stop:
-        say(f"interrupted{_how_to_go_on(options)}")
+        say(f"interrupted{_how_to_resume(options)}")
         return 128 + getattr(stop, "number", 2)
-    except BrokenPipeError:  # the reader of our output has left
+    except BrokenPipeError:  # the reader of the output has ended
         return 1
     except _BAD_INPUT as error:
         say(_one_line(error))
         return 2
     except Exception as error:
-        how = _how_to_go_on(options) if isinstance(error, OSError) and options.run is not _predict else ""
+        how = _how_to_resume(options) if isinstance(error, OSError) and options.run is not _predict else ""
         say(f"failed: {type(error).__name__}: {_one_line(error)}{how}")
         return 1
     return 0
 
 
-def _how_to_go_on(options: argparse.Namespace) -> str:
+def _how_to_resume(options: argparse.Namespace) -> str:
     if options.run is _predict:
-        return "; the same command goes on where it stopped"
+        return "; the same command resumes where it stopped"
     folder = getattr(options, "out", None) or getattr(options, "run_folder", None)
-    return f"; go on with: fastsvm resume {folder}" if folder and Path(folder, "job.json").exists() else ""
+    return f"; resume with: fastsvm resume {folder}" if folder and Path(folder, "job.json").exists() else ""
 
 
 def _one_line(error: BaseException | str) -> str:
@@ -116,14 +116,14 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
     known = [name for name in _parameters() if name in signature(ESTIMATORS[options.model]).parameters]
     for name in given:
         if name not in known:
-            raise ValueError(f"--{name} is no parameter of --model {options.model}, which has {', '.join(known)}.")
+            raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(known)}.")
     given.setdefault("verbose", True)
     path = str(Path(options.data).absolute())
     job = Job(path, holdout=options.holdout, seed=options.seed, kind=options.model, parameters=given)
     if options.out is None:
         return train(job, options.output).report._asdict()
     if options.output is not None:
-        raise ValueError("The model of a run is model.h5 in its folder: pass --out or --output, not both.")
+        raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --out or --output, not both.")
     return run(job, options.out)
 
 
@@ -164,11 +164,11 @@ def _demo(options: argparse.Namespace) -> dict[str, Any]:
     return demo(options.folder)._asdict()
 
 
-# --- words -----------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------------
 
 
 def _parameters() -> dict[str, dict[str, Any]]:
-    """Return the parameters of all models by name, with their defaults by the model's name."""
+    """Return the defaults of all parameters of all models, by parameter and model."""
     from fastsvm.estimators import ESTIMATORS
 
     found: dict[str, dict[str, Any]] = {}
@@ -188,27 +188,27 @@ def _parser() -> argparse.ArgumentParser:
     _add_convert(commands)
     fetch = _command(commands, "fetch", _fetch, "download a published data set and convert it")
     fetch.add_argument("name", choices=("cifar10", "mnist", "fashion-mnist"))
-    fetch.add_argument("--folder", default="data", help="where to put it (default: data)")
-    info = _command(commands, "info", _info, "tell what a data or model file holds")
+    fetch.add_argument("--folder", default="data", help="folder for the files (default: data)")
+    info = _command(commands, "info", _info, "describe a data set or a model")
     info.add_argument("file")
     _add_train(commands)
     run = _command(commands, "run", _run, "run a training job in a folder of its own")
     run.add_argument("job", help="TOML file")
-    run.add_argument("--out", required=True, metavar="FOLDER", help="folder for the run; new or empty")
+    run.add_argument("--out", required=True, metavar="FOLDER", help="folder of the run, new or empty")
     run.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a key")
-    resume = _command(commands, "resume", _resume, "go on with a run that was interrupted")
+    resume = _command(commands, "resume", _resume, "resume an interrupted run from its latest checkpoint")
     resume.add_argument("run_folder", metavar="FOLDER")
-    status = _command(commands, "status", _status, "tell how a run is doing")
+    status = _command(commands, "status", _status, "show the state and the progress of a run")
     status.add_argument("run_folder", metavar="FOLDER")
-    predict = _command(commands, "predict", _predict, "write labels and decision values of the rows of a file")
-    predict.add_argument("model")
-    predict.add_argument("data")
-    predict.add_argument("-o", "--output", required=True, help="file to write: .csv, else HDF5")
+    predict = _command(commands, "predict", _predict, "write the labels and decision values of the samples of a file")
+    predict.add_argument("model", help="file of the model")
+    predict.add_argument("data", help="HDF5 file with X")
+    predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
     evaluate = _command(commands, "evaluate", _evaluate, "compare predictions with the labels of a file")
-    evaluate.add_argument("model")
-    evaluate.add_argument("data")
-    demo = _command(commands, "demo", _demo, "train on bundled images from a file, compare with scikit-learn")
-    demo.add_argument("--folder", help="where to put the files (default: a temporary folder)")
+    evaluate.add_argument("model", help="file of the model")
+    evaluate.add_argument("data", help="HDF5 file with X and y")
+    demo = _command(commands, "demo", _demo, "train on bundled images from a file and compare with scikit-learn")
+    demo.add_argument("--folder", help="folder for the files (default: a temporary folder)")
     return parser
 
 
@@ -224,15 +224,15 @@ def _add_convert(commands: Any) -> None:
     convert.add_argument("source", help="file or folder: CIFAR-10, IDX, svmlight, CSV, NPY or NPZ")
     convert.add_argument("destination", help="HDF5 file to write")
     convert.add_argument("--format", help="name of the format (default: recognised)")
-    convert.add_argument("--split", choices=("train", "test"), help="which part of a folder or archive")
-    convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the rows")
+    convert.add_argument("--split", choices=("train", "test"), help="part of a folder or archive to convert")
+    convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
     convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
-    convert.add_argument("--dense", action="store_true", default=None, help="store svmlight rows densely")
+    convert.add_argument("--dense", action="store_true", default=None, help="store svmlight samples densely")
     convert.add_argument("--label", help="column of the labels (CSV), their file (NPY) or array (NPZ)")
-    convert.add_argument("--array", help="name of the array with the rows (NPZ)")
-    convert.add_argument("--n-features", type=int, help="number of features (svmlight; default: found)")
+    convert.add_argument("--array", help="name of the array with the samples (NPZ)")
+    convert.add_argument("--n-features", type=int, help="number of features (svmlight; default: the largest index)")
     convert.add_argument("--dtype", choices=("float32", "float64"), help="type of the values (CSV, svmlight)")
-    convert.add_argument("--memory", default="256MiB", help="memory for sorting rows (default: 256MiB)")
+    convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
 
 
 def _add_train(commands: Any) -> None:
@@ -240,26 +240,26 @@ def _add_train(commands: Any) -> None:
 
     train = _command(commands, "train", _train, "train a model from an HDF5 file")
     train.add_argument("data", help="HDF5 file with X and y")
-    train.add_argument("-o", "--output", help="file for the model (default: it is not saved)")
-    words = "folder for a run: checkpoints, log, report and model; `fastsvm resume` goes on with it"
+    train.add_argument("-o", "--output", help="file for the model (default: the model is not saved)")
+    words = "folder of a run with checkpoints, log, report and model, which `fastsvm resume` resumes"
     train.add_argument("--out", metavar="FOLDER", help=words)
-    train.add_argument("--holdout", type=float, default=0.0, help="share of rows kept for measuring the model")
-    train.add_argument("--seed", type=int, default=0, help="which rows are held out, and their order (default: 0)")
-    train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="which estimator (default: svc)")
+    train.add_argument("--holdout", type=float, default=0.0, help="share of samples held out for a test (default: 0)")
+    train.add_argument("--seed", type=int, default=0, help="seed of held-out samples and estimator (default: 0)")
+    train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="estimator (default: svc)")
     group = train.add_argument_group("parameters of the model")
     for name, defaults in _parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
         words = ", ".join(f"{model}: {default}" for model, default in defaults.items())
-        if all(isinstance(default, bool) for default in defaults.values()) and name != "average":  # which may be an int
+        words = f"default: {words}"
+        if all(isinstance(default, bool) for default in defaults.values()) and name != "average":  # may be an int too
             action: Any = argparse.BooleanOptionalAction
             group.add_argument(*flags, dest=name, action=action, default=argparse.SUPPRESS, help=words)
         else:
-            more = {"metavar": "VALUE", "default": argparse.SUPPRESS, "help": f"default: {words}"}
-            group.add_argument(*flags, dest=name, type=_value, **more)
+            group.add_argument(*flags, dest=name, type=_value, metavar="VALUE", default=argparse.SUPPRESS, help=words)
 
 
 def _value(text: str) -> Any:
-    """Return a number, a dict, None or a name from the command line."""
+    """Return the value that text of the command line stands for: None, a number, a JSON value or the text itself."""
     if text.lower() == "none":
         return None
     try:

@@ -321,7 +321,8 @@ def test_labels_do_not_steer_the_terminal_nor_the_page(tmp_path, capsys):
         file["X"], file["y"] = X, y.astype(object)
     code, out, err = run(capsys, "train", tmp_path / "data.h5", "--out", tmp_path / "run", "--holdout", 0.3)
     shown = [out, err]
-    for words in (("info", tmp_path / "data.h5"), ("evaluate", tmp_path / "run" / "model.h5", tmp_path / "data.h5")):
+    data, model = tmp_path / "data.h5", tmp_path / "run" / "model.fastsvm"
+    for words in (("info", data), ("evaluate", model, data)):
         code, out, err = run(capsys, *words)
         assert code == 0, err
         shown += [out, err]

@@ -1,4 +1,4 @@
-"""The main job in small: real images to a file, an exact SVM trained by streaming it, compared and saved."""
+"""A small demo: write real images to a file, train an exact SVM by streaming it, compare with scikit-learn, save."""
 
 import tempfile
 import time
@@ -24,26 +24,26 @@ _PARAMETERS: dict[str, Any] = {"C": 10.0, "gamma": 0.001, "tol": 1e-4}
 
 
 class DemoReport(NamedTuple):
-    """What the demo shows.
+    """The result of the demo. Names with `reference` are of scikit-learn.
 
     Attributes
     ----------
     folder : str
-        Where the files are.
+        Folder of the files.
     n_training, n_test : int
-        Images trained on and predicted.
+        Number of training and of test images.
     memory_mb, kernel_matrix_mb : float
-        What the fit was allowed, and what the whole kernel matrix would take, in 10⁶ bytes.
+        Memory budget of the fit, and size of the whole kernel matrix, in 10⁶ bytes.
     passes : float
-        How often the file was read.
+        Bytes read during the fit, in multiples of the size of X.
     first_fit_seconds, fit_seconds, reference_seconds : float
-        Time of a fit with compilation if it was due, of another, and of scikit-learn's.
+        Time of the first fit, which may compile, of a second fit, and of scikit-learn's fit.
     accuracy, reference_accuracy : float
-        On the test images, for the model as loaded from its file.
+        Accuracy on the test images; ours is that of the model loaded from its file.
     objective, reference_objective : float
         Dual objectives; larger is better.
     same_predictions : float
-        Share of test images for which both predict the same digit.
+        Share of test images for which both models predict the same digit.
     picture : str
         File of the picture, "" without matplotlib.
     """
@@ -66,12 +66,12 @@ class DemoReport(NamedTuple):
 
 
 def demo(folder: str | Path | None = None) -> DemoReport:
-    """Train on scikit-learn's bundled digits from a file, within less memory than their kernel matrix.
+    """Train on scikit-learn's bundled digits from a file, in less memory than their kernel matrix takes.
 
     Parameters
     ----------
     folder : str or Path or None
-        Where to write the files; None makes a temporary folder that stays.
+        Folder for the files; None makes a temporary folder, which is not removed.
 
     Returns
     -------
@@ -89,9 +89,9 @@ def demo(folder: str | Path | None = None) -> DemoReport:
         before = data.X.reads.nbytes
         model, seconds = _timed(SVC(memory=_MEMORY, **_PARAMETERS).fit, data)
         passes = (data.X.reads.nbytes - before) / data.X.nbytes
-    save(model, folder / "model.h5")
+    save(model, folder / "model.fastsvm")
     with open_hdf5(folder / "test.h5") as test:
-        predicted = load(folder / "model.h5").predict(test)
+        predicted = load(folder / "model.fastsvm").predict(test)
     reference, reference_seconds = _timed(ReferenceSVC(**_PARAMETERS).fit, X, y)
     expected = reference.predict(X_test)
     return DemoReport(
@@ -145,7 +145,10 @@ def _objective(model: ReferenceSVC, X: np.ndarray) -> float:
 
 
 def _picture(path: Path, model: SVC, X: np.ndarray, y: np.ndarray, predicted: np.ndarray) -> str:
-    """Draw the memory, the certificate of every pair, and test images: those predicted wrongly first."""
+    """Draw the memory, the certificate of every two-class problem, and test images, first those with errors.
+
+    Return the file, "" without matplotlib.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -153,9 +156,9 @@ def _picture(path: Path, model: SVC, X: np.ndarray, y: np.ndarray, predicted: np
         return ""
     figure = Figure(figsize=(10, 4), layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.4))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.4))[0]
     memory, certificate = left.subplots(2, 1, height_ratios=(1, 2))
-    sizes = {"allowed": 2.0, "kernel matrix": model.shape_fit_[0] ** 2 * 8 / 1e6}
+    sizes = {"budget": 2.0, "kernel matrix": model.shape_fit_[0] ** 2 * 8 / 1e6}
     bars = memory.barh(list(sizes), list(sizes.values()), color=("tab:blue", "lightgray"))
     memory.bar_label(bars, fmt="%.1f MB", padding=3)
     memory.set(title="Memory of the fit", xlim=(0, 1.3 * max(sizes.values())), xticks=[])
@@ -163,8 +166,8 @@ def _picture(path: Path, model: SVC, X: np.ndarray, y: np.ndarray, predicted: np
     history = model.history_
     last = np.flatnonzero(np.diff(history["problem"], append=-1))
     certificate.semilogy(history["iteration"][last], np.maximum(history["gap"][last], 1e-17), ".")
-    certificate.axhline(model.tol, color="black", ls="--", lw=1, label="tolerance asked for")
-    certificate.set(xlabel="pair steps", ylabel="KKT gap", title="45 pairs of digits: gap at the end")
+    certificate.axhline(model.tol, color="black", ls="--", lw=1, label="tolerance")
+    certificate.set(xlabel="pair steps", ylabel="KKT violation", title="Violation at the end, 45 pairs of digits")
     certificate.legend()
     order = np.argsort(predicted == y, kind="stable")[:24]
     for image, place in zip(order, right.subplots(3, 8).ravel(), strict=True):
@@ -172,6 +175,6 @@ def _picture(path: Path, model: SVC, X: np.ndarray, y: np.ndarray, predicted: np
         wrong = predicted[image] != y[image]
         place.set_title(f"{y[image]} → {predicted[image]}", fontsize=8, color="crimson" if wrong else "black")
         place.set_axis_off()
-    right.suptitle("true → predicted, mistakes first", fontsize=10)
+    right.suptitle("true → predicted, errors first", fontsize=10)
     figure.savefig(path, dpi=120)
     return str(path)

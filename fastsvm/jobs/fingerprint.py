@@ -1,4 +1,4 @@
-"""What a data file is, so that a run is not gone on with on another."""
+"""Fingerprints of data files, by which a run is resumed on the same data only."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(path: str | Path) -> dict[str, Any]:
-    """Return what tells a data file from others: size, moment of the last change, shapes, and a digest of some rows.
+    """Return a fingerprint of a data file: size, time of the last change, shape, type and a digest.
 
     Parameters
     ----------
@@ -23,7 +23,12 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        Words and numbers for JSON.
+        Values for JSON, by name.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the file does not exist or cannot be read.
     """
     known = Path(path).stat()
     with open_hdf5(path) as data:
@@ -38,7 +43,7 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
 
 
 def _digest(data: HDF5Data) -> str:
-    """Return a digest of all labels and weights, and of some rows."""
+    """Return a digest of all labels and weights and of some samples."""
     digest = hashlib.blake2b(data.X.digest().encode(), digest_size=16)
     for column in (data.y, data.sample_weight):
         if column is not None:
@@ -47,5 +52,5 @@ def _digest(data: HDF5Data) -> str:
 
 
 def is_hdf5(path: str | Path) -> bool:
-    """Return whether a file is one that needs no conversion."""
+    """Return whether a file is in HDF5, so that it needs no conversion."""
     return Path(path).is_file() and h5py.is_hdf5(path)

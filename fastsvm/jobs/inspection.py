@@ -1,4 +1,4 @@
-"""Tell what is in a file: a data set or a model."""
+"""Describe a file: a data set or a model."""
 
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,28 @@ from fastsvm.sources.hdf5_checks import reading
 __all__ = ["class_name", "describe"]
 
 _LISTED_CLASSES = 50
-_CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # of which a model has some
+_CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # a model has some of these
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return what a file holds: for a data set its shape and classes, for a model its parameters and certificate.
+    """Describe a data set by its shape and classes, or a model by its parameters and certificate.
 
     Parameters
     ----------
     path : str or Path
-        A model, or an HDF5 file.
+        A model, or an HDF5 file with X.
 
     Returns
     -------
     dict
-        Names and values, ready for JSON.
+        Values for JSON, by name.
 
     Raises
     ------
-    FileNotFoundError, ValueError
-        If the file is neither.
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is neither a model nor a data set, or is damaged.
     """
     if is_model_file(path):
         return _model(path)
@@ -64,9 +66,10 @@ def _data(data: HDF5Data) -> dict[str, Any]:
 
 
 def class_name(label: Any, names: list[str] | None) -> str:
-    """Return what a class is called in a file that names its classes 0, 1, ..., if it does."""
-    is_index = names is not None and isinstance(label, np.integer) and 0 <= label < len(names)
-    return names[label] if is_index else str(label)
+    """Return the name of a class: that in `names` if the label is an index of it, else the label itself."""
+    if names is not None and isinstance(label, np.integer) and 0 <= label < len(names):
+        return names[label]
+    return str(label)
 
 
 def _model(path: str | Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Run a job in a folder of its own, go on with one that was interrupted, tell how one is doing."""
+"""Run a job in a folder of its own, resume an interrupted run, and show the status of a run."""
 
 import hashlib
 import json
@@ -19,8 +19,9 @@ from fastsvm.formats import convert
 from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
-from fastsvm.jobs.training.checkpoint_file import Checkpoints, check_bound
-from fastsvm.jobs.training.checkpointer import JobCheckpointer, Stopped
+from fastsvm.jobs.stopping import Stopped, StopSignals
+from fastsvm.jobs.training.checkpoint_file import Checkpoints, FoundCheckpoint, check_bound
+from fastsvm.jobs.training.checkpointer import JobCheckpointer
 from fastsvm.jobs.training.finished import written_surely
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
@@ -31,8 +32,8 @@ from fastsvm.persistence.model_file import load
 
 __all__ = ["resume", "run", "status"]
 
-_NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test"}
-_SEARCH_SHARE = 0.5
+_NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test"}  # keys that do not change a model
+_SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
 
@@ -42,21 +43,21 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
     Parameters
     ----------
     job : Job
-        What to do.
+        The job.
     path : str or Path
-        The folder; it does not exist yet, or is empty.
+        The folder. It does not exist yet, or it is empty.
 
     Returns
     -------
     dict
-        The result, which is also in `result.json`.
+        The result, which is also written to `result.json`.
 
     Raises
     ------
     ValueError, FileNotFoundError
         If the folder, a file or a parameter is not usable.
     Stopped
-        After SIGTERM, SIGHUP or Ctrl-C, with what was reached in a checkpoint.
+        After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed.
     """
     _check_files(job)
     check_grid(job)
@@ -66,14 +67,26 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
 
 
 def resume(path: str | Path) -> dict[str, Any]:
-    """Go on with a run from its last checkpoint; return the result of one that has ended.
+    """Resume a run from its latest checkpoint.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder of the run.
+
+    Returns
+    -------
+    dict
+        The result. If the run has already ended, it is read from `result.json`.
 
     Raises
     ------
     FileNotFoundError
         If the folder holds no run.
     ValueError
-        If its data or job changed, or all its checkpoints are damaged.
+        If the job or the data changed, or all checkpoints are damaged.
+    Stopped
+        After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed again.
     """
     folder = RunFolder.found(path)
     with folder.locked():
@@ -85,11 +98,18 @@ def resume(path: str | Path) -> dict[str, Any]:
 
 
 def status(path: str | Path) -> dict[str, Any]:
-    """Return how a run is doing: its state, how far it is, and its checkpoints."""
+    """Return the state of a run ("running", "interrupted" or "done"), its progress, and its latest checkpoint.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder holds no run.
+    ValueError
+        If `result.json` is damaged.
+    """
     folder = RunFolder.found(path)
     process, result, events = folder.runner(), folder.result, folder.events(last=True)
-    progress = next((event for event in reversed(events) if event["event"] == "progress"), {})
-    checkpoint = next((event for event in reversed(events) if event["event"] == "checkpoint"), {})
+    progress, checkpoint = _last(events, "progress"), _last(events, "checkpoint")
     last = events[-1] if events else {}
     state = "done" if result else "running" if process else "interrupted"
     shown = {name: value for name, value in progress.items() if name not in ("event", "time")}
@@ -107,38 +127,40 @@ def status(path: str | Path) -> dict[str, Any]:
     }
 
 
+def _last(events: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next((event for event in reversed(events) if event["event"] == name), {})
+
+
 class _Run:
-    """One process that works on a run."""
+    """The work of one process on a run."""
 
     def __init__(self, folder: RunFolder, job: Job) -> None:
         self.folder, self.job = folder, job
         self.cells: list[dict[str, Any]] = []
-        self.unkept: dict[str, Any] | None = None  # what was compared, while there is no room for it
+        self.unwritten: dict[str, Any] | None = None  # cells of the search for which the disk had no room
+        self.stops = StopSignals()
         self.begin = time.perf_counter()
 
     def go(self) -> dict[str, Any]:
-        """Do what is left of the job."""
+        """Do the rest of the job and return the result."""
         folder = self.folder
         folder.clear_parts()
         job = self._converted()
         bound = {"job": _digest(job), "training data": fingerprint(job.train)}
-        checkpointer = JobCheckpointer(folder, Checkpoints(folder.path, bound), job.checkpoint_seconds)
+        checkpointer = JobCheckpointer(folder, Checkpoints(folder.path, bound), job.checkpoint_seconds, self.stops)
         found = checkpointer.checkpoints.latest()
-        begun = None if found is None else found.tree
-        checkpointer.before = 0.0 if begun is None else begun["seconds"]
-        event = "resume" if begun or folder.search else "begin"
-        folder.log(event, checkpoint=found and found.number, versions=_versions())
-        for words in found.refused if found else []:
-            folder.log("checkpoint refused", error=words)
-            say(f"{words} The one before it is gone on with.")
-        if begun is not None:
-            say(f"going on after {checkpointer.before:.0f} s of work.")
+        checkpoint = None if found is None else found.tree
+        checkpointer.before = 0.0 if checkpoint is None else checkpoint["seconds"]
+        self._log_begin(found, checkpointer.before)
         try:
-            with checkpointer.listening():
-                best = self._searched(job, bound, checkpointer)
+            with self.stops.listening():
+                best = self._searched(job, bound)
                 checkpointer.start()
                 trained = train(
-                    _with_time(best, checkpointer.before), folder.model_file, checkpointer, begun and begun["tree"]
+                    _with_time(best, checkpointer.before),
+                    folder.model_file,
+                    checkpointer,
+                    checkpoint and checkpoint["tree"],
                 )
                 return self._finished(best, trained, checkpointer)
         except Stopped as stop:
@@ -148,10 +170,21 @@ class _Run:
             folder.log("failed", error=f"{type(error).__name__}: {error}")
             raise
 
-    def _searched(self, job: Job, bound: dict[str, Any], checkpointer: JobCheckpointer) -> Job:
-        """Return the job with the best parameters of its grid; what was compared before is not compared again.
+    def _log_begin(self, found: FoundCheckpoint | None, before: float) -> None:
+        event = "resume" if found is not None or self.folder.search else "begin"
+        self.folder.log(event, checkpoint=found and found.number, versions=_versions())
+        if found is None:
+            return
+        for reason in found.refused:
+            self.folder.log("checkpoint refused", error=reason)
+            say(f"{reason} The checkpoint before it is used.")
+        say(f"resumed after {before:.0f} s of work.")
 
-        A search may take half of the time that the run has.
+    def _searched(self, job: Job, bound: dict[str, Any]) -> Job:
+        """Return the job with the best parameters of its grid.
+
+        Cells that an earlier process evaluated are not evaluated again. The search takes at most half of the time
+        limit.
         """
         if not job.grid:
             return job
@@ -160,7 +193,7 @@ class _Run:
 
         def keep(cells: list[dict[str, Any]]) -> None:
             self._keep_search(job, {"bound_to": bound, "cells": cells})
-            checkpointer.raise_if_asked()
+            self.stops.raise_if_asked()
 
         self.folder.log("search", cells=int(np.prod([len(values) for values in job.grid.values()])))
         seconds = np.inf if job.seconds is None else job.seconds * _SEARCH_SHARE
@@ -172,33 +205,36 @@ class _Run:
         return _with_time(job, min(seconds, time.perf_counter() - begin))
 
     def _keep_search(self, job: Job, known: dict[str, Any]) -> None:
-        """Write down what was compared; without room for it, the run goes on with what it has in memory."""
+        """Write the cells that are evaluated; on a full disk they stay in memory and the run continues."""
         self._write_search(known)
         self.folder.log("compared", n_cells=len(known["cells"]), **best_of(job, known["cells"]))
 
     def _write_search(self, known: dict[str, Any]) -> None:
         try:
             self.folder.write(self.folder.search_file, known)
-            self.unkept = None
+            self.unwritten = None
         except OSError as error:
-            self.unkept = known
-            say(f"{self.folder.search_file} could not be written: {error}")
+            self.unwritten = known
+            say(f"cannot write {self.folder.search_file}: {error}. The run continues.")
 
     def _converted(self) -> Job:
-        """Return the job with HDF5 files: others are converted into the folder, once."""
-        files = {}
-        for name in ("train", "test"):
-            path = getattr(self.job, name)
-            if path is not None and not is_hdf5(path):
-                files[name] = str(self.folder.path / f"{name}.h5")
-                if not Path(files[name]).exists():
-                    self.folder.log("convert", file=path)
-                    split = name if Path(path).is_dir() else None
-                    convert(path, files[name], format=self.job.format, split=split, seed=self.job.seed, progress=True)
-        return self.job._replace(**files)
+        """Return the job with HDF5 files; files in other formats are converted into the folder once."""
+        job = self.job
+        job = job._replace(train=self._hdf5(job.train, "train"))
+        return job if job.test is None else job._replace(test=self._hdf5(job.test, "test"))
+
+    def _hdf5(self, path: str, name: str) -> str:
+        if is_hdf5(path):
+            return path
+        converted = self.folder.path / f"{name}.h5"
+        if not converted.exists():
+            self.folder.log("convert", file=path)
+            split = name if Path(path).is_dir() else None
+            convert(path, converted, format=self.job.format, split=split, seed=self.job.seed, progress=True)
+        return str(converted)
 
     def _finished(self, job: Job, trained: Trained, checkpointer: JobCheckpointer) -> dict[str, Any]:
-        """Write the result and remove what is needed no longer."""
+        """Write the result and the report, then remove the checkpoints; return the result."""
         folder = self.folder
         seconds = checkpointer.before + time.perf_counter() - self.begin
         result = {**trained.report._asdict(), "run_seconds": seconds, "checkpoint_seconds": checkpointer.spent}
@@ -206,8 +242,8 @@ class _Run:
         if self.cells:
             result["search"] = best_of(job, self.cells)
         written_surely(lambda: folder.write(folder.result_file, result), folder.result_file)
-        if self.unkept is not None:  # there was room for the result
-            self._write_search(self.unkept)
+        if self.unwritten is not None:  # the result was written, so the disk has room again
+            self._write_search(self.unwritten)
         folder.log("end", **{name: result[name] for name in ("stop_reason", "objective", "accuracy", "r2", "seconds")})
         if job.report:
             with _result_stays(folder):
@@ -216,7 +252,7 @@ class _Run:
         return result
 
     def report(self, result: dict[str, Any]) -> None:
-        """Write the page about a run that has ended, of what it has left."""
+        """Write the report of a run that has ended, from its model and its result."""
         job, best = self._converted(), result.get("search")
         if best is not None and self.folder.search is not None:
             self.cells = self.folder.search["cells"]
@@ -227,7 +263,7 @@ class _Run:
 
 
 def _complete(folder: RunFolder, result: dict[str, Any]) -> None:
-    """Do what a process has left undone that was killed when it had written its result."""
+    """Complete a run whose process was killed after it had written the result."""
     if not folder.report_file.exists():
         with _result_stays(folder):
             if folder.job.report:
@@ -237,25 +273,25 @@ def _complete(folder: RunFolder, result: dict[str, Any]) -> None:
 
 @contextmanager
 def _result_stays(folder: RunFolder) -> Iterator[None]:
-    """Let nothing that goes wrong with the page about a run that has ended be an error of the run."""
+    """Log an error of the report instead of raising it: the run has ended well without it."""
     try:
         yield
     except Exception as error:
         folder.log("report failed", error=f"{type(error).__name__}: {error}")
-        say(f"the report could not be written: {error}")
+        say(f"cannot write the report: {error}")
 
 
 def _clear(folder: RunFolder) -> None:
-    """Remove what a run that has ended needs no longer."""
+    """Remove the checkpoints of a run that has ended."""
     for file in Checkpoints(folder.path, {}).files():
         file.unlink(missing_ok=True)
     folder.clear_parts()
 
 
 def _settled(job: Job) -> Job:
-    """Return the job with what would otherwise depend on the moment: how much memory there is, and how fast reads are.
+    """Return the job with fixed values for parameters whose "auto" depends on free memory or on the speed of reads.
 
-    For a run that is gone on with is to do what it would have done.
+    A resumed run would otherwise end with another model than an uninterrupted one.
     """
     parameters = dict(job.parameters)
     known = signature(ESTIMATORS[job.kind]).parameters
@@ -265,20 +301,20 @@ def _settled(job: Job) -> Job:
 
 
 def _check_files(job: Job) -> None:
-    """Raise the error that a file of the job would end with, before a folder is made."""
+    """Raise an error for a file that cannot be read, before the folder is made."""
     for path in (job.train, job.test):
         if path is not None:
             check_input(path)
 
 
 def _digest(job: Job) -> str:
-    """Return a digest of what the model depends on."""
+    """Return a digest of the keys that determine the model."""
     words = {name: value for name, value in job._asdict().items() if name not in _NOT_OF_THE_MODEL}
     return hashlib.blake2b(json.dumps(words, sort_keys=True, default=dict).encode(), digest_size=8).hexdigest()
 
 
 def _with_time(job: Job, spent: float) -> Job:
-    """Return the job with the time that is left of its limit."""
+    """Return the job with the rest of its time limit."""
     return job if job.seconds is None else job._replace(seconds=max(1e-3, job.seconds - spent))
 
 

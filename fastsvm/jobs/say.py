@@ -1,4 +1,4 @@
-"""What commands say on standard error, where work must not end because nobody can listen."""
+"""Messages of the commands on standard error."""
 
 import sys
 from contextlib import suppress
@@ -6,7 +6,7 @@ from contextlib import suppress
 __all__ = ["say"]
 
 
-def say(words: str) -> None:
-    """Print a line, unless its terminal has gone, or the disk of its file is full."""
-    with suppress(OSError, ValueError):  # which a closed file raises
-        print(f"fastsvm: {words}", file=sys.stderr, flush=True)
+def say(message: str) -> None:
+    """Print a line; if it cannot be printed, drop it, so that the work continues."""
+    with suppress(OSError, ValueError):  # the terminal has gone, the disk of the log is full, or the file is closed
+        print(f"fastsvm: {message}", file=sys.stderr, flush=True)

@@ -1,24 +1,35 @@
-"""SIGTERM, SIGHUP and Ctrl-C as a wish to stop, which work that can be gone on with meets between two of its steps."""
+"""Stop requests by signals: SIGTERM, SIGHUP and Ctrl-C.
+
+A request is remembered and raised as `Stopped` between two steps of the work, where a checkpoint can be written. If the
+current step takes longer than a second, it is interrupted.
+"""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 __all__ = ["StopSignals", "Stopped", "ended_by_signals"]
 
-_PATIENCE = 1.0  # seconds from a signal until a step is interrupted
-_NAMES = ("SIGTERM", "SIGINT", "SIGHUP")  # of which a system may lack the last
+_PATIENCE = 1.0  # seconds from a signal until the current step is interrupted
+_NAMES = ("SIGTERM", "SIGINT", "SIGHUP")  # Windows has no SIGHUP
+
+Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the run to stop, be it Ctrl-C or another.
+    """The work was asked to stop, by Ctrl-C or another signal.
+
+    Parameters
+    ----------
+    number : int
+        The signal.
 
     Attributes
     ----------
     number : int
-        Of the signal.
+        The signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -27,75 +38,80 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopSignals:
-    """Takes signals while it listens, and remembers the first."""
+    """Remembers the first stop signal that arrives within `listening`."""
 
     def __init__(self) -> None:
         self._signal: int | None = None
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take signals as a wish to stop, raised as `Stopped` if a step does not end in time."""
-        if threading.current_thread() is not threading.main_thread():  # where signals do not arrive
+        """Remember stop signals; raise `Stopped` in a step that does not end in time, and at a second signal."""
+        if threading.current_thread() is not threading.main_thread():  # signals arrive in the main thread only
             yield
             return
-        handlers: dict[int, Callable[[int, Any], None]] = dict.fromkeys(_asking(), self._asked)
+        handlers: dict[int, Handler] = dict.fromkeys(_stop_signals(), self._on_signal)
         if hasattr(signal, "SIGALRM"):
-            handlers[signal.SIGALRM] = self._impatient
+            handlers[signal.SIGALRM] = self._on_alarm
         try:
             with _handled(handlers):
                 yield
         finally:
-            quiet_alarm()
+            self.cancel_alarm()
 
-    def _asked(self, number: int, frame: Any) -> None:
+    @property
+    def asked(self) -> bool:
+        """Whether a stop signal has arrived."""
+        return self._signal is not None
+
+    @staticmethod
+    def cancel_alarm() -> None:
+        """Let the current step take as long as it needs, such as a checkpoint that is about to be written."""
+        if hasattr(signal, "SIGALRM"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def raise_if_asked(self) -> None:
+        """Raise `Stopped` if a stop signal has arrived."""
+        if self._signal is not None:
+            self.cancel_alarm()  # files that are written on the way out should be complete
+            raise Stopped(self._signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._signal is not None or not hasattr(signal, "SIGALRM"):
             raise Stopped(number)
         self._signal = number
         signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
 
-    def _impatient(self, number: int, frame: Any) -> None:
+    def _on_alarm(self, number: int, frame: FrameType | None) -> None:
         raise Stopped(self._signal or number)
-
-    def raise_if_asked(self) -> None:
-        """Raise `Stopped` if a signal came."""
-        if self._signal is not None:
-            quiet_alarm()  # what is written on the way out should not be lost
-            raise Stopped(self._signal)
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let all signals that ask to stop end work as Ctrl-C does: at once, and with what is half written removed."""
+    """Let every stop signal end the work at once, as Ctrl-C does; files that are half written are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _handled(dict.fromkeys(_asking() - {signal.SIGINT}, _stop)):
+    with _handled(dict.fromkeys(_stop_signals() - {signal.SIGINT}, _stop)):
         yield
 
 
-def _stop(number: int, frame: Any) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
     raise Stopped(number)
 
 
-def _asking() -> set[int]:
-    """Return the signals that ask to stop: not SIGHUP in a process that was told to outlive its terminal (nohup)."""
+def _stop_signals() -> set[int]:
+    """Return the signals that stop this process: all but those that its parent told it to ignore, as nohup does."""
     found = {getattr(signal, name) for name in _NAMES if hasattr(signal, name)}
     return {one for one in found if one == signal.SIGINT or signal.getsignal(one) is not signal.SIG_IGN}
 
 
 @contextmanager
-def _handled(handlers: dict[int, Callable[[int, Any], None]]) -> Iterator[None]:
-    """Set handlers of signals, and at the end those that were there."""
+def _handled(handlers: dict[int, Handler]) -> Iterator[None]:
+    """Set handlers of signals; restore the former ones at the end."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
         for number, handler in before.items():
-            if handler is not None:  # which was not set by Python
+            if handler is not None:  # None stands for a handler that was not set by Python
                 signal.signal(number, handler)
-
-
-def quiet_alarm() -> None:
-    """Let a step that was given time to end have all it needs."""
-    if hasattr(signal, "SIGALRM"):
-        signal.setitimer(signal.ITIMER_REAL, 0)

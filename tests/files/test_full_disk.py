@@ -263,10 +263,10 @@ def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch):
         real(model, to)
 
     monkeypatch.setattr(finished, "save", save)
-    with pytest.raises(OSError, match="not lost: it is in ") as caught:
+    with pytest.raises(OSError, match="not lost: it was saved to ") as caught:
         save_surely(model, path)
     assert caught.value.errno == errno.ENOSPC
-    (kept,) = tmp_path.glob("fastsvm-model-*.h5")
+    (kept,) = tmp_path.glob("fastsvm-model-*.fastsvm")
     assert str(kept) in str(caught.value)
     np.testing.assert_array_equal(fastsvm.load(kept).coef_, model.coef_)
 
@@ -329,7 +329,7 @@ checkpointer.JobCheckpointer.save = counted
 code = main(["run", sys.argv[1], "--out", str(out / "run")])
 print("".join("yn"[not one] for one in saved[:8]), file=sys.stderr)
 import shutil
-shutil.copy(out / "run" / "model.h5", sys.argv[3])
+shutil.copy(out / "run" / "model.fastsvm", sys.argv[3])
 sys.exit(code)
 """
 
@@ -357,7 +357,7 @@ def test_a_run_goes_on_while_its_disk_is_full(tmp_path):
         )
         assert process.returncode == 0, process.stderr
         if size == "200k":
-            assert "yynnnnyy" in process.stderr and "The run goes on and will try again." in process.stderr
+            assert "yynnnnyy" in process.stderr and "The run continues and tries again later." in process.stderr
             assert "checkpoints can be written again" in process.stderr
     np.testing.assert_array_equal(fastsvm.load(models[0]).coef_, fastsvm.load(models[1]).coef_)
     shutil.rmtree(tmp_path / "disk200k")

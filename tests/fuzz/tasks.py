@@ -156,7 +156,7 @@ def _resumed(folder: Path, kind: str, **parameters: Any) -> str:
         resume(folder / "run")
     else:
         _run(folder, kind, **parameters)
-    model = fastsvm.load(folder / "run" / "model.h5")
+    model = fastsvm.load(folder / "run" / "model.fastsvm")
     return digest(getattr(model, "coef_", None) if kind != "svc" else model.dual_coef_, model.intercept_)
 
 

@@ -1,15 +1,14 @@
-"""Commands that are killed at random moments, and end with what they would have ended with.
+"""Kill commands at random moments, and check that they end with the results of uninterrupted commands.
 
 By hand: python tests/soak/kill_soak.py --kills 100 --seed 0 [--data FOLDER]
 
-Each session repeats one command on one set of rows until it ends: a run is begun and resumed, a prediction or a
-conversion is called again. Between, it is killed at a random moment of its work by SIGKILL, SIGTERM, SIGINT or SIGHUP,
-at times by a second signal too, or its disk is filled and has room again later. What it ends with is compared with
-that of a process that nothing happened to: models by the bits of their arrays, files by their bytes. Whatever else ends
-a command, or is left over, is a find.
+A session repeats one command on one data set until the command ends: a run is resumed, a prediction or a conversion is
+called again. Meanwhile the command is killed at random moments by SIGKILL, SIGTERM, SIGINT or SIGHUP, sometimes by two
+signals, or its disk is full for a while. Its result is compared with that of a command that was not interrupted: models
+by the bits of their arrays, files by their bytes. Any other way to end, and any file left over, is a find.
 
-The folder DATA (FASTSVM_DATA by default) may hold cod-rna and mnist; rows are drawn where it does not. Disks are file
-systems in memory, where they may be mounted (`unshare -rm`).
+The folder DATA (FASTSVM_DATA by default) may hold cod-rna and mnist; other data are random. The disks are file systems
+in memory, if they may be mounted (`unshare -rm`).
 """
 
 import argparse
@@ -22,17 +21,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import h5py
 import numpy as np
 
-import fastsvm
-from fastsvm.formats import convert
 from fastsvm.jobs.runner import status
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from soak.cases import Case, cases_of
 
 SIGNALS = {"SIGKILL": 0, "SIGTERM": 143, "SIGINT": 130, "SIGHUP": 129}
 FULL = "full disk"
@@ -40,187 +39,34 @@ _TIMEOUT = 300.0
 _MOST_KILLS = 5  # in a session
 _DISK = 200 << 20
 
-SVC = 'kind = "svc"\n'
-JOBS = {  # words of [model] and [search], rows of floats and bytes
-    "svc": (SVC + "C = {C}\ngamma = {gamma}\ntol = 1e-7\n", (3000, 3000)),
-    "svc without an offset": (
-        SVC + 'C = {C}\ngamma = {gamma}\ntol = 1e-7\nsolver = "coordinate"\nselection = "random"\n',
-        (2500, 2500),
-    ),
-    "linear": ('kind = "linear"\nC = {linear_C}\ntol = 1e-9\nmax_iter = {linear_iter}\n', (20_000, 4000)),
-    "sgd": ('kind = "sgd"\nmax_iter = {epochs}\ntol = 1e-300\nstandardize = true\n', (20_000, 4000)),
-    "search": (
-        SVC + "tol = 1e-5\n[search]\nC = [0.1, 1.0, {C}]\ngamma = {gammas}\nfolds = 3\n",
-        (1000, 1000),
-    ),
-}
-NUMBERS = {
-    "floats": {"C": 100.0, "gamma": 0.5, "linear_C": 1.0, "epochs": 300, "linear_iter": 100_000},
-    "bytes": {"C": 10.0, "gamma": 3e-7, "linear_C": 1e-8, "epochs": 60, "linear_iter": 40},
-}
-
-
-class Case(NamedTuple):
-    """A command and what is known of it.
-
-    Attributes
-    ----------
-    name : str
-        Of the command and its rows.
-    words : callable
-        `words(folder)`: how it is called in a folder.
-    sign : callable
-        `sign(folder)`: something that changes when it begins to work, after it has started.
-    left : callable
-        `left(folder)`: what it ended with, as arrays or bytes by name.
-    leaves : frozenset of str
-        Names in the folder at the end.
-    """
-
-    name: str
-    words: Callable[[Path], list[str]]
-    sign: Callable[[Path], Any]
-    left: Callable[[Path], dict[str, Any]]
-    leaves: frozenset[str]
-
 
 class Find(Exception):
-    """Something that should not be."""
-
-
-# --- commands ------------------------------------------------------------------------------------------------
-
-
-def rows_of(kind: str, data: Path | None, n: int, n_small: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and labels, real ones if there are."""
-    rng = np.random.default_rng(0)
-    source = None if data is None else data / {"floats": "cod-rna", "bytes": "mnist"}[kind]
-    if source is not None and source.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            split = "train" if kind == "bytes" else None
-            convert(source, Path(folder) / "rows.h5", split=split, dense=True if kind == "floats" else None)
-            with h5py.File(Path(folder) / "rows.h5") as file:
-                X, y = file["X"][:n], file["y"][:n]
-        return ((X - X.mean(axis=0)) / X.std(axis=0) if kind == "floats" else X), y.astype(np.int64)
-    y = rng.integers(0, 3, n_small)
-    X = rng.normal(size=(n_small, 20)) + np.eye(20)[y]
-    return (X, y) if kind == "floats" else ((128 + 20 * X).clip(0, 255).astype(np.uint8), y)
-
-
-def written(path: Path, X: np.ndarray, y: np.ndarray) -> Path:
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(min(len(X), 200), X.shape[1]))
-        file["y"] = y
-    return path
-
-
-def job_case(name: str, kind: str, inputs: Path, rows: tuple[np.ndarray, np.ndarray], most: int | None) -> Case:
-    """Return a run."""
-    text, numbers = JOBS[name]
-    n = numbers[kind == "bytes"] if most is None else most
-    data = written(inputs / f"{name}-{kind}.h5", rows[0][:n], rows[1][:n])
-    job = inputs / f"{name}-{kind}.toml"
-    gamma = NUMBERS[kind]["gamma"]
-    model, *search = text.format(**NUMBERS[kind], gammas=[gamma, gamma / 4, gamma * 4]).split("[search]")
-    search = [f"[search]{part}" for part in search]
-    job.write_text(
-        f'[data]\ntrain = "{data}"\nholdout = 0.1\n[model]\n{model}{"".join(search)}'
-        '[limits]\nmemory = "64MB"\n[checkpoint]\nevery = "50ms"\n'
-    )
-
-    def words(folder: Path) -> list[str]:
-        if (folder / "run" / "job.json").exists():
-            return ["resume", str(folder / "run")]
-        return ["run", str(job), "--out", str(folder / "run")]
-
-    def left(folder: Path) -> dict[str, Any]:
-        return arrays_of(fastsvm.load(folder / "run" / "model.h5"))
-
-    def sign(folder: Path) -> Any:
-        return {path.stat().st_size for path in (folder / "run").glob("log.jsonl")}
-
-    names = {"run", *(f"run/{one}" for one in ("job.json", "lock", "log.jsonl", "model.h5", "report.html"))}
-    names |= {"run/result.json"} | ({"run/search.json"} if search else set())
-    return Case(f"{name}, {kind}", words, sign, left, frozenset(names))
-
-
-def arrays_of(model: Any) -> dict[str, Any]:
-    """Return the arrays of a model that say what it predicts."""
-    names = ("support_", "support_vectors_", "dual_coef_", "coef_", "intercept_", "classes_")
-    found = {name: getattr(model, name, None) for name in names}
-    return {name: np.asarray(value) for name, value in found.items() if value is not None}
-
-
-def file_case(name: str, words: Callable[[Path], list[str]], output: str, part: str) -> Case:
-    """Return a command that writes a file."""
-    left = lambda folder: {"bytes": (folder / output).read_bytes()}  # noqa: E731
-
-    def sign(folder: Path) -> Any:
-        return {(path.name, path.stat().st_ino) for path in folder.glob(part)}
-
-    return Case(name, words, sign, left, frozenset({output}))
-
-
-def cases_of(inputs: Path, data: Path | None, only: Collection[str] = (), small: bool = False) -> list[Case]:
-    """Return commands on floats and bytes, all or those of some names; `small` ones take a second."""
-    found = []
-    for kind in ("floats", "bytes"):
-        rows = rows_of(kind, data, 20_000, 6000)
-        for name in JOBS:
-            if not only or f"{name}, {kind}" in only:
-                found.append(job_case(name, kind, inputs, rows, 400 if small else None))
-        if not only or f"predict, {kind}" in only:
-            found.append(predict_case(kind, inputs, rows, small))
-        if only and f"convert, {kind}" not in only:
-            continue
-        text = inputs / f"{kind}.csv"
-        n = 6000 if small or kind == "bytes" else 20_000
-        table = np.column_stack([rows[0][:n, :200], rows[1][:n]])
-        np.savetxt(text, np.tile(table, (1 if small or kind == "bytes" else 8, 1)), "%.8g", ",")
-        convert_words = lambda folder, text=text: ["convert", str(text), str(folder / "rows.h5"), "--memory", "1MB"]  # noqa: E731
-        found.append(file_case(f"convert, {kind}", convert_words, "rows.h5", "*.part"))
-    return found
-
-
-def predict_case(kind: str, inputs: Path, rows: tuple[np.ndarray, np.ndarray], small: bool) -> Case:
-    """Return the prediction of many rows by a model of kernels."""
-    if small:
-        model = fastsvm.SGDClassifier(max_iter=2, tol=None, random_state=0).fit(rows[0][:400] / 1.0, rows[1][:400])
-    else:
-        model = fastsvm.SVC(C=1.0, gamma=NUMBERS[kind]["gamma"], tol=1e-2).fit(rows[0][:800], rows[1][:800])
-    fastsvm.save(model, inputs / f"{kind}.model")
-    times = 1 if small else 10 if kind == "floats" else 4
-    data = written(inputs / f"predict-{kind}.h5", np.tile(rows[0], (times, 1)), np.tile(rows[1], times))
-    ending = "csv" if kind == "floats" else "h5"
-    words = ["predict", str(inputs / f"{kind}.model"), str(data), "-o"]
-    return file_case(
-        f"predict, {kind}", lambda folder: [*words, str(folder / f"out.{ending}")], f"out.{ending}", "*.part.json"
-    )
+    """Behaviour that should not occur."""
 
 
 # --- sessions ------------------------------------------------------------------------------------------------
 
 
 class Soak:
-    """Sessions of some commands, and what came of them.
+    """Sessions of some commands, and their finds.
 
     Parameters
     ----------
     folder : Path
-        Where they work.
+        Working folder.
     seed : int
-        Of moments and signals.
+        Seed of moments and signals.
     mounts : bool
-        Whether a session may have a disk for itself, which then is filled at times.
+        Whether each session mounts a disk of its own, which is full at times.
     most_kills : int
-        In a session.
+        Kills in a session at most.
     """
 
     def __init__(self, folder: Path, seed: int, mounts: bool = False, most_kills: int = _MOST_KILLS) -> None:
         self.folder, self.mounts, self.random, self.most_kills = folder, mounts, random.Random(seed), most_kills
         self.counts: Counter[tuple[str, str]] = Counter()
         self.finds: list[str] = []
-        self._wanted: dict[str, tuple[dict[str, Any], float]] = {}
+        self.known: dict[str, tuple[dict[str, Any], float]] = {}
         self._n, self._sign = 0, None
 
     def run(self, cases: list[Case], kills: int) -> None:
@@ -238,8 +84,8 @@ class Soak:
             print(f"FIND {case.name}: {find}", flush=True)
 
     def wanted(self, case: Case) -> tuple[dict[str, Any], float]:
-        """Return what a command ends with that nothing happens to, and how long it works."""
-        if case.name not in self._wanted:
+        """Return the result of an uninterrupted command, and how long it works."""
+        if case.name not in self.known:
             for _ in range(1 if self.most_kills == 1 else 2):  # the first may compile
                 folder = self._disk()
                 process, begin = self._started(case, folder), 0.0
@@ -248,9 +94,9 @@ class Soak:
                 seconds = time.monotonic() - begin
                 if process.returncode != 0:
                     raise SystemExit(f"{case.name} fails: {err}")
-            self._wanted[case.name] = case.left(folder), seconds
+            self.known[case.name] = case.left(folder), seconds
             self._remove(folder)
-        return self._wanted[case.name]
+        return self.known[case.name]
 
     def session(self, case: Case) -> None:
         """Kill a command some times, let it end, and compare."""
@@ -270,7 +116,7 @@ class Soak:
         self._remove(folder)
 
     def _attempt(self, case: Case, folder: Path, what: str, seconds: float, happened: list[str]) -> bool:
-        """Let one thing happen to a command; return whether it ended well all the same."""
+        """Kill a command or fill its disk; return whether it ended well all the same."""
         process = self._started(case, folder)
         self._wait(case, folder, process)
         time.sleep(self.random.uniform(0, seconds))
@@ -282,7 +128,7 @@ class Soak:
             ballast.unlink()
         elif running:
             process.send_signal(getattr(signal, what))
-            if self.random.random() < 0.2:  # who is impatient
+            if self.random.random() < 0.2:  # as an impatient user does
                 time.sleep(self.random.uniform(0, 0.3))
                 process.send_signal(self.random.choice([getattr(signal, what), signal.SIGKILL]))
                 what = f"{what} twice"
@@ -297,7 +143,7 @@ class Soak:
         return process.returncode == 0
 
     def _check_end(self, code: int, what: str, err: str, running: bool) -> None:
-        """Raise a find if a process ended in another way than by what happened to it."""
+        """Raise a find if a process ended in a way that the signal or the full disk does not explain."""
         if code == 0:
             return
         name = what.removesuffix(" twice")
@@ -323,14 +169,14 @@ class Soak:
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def _wait(self, case: Case, folder: Path, process: subprocess.Popen) -> float:
-        """Wait until a command works; return when that was."""
+        """Wait until a command has begun to work; return the time."""
         end = time.monotonic() + _TIMEOUT
         while process.poll() is None and not self._works(case, folder) and time.monotonic() < end:
             time.sleep(0.01)
         return time.monotonic()
 
     def _works(self, case: Case, folder: Path) -> bool:
-        with suppress(FileNotFoundError):  # of what is renamed as it is looked at
+        with suppress(FileNotFoundError):  # a file was renamed meanwhile
             return case.sign(folder) != self._sign
         return True
 

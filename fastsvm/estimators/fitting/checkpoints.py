@@ -1,9 +1,10 @@
 """What a training job asks of a fit: to be told how far it is, and to be given what it has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
-__all__ = ["Checkpointer", "begun_before", "checkpoint_with", "checkpointer_of", "go_on_from", "may_go_on"]
+__all__ = ["Checkpointer", "begun_before", "checkpoint_of", "checkpointed", "checkpointer_of", "may_go_on"]
 
 
 class Checkpointer(Protocol):
@@ -22,13 +23,21 @@ class Checkpointer(Protocol):
         """
 
 
-def checkpoint_with(estimator: Any, checkpointer: Checkpointer) -> None:
-    """Let a checkpointer look after the next fit of an estimator."""
-    estimator._checkpointer = checkpointer
+@contextmanager
+def checkpointed(estimator: Any, checkpointer: Checkpointer | None, checkpoint: Any = None) -> Iterator[None]:
+    """Let a checkpointer watch the fit within, which resumes from `checkpoint` unless that is None.
+
+    The checkpoint is what the checkpointer of a fit with the same parameters and data received.
+    """
+    estimator._checkpointer, estimator._checkpoint = checkpointer, checkpoint
+    try:
+        yield
+    finally:
+        del estimator._checkpointer, estimator._checkpoint
 
 
 def checkpointer_of(estimator: Any) -> Checkpointer | None:
-    """Return who looks after a fit, None if nobody does."""
+    """Return the checkpointer that watches a fit, None if there is none."""
     return vars(estimator).get("_checkpointer")
 
 
@@ -37,12 +46,12 @@ def may_go_on(estimator: Any) -> bool:
     return estimator.warm_start or checkpointer_of(estimator) is not None
 
 
-def go_on_from(estimator: Any, tree: Any) -> None:
-    """Let the next fit of an estimator begin where one with the same parameters and data had this tree."""
-    estimator._begun = tree
+def checkpoint_of(estimator: Any) -> Any:
+    """Return the checkpoint that a fit resumes from, None if it has none."""
+    return vars(estimator).get("_checkpoint")
 
 
 def begun_before(estimator: Any, name: str) -> Any:
-    """Return where a fit is to go on: where it was told to, or, if it may, where `name` says the last one was."""
-    told = vars(estimator).pop("_begun", None)
-    return told if told is not None else getattr(estimator, name, None) if estimator.warm_start else None
+    """Return the state that a fit resumes from: a checkpoint, else the warm start in attribute `name`, else None."""
+    checkpoint = checkpoint_of(estimator)
+    return checkpoint if checkpoint is not None else getattr(estimator, name, None) if estimator.warm_start else None

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
+from fastsvm.estimators.fitting.checkpoints import checkpoint_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_unless_converged
 from fastsvm.estimators.fitting.labels import encode
 from fastsvm.estimators.fitting.parameters import (  # fmt: skip
@@ -298,7 +299,7 @@ shape (n_samples, n_features)
         limits = Limits(most_steps(self, len(data.y)), deadline)
         with Pool.open() as pool:
             task, source = prepare(self, data, classes, labels, budget, pool, context is not None)
-            begun = vars(self).pop("_begun", None)
+            begun = checkpoint_of(self)
             watch = FitMonitor(self, context, len(task.pairs), bool(self.verbose), () if begun is None else begun[1])
             if begun is not None:
                 task.go_on(begun[0])

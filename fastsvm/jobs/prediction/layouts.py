@@ -1,7 +1,7 @@
-"""How predictions lie in a file: as stretches of bytes to which those of each block of rows are added.
+"""File formats of predictions, as stretches of bytes that grow with each block of rows.
 
-Of HDF5, all that describes the file is written before the first row, and the place of every row is set aside. What
-follows are bytes in those places, so that a process that ends at any moment leaves no damaged file.
+An HDF5 file gets its metadata before the first row, and the places of all rows are allocated. Later writes only fill
+these places, so a process that ends at any moment leaves no damaged file.
 """
 
 import csv
@@ -19,22 +19,22 @@ from fastsvm.files.hdf5_output import hdf5_into
 
 __all__ = ["CSVLayout", "HDF5Layout", "Layout", "Stretch", "label_type"]
 
-_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and what was made text
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # in full width too, and after apostrophes
 _NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _PIECE = 1 << 22  # bytes that are read at a time
 
 
 class Stretch(NamedTuple):
-    """Bytes of a file that follow each other.
+    """Consecutive bytes of a file.
 
     Attributes
     ----------
     offset : int
-        Where they begin.
+        Position of the first byte.
     nbytes : int
-        How many they are.
+        Number of bytes.
     crc : int
-        Their checksum.
+        Their CRC-32.
     """
 
     offset: int
@@ -43,15 +43,15 @@ class Stretch(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the next byte goes."""
+        """Position after the last byte."""
         return self.offset + self.nbytes
 
     def longer(self, data: bytes) -> "Stretch":
-        """Return the stretch with some bytes more at its end."""
+        """Return the stretch with more bytes at its end."""
         return Stretch(self.offset, self.nbytes + len(data), zlib.crc32(data, self.crc))
 
     def found(self, file: IO[bytes]) -> "Stretch":
-        """Return the stretch of the same place as it is in a file, shorter if the file is."""
+        """Return the stretch at the same place as a file has it; it is shorter if the file ends before."""
         file.seek(self.offset)
         stretch = Stretch(self.offset)
         while data := file.read(min(_PIECE, self.nbytes - stretch.nbytes)):
@@ -60,23 +60,23 @@ class Stretch(NamedTuple):
 
 
 class Layout(Protocol):
-    """What a format of the output has to say."""
+    """A format of the output."""
 
     def begun(self, file: IO[bytes], labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
-        """Write what comes before the rows to an empty file; return the stretches, first those that will grow.
+        """Write the head to an empty file; return the stretches, first those that grow.
 
-        The labels and decision values are those of some rows, for their types and shapes.
+        The labels and decision values are those of the first block. They tell types and shapes.
         """
 
     def encoded(self, labels: np.ndarray, decisions: np.ndarray) -> Sequence[bytes]:
-        """Return what a block of rows adds to each stretch that grows."""
+        """Return the bytes of a block of rows for each stretch that grows."""
 
 
 class CSVLayout:
-    """Text, one line a row."""
+    """CSV, one line per row."""
 
     def begun(self, file: IO[bytes], labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
-        """Write the names of the columns; return the stretch of all lines."""
+        """Write the names of the columns; return the stretch of the lines."""
         n = 1 if decisions.ndim == 1 else decisions.shape[1]
         names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
         header = _lines([["prediction", *names]])
@@ -84,54 +84,54 @@ class CSVLayout:
         return (Stretch(0).longer(header),)
 
     def encoded(self, labels: np.ndarray, decisions: np.ndarray) -> Sequence[bytes]:
-        """Return the lines."""
+        """Return the lines of a block."""
         columns = decisions.reshape(len(labels), -1).tolist()
         words = [_plain_text(label) if isinstance(label, str) else label for label in labels.tolist()]
         return (_lines([[label, *values] for label, values in zip(words, columns, strict=True)]),)
 
 
 class HDF5Layout:
-    """The datasets `prediction` and `decision`, each in one piece.
+    """HDF5 with the contiguous datasets `prediction` and `decision`.
 
     Parameters
     ----------
     n_rows : int
-        Of the complete file.
+        Rows of the complete file.
     dtype : numpy.dtype
-        Of predictions.
+        Type of the predictions.
     """
 
     def __init__(self, n_rows: int, dtype: np.dtype) -> None:
         self.n_rows, self.dtype = n_rows, dtype
 
     def begun(self, file: IO[bytes], labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
-        """Write all but the rows; return the stretches of the datasets, and those of what is around them."""
+        """Write the metadata; return the stretches of the datasets, then those of the metadata."""
         with hdf5_into(file) as output:
             spans = [
-                output.do(self._set_aside, "prediction", self.dtype, ()),
-                output.do(self._set_aside, "decision", decisions.dtype, decisions.shape[1:]),
+                output.do(self._allocate, "prediction", self.dtype, ()),
+                output.do(self._allocate, "decision", decisions.dtype, decisions.shape[1:]),
             ]
         rest = _outside(spans, file.seek(0, io.SEEK_END))
         return (*(Stretch(start) for start, _ in spans), *(stretch.found(file) for stretch in rest))
 
-    def _set_aside(self, book: h5py.File, name: str, dtype: np.dtype, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Make a dataset and return where it begins and ends in the file."""
-        how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-        how.set_fill_time(h5py.h5d.FILL_TIME_NEVER)  # each row is written once, and takes no room before
-        dataset = book.create_dataset(name, shape=(self.n_rows, *shape), dtype=dtype, dcpl=how)
+    def _allocate(self, file: h5py.File, name: str, dtype: np.dtype, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Make a dataset; return where it begins and ends in the file."""
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)  # each row is written once, and takes no room before
+        dataset = file.create_dataset(name, shape=(self.n_rows, *shape), dtype=dtype, dcpl=properties)
         start = dataset.id.get_offset()
         return start, start + dataset.id.get_storage_size()
 
     def encoded(self, labels: np.ndarray, decisions: np.ndarray) -> Sequence[bytes]:
-        """Return the bytes as they lie in the datasets."""
+        """Return the bytes of a block for either dataset."""
         if self.dtype.kind == "S":
             labels = np.strings.encode(labels.astype(str), "utf-8")
         return labels.astype(self.dtype).tobytes(), decisions.tobytes()
 
 
 def label_type(model: Any) -> np.dtype:
-    """Return the type in which the predictions of a model are stored; words take as many bytes as the longest."""
+    """Return the type in which the predictions of a model are stored; text has the length of the longest label."""
     if not is_classifier(model):
         return np.dtype(np.float64)
     if model.classes_.dtype.kind in "OU":
@@ -140,7 +140,7 @@ def label_type(model: Any) -> np.dtype:
 
 
 def write_all(file: IO[bytes], offset: int, data: bytes) -> None:
-    """Write all bytes from a place in an unbuffered file on, which may take less than it is given."""
+    """Write all bytes at a position of an unbuffered file, whose `write` may take only some at a time."""
     file.seek(offset)
     view = memoryview(data)
     while view:
@@ -148,9 +148,9 @@ def write_all(file: IO[bytes], offset: int, data: bytes) -> None:
 
 
 def _plain_text(label: str) -> str:
-    """Return a label that a spreadsheet shows instead of computing it: an apostrophe before it makes it text.
+    """Return a label with an apostrophe before it if a spreadsheet would take it for a formula.
 
-    Numbers stay. One apostrophe less gives the label back wherever `_FORMULA` begins with one.
+    Numbers stay as they are. A formula that has apostrophes already gets one more, so that removing one restores it.
     """
     return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
 
@@ -158,11 +158,11 @@ def _plain_text(label: str) -> str:
 def _lines(rows: list[list[Any]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
-    return text.getvalue().encode(errors="backslashreplace")  # of halves of pairs, which UTF-8 has not
+    return text.getvalue().encode(errors="backslashreplace")  # lone surrogates are not in UTF-8
 
 
 def _outside(spans: Sequence[tuple[int, int]], size: int) -> list[Stretch]:
-    """Return what is not within the spans in a file of some size."""
+    """Return the stretches of a file of some size that are outside the spans."""
     starts = [0, *(end for _, end in sorted(spans))]
     ends = [*(start for start, _ in sorted(spans)), size]
     return [Stretch(start, end - start) for start, end in zip(starts, ends, strict=True) if end > start]

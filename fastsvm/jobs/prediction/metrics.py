@@ -1,4 +1,4 @@
-"""What predictions are worth, added up block by block: a few numbers, however many rows there are."""
+"""Accuracy, confusion matrix and R² of predictions, summed up block by block in constant memory."""
 
 from typing import Any, Protocol
 
@@ -12,24 +12,24 @@ __all__ = ["Measure", "measure_of"]
 
 
 class Measure(Protocol):
-    """Compares predictions with the labels of a file. What it finds in a block is an array, and is added up."""
+    """Compares predictions with the labels of a file: an array for each block, whose sum gives the report."""
 
     def of(self, start: int, predicted: np.ndarray) -> np.ndarray:
-        """Return what the predictions of the rows from `start` on add."""
+        """Return the array of a block that begins at row `start`."""
 
     def told(self, tally: np.ndarray) -> dict[str, Any]:
-        """Return the fields of a report, from the sum over all rows."""
+        """Return fields of the report, from the sum over all blocks."""
 
 
 def measure_of(model: Any, data: HDF5Data) -> Measure:
-    """Return what is to be measured of a model on a file.
+    """Return the measure for a model and a file.
 
     Parameters
     ----------
     model : estimator
-        Fitted.
+        A fitted model.
     data : HDF5Data
-        The file.
+        The file, with labels or without.
 
     Returns
     -------
@@ -38,21 +38,21 @@ def measure_of(model: Any, data: HDF5Data) -> Measure:
     Raises
     ------
     ValueError
-        If the labels are of another kind than the predictions.
+        If the model is a classifier and the labels are real numbers, or it is a regressor and they are not numbers.
     """
     if data.y is None:
         return _Nothing()
     if is_classifier(model):
         if type_of_target(data.y).startswith("continuous"):
-            raise ValueError(f"y in {data.path} holds real numbers, the model predicts classes.")
-        return _Confusion(model.classes_, data)
+            raise ValueError(f"y in {data.path} holds real numbers, but the model predicts classes.")
+        return _Confusion(model.classes_, data.y, data.class_names)
     if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
-        raise ValueError(f"y in {data.path} does not hold finite numbers, which the model predicts.")
+        raise ValueError(f"y in {data.path} must hold finite numbers, for the model is a regression.")
     return _SquaredError(data.y)
 
 
 class _Nothing:
-    """There are no labels to compare with."""
+    """The file has no labels."""
 
     def of(self, start: int, predicted: np.ndarray) -> np.ndarray:
         return np.zeros(0)
@@ -62,11 +62,11 @@ class _Nothing:
 
 
 class _Confusion:
-    """Counts the rows of each true class by predicted class."""
+    """Confusion matrix: rows are true classes, columns are predicted ones."""
 
-    def __init__(self, classes: np.ndarray, data: HDF5Data) -> None:
-        self.y, self.class_names = data.y, data.class_names
-        self.labels = np.unique(np.concatenate([classes, np.unique(data.y)]))
+    def __init__(self, classes: np.ndarray, y: np.ndarray, class_names: list[str] | None) -> None:
+        self.y, self.class_names = y, class_names
+        self.labels = np.unique(np.concatenate([classes, np.unique(y)]))
 
     def of(self, start: int, predicted: np.ndarray) -> np.ndarray:
         n = len(self.labels)
@@ -88,7 +88,7 @@ class _Confusion:
 
 
 class _SquaredError:
-    """Adds up what predicted numbers leave unexplained; the variance of those of the file is known beforehand."""
+    """Residual sum of squares, for R²."""
 
     def __init__(self, y: np.ndarray) -> None:
         self.y = y
@@ -98,9 +98,9 @@ class _SquaredError:
         return np.array([np.sum((self.y[start : start + len(predicted)] - predicted) ** 2)])
 
     def told(self, tally: np.ndarray) -> dict[str, Any]:
-        left = float(tally[0])
-        if len(self.y) < 2:  # one number has no variance
+        residual = float(tally[0])
+        if len(self.y) < 2:  # R² is not defined for one sample
             return {"r2": None}
-        if self.total == 0:  # as scikit-learn has it
-            return {"r2": 1.0 if left == 0 else 0.0}
-        return {"r2": 1.0 - left / self.total}
+        if self.total == 0:  # as in scikit-learn
+            return {"r2": 1.0 if residual == 0 else 0.0}
+        return {"r2": 1.0 - residual / self.total}

@@ -1,4 +1,4 @@
-"""Predict the rows of a file with a saved model, block by block."""
+"""Predict the samples of a file with a saved model, block by block."""
 
 import hashlib
 import time
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from tqdm.auto import tqdm
 
+from fastsvm.estimators.prediction import predict_with_decisions
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.prediction.layouts import CSVLayout, HDF5Layout, label_type
@@ -22,31 +23,31 @@ from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["ScoringReport", "evaluate", "predict"]
 
-_ROWS = 16_384  # of a block
-_VALUES = 1 << 23  # of all decision functions on a block: 64 MiB
+_ROWS = 16_384  # in a block
+_VALUES = 1 << 23  # decision values in a block at most: 64 MiB
 _LEAST_ROWS = 256
-_SAY_SECONDS = 30.0  # between two lines where there is no terminal
+_SAY_SECONDS = 30.0  # between two lines of progress where there is no terminal
 
 
 class ScoringReport(NamedTuple):
-    """What `predict` and `evaluate` tell.
+    """The result of `predict` and `evaluate`.
 
     Attributes
     ----------
     output : str
-        File of the predictions, "" if there is none.
+        File of the predictions, "" for `evaluate`.
     n_samples : int
-        Rows predicted.
+        Number of samples predicted.
     accuracy : float or None
-        Share predicted correctly, if the file has labels.
+        Share of samples whose class is predicted correctly; None for a regression or without labels.
     r2 : float or None
-        Of a regression, the share of the variance of the file's targets that is explained.
+        Coefficient of determination R²; None for a classifier or without labels.
     per_class : dict of str to float
-        The same for the rows of each class, by its name.
+        Share of correct predictions among the samples of each class.
     confusion : list of list of int
-        Rows of each true class (of `labels`), by predicted class.
+        Confusion matrix: a row for each true class, a column for each predicted one.
     labels : list of str
-        Names of the classes.
+        Names of the classes, in the order of `confusion`.
     seconds : float
         Time taken.
     """
@@ -61,40 +62,40 @@ class ScoringReport(NamedTuple):
     seconds: float
 
 
-class _Place(Protocol):
-    """Where predictions go, and how far they are."""
+class _Output(Protocol):
+    """Receives predictions block by block, and knows how many it has."""
 
-    reached: PredictionState
+    state: PredictionState
 
     def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
-        """Add a block of rows, and the sum of what was measured on all rows up to its end."""
+        """Add the predictions of a block; `tally` sums up all samples to its end."""
 
 
-class _Nowhere:
-    """Keeps nothing but the sum."""
+class _NoOutput:
+    """Drops the predictions and keeps the tally."""
 
     def __init__(self) -> None:
-        self.reached = PredictionState()
+        self.state = PredictionState()
 
     def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
-        self.reached = PredictionState(self.reached.rows + len(labels), (), tally)
+        self.state = PredictionState(self.state.rows + len(labels), (), tally)
 
 
 def predict(model_path: str | Path, path: str | Path, output: str | Path) -> ScoringReport:
-    """Write the predicted label and the decision values of every row of a file.
+    """Write the predicted labels and the decision values of all samples of a file.
 
-    If the process is ended before all rows are predicted, be it by a signal, the same call goes on after the last
-    block that is safely on disk, and ends with the same file and the same report.
+    If the process ends before all samples are predicted, the same call resumes after the last block that is safely
+    on disk. It ends with the same file and the same report as an uninterrupted call.
 
     Parameters
     ----------
     model_path : str or Path
-        A saved model.
+        File of the model.
     path : str or Path
         HDF5 file with X.
     output : str or Path
-        Ending in .csv: text, one line a row; else HDF5 with `prediction` and `decision`. It is written beside, as
-        `output.part`, and renamed when complete.
+        File to write: CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. It is written
+        as `output.part` and renamed when it is complete.
 
     Returns
     -------
@@ -105,9 +106,9 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
     ValueError, FileNotFoundError, PermissionError
         If a file is not usable, or another process writes the same output.
     OSError
-        If the disk is full; the rows that are written stay.
+        If the disk is full. The rows that are written stay.
     Stopped
-        After SIGTERM, SIGHUP or Ctrl-C, when the rows that are predicted are on disk.
+        After SIGTERM, SIGHUP or Ctrl-C. The rows that are predicted are on disk.
     """
     begin = time.perf_counter()
     for written in (output, *parts_of(output)):
@@ -117,20 +118,20 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
         _check_rows(data)
         model = load(model_path)
         layout = CSVLayout() if str(output).endswith(".csv") else HDF5Layout(len(data), label_type(model))
-        with PredictionFile.opened(output, layout, _bound_to(model, model_path, path)) as place:
-            if place.reached.rows:
-                say(f"going on after {place.reached.rows:,} of {len(data):,} rows.")
-            report = _score(model, data, place, stops.raise_if_asked)
+        with PredictionFile.opened(output, layout, _bound_to(model, model_path, path)) as file:
+            if file.state.rows:
+                say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
+            report = _score(model, data, file, stops.raise_if_asked)
     return report._replace(output=str(output), seconds=time.perf_counter() - begin)
 
 
 def evaluate(model_path: str | Path, path: str | Path) -> ScoringReport:
-    """Return how well a saved model predicts the labels of a file.
+    """Compare the predictions of a saved model with the labels of a file.
 
     Parameters
     ----------
     model_path : str or Path
-        A saved model.
+        File of the model.
     path : str or Path
         HDF5 file with X and y.
 
@@ -146,35 +147,35 @@ def evaluate(model_path: str | Path, path: str | Path) -> ScoringReport:
     begin = time.perf_counter()
     with open_hdf5(path) as data:
         if data.y is None:
-            raise ValueError(f"{path} has no dataset 'y' to compare predictions with; use predict.")
+            raise ValueError(f"{path} has no dataset 'y' to compare predictions with. Use predict instead.")
         _check_rows(data)
-        report = _score(load(model_path), data, _Nowhere(), lambda: None)
+        report = _score(load(model_path), data, _NoOutput(), lambda: None)
     return report._replace(seconds=time.perf_counter() - begin)
 
 
 def _check_rows(data: HDF5Data) -> None:
     if len(data) == 0:
-        raise ValueError(f"{data.path} has no rows.")
+        raise ValueError(f"{data.path} has no samples.")
 
 
-def _score(model: Any, data: HDF5Data, place: _Place, raise_if_asked: Callable[[], None]) -> ScoringReport:
-    """Predict the rows that `place` lacks, and tell of all."""
+def _score(model: Any, data: HDF5Data, output: _Output, raise_if_asked: Callable[[], None]) -> ScoringReport:
+    """Predict the samples that `output` lacks; return the report about all samples."""
     measure, step = measure_of(model, data), _block_rows(model)
-    with _progress(place.reached.rows, len(data)) as tell:
-        for start in range(place.reached.rows, len(data), step):
+    with _progress(output.state.rows, len(data)) as tell:
+        for start in range(output.state.rows, len(data), step):
             rows = np.arange(start, min(start + step, len(data)))
-            labels, decisions = model._decided(data.X.take(rows))
+            labels, decisions = predict_with_decisions(model, data.X.take(rows))
             _check_unchanged(data)
-            found, before = measure.of(start, labels), place.reached.tally
-            place.append(labels, decisions, found if before is None else before + found)
+            found, before = measure.of(start, labels), output.state.tally
+            output.append(labels, decisions, found if before is None else before + found)
             tell(len(rows))
             raise_if_asked()
-    none = ScoringReport("", len(data), None, None, {}, [], [], 0.0)
-    return none._replace(**measure.told(place.reached.tally))
+    report, tally = ScoringReport("", len(data), None, None, {}, [], [], 0.0), output.state.tally
+    return report if tally is None else report._replace(**measure.told(tally))
 
 
 def _block_rows(model: Any) -> int:
-    """Return how many rows are predicted at a time: fewer of a model with very many decision functions."""
+    """Return the number of rows of a block: fewer for a model with very many decision functions."""
     return min(_ROWS, max(_LEAST_ROWS, _VALUES // np.size(model.intercept_)))
 
 
@@ -182,16 +183,16 @@ def _check_unchanged(data: HDF5Data) -> None:
     try:
         data.X.check_unchanged()
     except ValueError as error:
-        raise ValueError(f"{data.path} changed while it was predicted; predict it when it is complete.") from error
+        raise ValueError(f"{data.path} changed during the prediction. Repeat it when the file is complete.") from error
 
 
 def _bound_to(model: Any, model_path: str | Path, path: str | Path) -> dict[str, Any]:
-    """Return what tells these predictions from others, by the names that a message gives."""
+    """Return what the predictions depend on, by the names that messages use."""
     from fastsvm import __version__
 
     with Path(model_path).open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    of_data = {name: value for name, value in fingerprint(path).items() if name != "file"}  # it may be named otherwise
+    of_data = {name: value for name, value in fingerprint(path).items() if name != "file"}  # it may have been renamed
     return {
         "model": {"bytes": Path(model_path).stat().st_size, "digest": digest},
         "data file": of_data,
@@ -202,7 +203,7 @@ def _bound_to(model: Any, model_path: str | Path, path: str | Path) -> dict[str,
 
 @contextmanager
 def _progress(done: int, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield what is told of rows that are done: a bar moves on a terminal, elsewhere there is a line now and then."""
+    """Yield a function that is told how many rows are done: it moves a bar on a terminal, else it prints some lines."""
     next_line = time.perf_counter() + _SAY_SECONDS
     with tqdm(total=total, initial=done, desc="predict", unit="row", unit_scale=True, disable=None) as bar:
 

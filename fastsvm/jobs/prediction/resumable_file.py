@@ -1,7 +1,7 @@
-"""Predictions on their way to a file: a process that is ended loses no more than those of the last seconds.
+"""A file of predictions that is written block by block: a process that ends loses those of the last seconds at most.
 
-They are written to `OUT.part`. Beside it `OUT.part.json` tells of which model and data they are, how many rows are
-safely on disk, in which bytes, and with which checksum. When all rows are there, the part gets its name.
+The rows are written to `OUT.part`. The journal `OUT.part.json` beside it names the model and the data, and says how
+many rows are safely on disk, at which bytes, with which checksums. The complete part is renamed to `OUT`.
 """
 
 import hashlib
@@ -24,21 +24,21 @@ __all__ = ["PredictionFile", "PredictionState", "parts_of"]
 
 FORMAT = "fastsvm-predictions"
 VERSION = 1
-_SECONDS = 3.0  # from one time that rows are made safe to the next
-_MOST_SHARE = 0.02  # of the time, that this may take
+_SECONDS = 3.0  # between two writes of the journal
+_MOST_SHARE = 0.02  # of the time that these may take
 
 
 class PredictionState(NamedTuple):
-    """How far predictions are.
+    """The progress of a prediction.
 
     Attributes
     ----------
     rows : int
         Rows that are written, in whole blocks.
     stretches : tuple of Stretch
-        Where they are; none before the first.
+        The bytes that hold them; empty before the first block.
     tally : ndarray or None
-        Sum of what was measured on them, None before the first.
+        Sum of a `Measure` over these rows; None before the first block.
     """
 
     rows: int = 0
@@ -47,33 +47,33 @@ class PredictionState(NamedTuple):
 
 
 class _Unusable(Exception):
-    """Why what an earlier process left is not gone on with."""
+    """The reason why the part of an earlier process cannot be resumed."""
 
 
 def parts_of(output: str | Path) -> tuple[Path, Path]:
-    """Return the files that are beside an output while it is written: its rows, and what tells of them."""
+    """Return the two files that exist beside an output while it is written: its part and its journal."""
     output = Path(output)
     return name_beside(output, ".part"), name_beside(output, ".part.json")
 
 
 class PredictionFile:
-    """A file of predictions while it is written; `opened` makes one.
+    """A file of predictions while it is written. Use `opened` to make one.
 
     Parameters
     ----------
     output : str or Path
-        The file when it is complete.
+        The name of the complete file.
     file : file
-        Its part, open for reading and writing without a buffer, and locked.
+        The part, open for reading and writing without a buffer, and locked.
     layout : Layout
-        Its format.
+        The format.
     bound_to : dict
-        What the predictions depend on, by name, in numbers and words for JSON.
+        Values for JSON that the predictions depend on, by name. A part with other values is not resumed.
 
     Attributes
     ----------
-    reached : PredictionState
-        How far it is.
+    state : PredictionState
+        The rows that are written.
     """
 
     def __init__(self, output: str | Path, file: IO[bytes], layout: Layout, bound_to: dict[str, Any]) -> None:
@@ -82,29 +82,29 @@ class PredictionFile:
         self._new_journal = name_beside(self.output, ".part.json.new")
         self._file, self._layout = file, layout
         self._bound_to = json.loads(json.dumps(bound_to))
-        self.reached = PredictionState()
+        self.state = PredictionState()
         self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
 
     @classmethod
     @contextmanager
     def opened(cls, output: str | Path, layout: Layout, bound_to: dict[str, Any]) -> Iterator["PredictionFile"]:
-        """Hold the part of an output, with the rows of an earlier process if they are of the same predictions.
+        """Open the part of an output, with the rows of an earlier process if it made the same predictions.
 
-        At the end the part gets its name. After an error of the input nothing is left of it; after any other, and
-        after a signal, the rows that were written stay.
+        At the end the part is renamed to the output. After a ValueError it is removed; after any other error, and
+        after a signal, it stays.
 
         Raises
         ------
         ValueError
-            If another process writes it, or there is a file of this name that is something else.
+            If another process writes the output, or a file of the same name is something else.
         OSError
-            If it cannot be written.
+            If the part cannot be written.
         """
         with _locked(parts_of(output)[0]) as file:
             self = cls(output, file, layout, bound_to)
             self._check_own()
             try:
-                self._go_on()
+                self._resume()
                 yield self
                 self._finish()
             except ValueError:
@@ -115,39 +115,58 @@ class PredictionFile:
                 raise
 
     def append(self, labels: np.ndarray, decisions: np.ndarray, tally: np.ndarray) -> None:
-        """Add a block of rows, and the sum of what was measured on all rows up to its end."""
-        with self._told():
-            stretches = self.reached.stretches or self._layout.begun(self._file, labels, decisions)
+        """Add a block of rows.
+
+        Parameters
+        ----------
+        labels, decisions : ndarray
+            Predictions and decision values of the block.
+        tally : ndarray
+            Sum of a `Measure` over all rows to the end of the block.
+
+        Raises
+        ------
+        OSError
+            If the block cannot be written. The rows before it stay.
+        """
+        with self._explained():
+            stretches = self.state.stretches or self._layout.begun(self._file, labels, decisions)
             grown = list(stretches)
             for k, data in enumerate(self._layout.encoded(labels, decisions)):
                 write_all(self._file, stretches[k].end, data)
                 grown[k] = stretches[k].longer(data)
-        self.reached = PredictionState(self.reached.rows + len(labels), tuple(grown), tally)
+        self.state = PredictionState(self.state.rows + len(labels), tuple(grown), tally)
         if time.perf_counter() >= self._next:
             self.save()
 
     def save(self) -> None:
-        """Make the rows safe that are written: the bytes first, then that they are there."""
+        """Flush the rows to the disk, then write the journal that counts them.
+
+        Raises
+        ------
+        OSError
+            If the disk is full or fails.
+        """
         begin = time.perf_counter()
-        reached = self.reached
-        with self._told():
+        state = self.state
+        with self._explained():
             self._sync()
-            self._write_journal(reached)
-        self._safe_rows = reached.rows
+            self._write_journal(state)
+        self._safe_rows = state.rows
         now = time.perf_counter()
         self._next = now + max(_SECONDS, (now - begin) / _MOST_SHARE)
 
     def _sync(self) -> None:
         try:
             os.fsync(self._file.fileno())
-        except OSError:  # what was to be written may be gone by now, and the next call not say so
+        except OSError:  # the system may have dropped the bytes, and the next call would not report that
             self._sync_failed = True
             raise
 
-    def _write_journal(self, reached: PredictionState) -> None:
-        tally = None if reached.tally is None else reached.tally.tolist()
+    def _write_journal(self, state: PredictionState) -> None:
+        tally = None if state.tally is None else state.tally.tolist()
         body = {"format": FORMAT, "version": VERSION, "bound_to": self._bound_to}
-        body |= {"rows": reached.rows, "stretches": reached.stretches, "tally": tally}
+        body |= {"rows": state.rows, "stretches": state.stretches, "tally": tally}
         text = json.dumps({"checksum": _checksum(body), **body}, indent=1)
         try:
             self._new_journal.write_text(text + "\n", encoding="utf-8")
@@ -156,51 +175,51 @@ class PredictionFile:
             self._new_journal.unlink(missing_ok=True)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say of an error in writing what there is, and what can be done."""
+    def _explained(self) -> Iterator[None]:
+        """Add to an error in writing what the user can do."""
         try:
             yield
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{self.part} cannot be written: {error.strerror or error}. The rows in it stay; when there is room "
-                "again, the same command goes on.",
+                f"cannot write {self.part}: {error.strerror or error}. Its rows stay; when there is room again, the "
+                "same command resumes.",
             ) from error
 
     # --- at the beginning --------------------------------------------------------------------------------------
 
     def _check_own(self) -> None:
-        """Raise ValueError if the part is not one that this class began: those have a journal from the start."""
+        """Raise ValueError if the part has no journal: `PredictionFile` writes the journal before the first row."""
         if os.fstat(self._file.fileno()).st_size and not self.journal.exists():
             raise ValueError(
-                f"{self.part}, to which predictions are written before they are complete, exists and is something "
-                "else; remove it, or name another output."
+                f"{self.part} exists and is not a part of predictions, which would be written there. Remove it, or "
+                "name another output."
             )
 
-    def _go_on(self) -> None:
-        """Take over what an earlier process left, or begin anew and say why."""
+    def _resume(self) -> None:
+        """Take over the rows of an earlier process, or start again and say why."""
         try:
-            self.reached = self._found()
-            self._safe_rows = self.reached.rows
+            self.state = self._found()
+            self._safe_rows = self.state.rows
         except _Unusable as reason:
-            say(f"{self.part} is not gone on with: {reason}. Beginning anew.")
-        if not self.reached.rows:
-            self.reached = PredictionState()
+            say(f"cannot resume from {self.part}: {reason}. Starting again.")
+        if not self.state.rows:
+            self.state = PredictionState()
         self._cut()
         self.save()
 
     def _cut(self) -> None:
-        """Remove what is behind the rows that are reached; in an HDF5 file its room is set aside again by writing."""
-        self._file.truncate(max((stretch.end for stretch in self.reached.stretches), default=0))
+        """Remove all bytes behind the rows of `state`; in an HDF5 file, later rows are written to the same places."""
+        self._file.truncate(max((stretch.end for stretch in self.state.stretches), default=0))
 
     def _found(self) -> PredictionState:
-        """Return how far an earlier process came."""
+        """Return the state that an earlier process left."""
         if not self.journal.exists():
             return PredictionState()
-        reached = self._read_journal()
-        if any(stretch.found(self._file) != stretch for stretch in reached.stretches):
-            raise _Unusable("it is damaged, what it holds is not what was written")
-        return reached
+        state = self._read_journal()
+        if any(stretch.found(self._file) != stretch for stretch in state.stretches):
+            raise _Unusable("it is damaged, its checksum differs")
+        return state
 
     def _read_journal(self) -> PredictionState:
         try:
@@ -211,36 +230,36 @@ class PredictionFile:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _Unusable(f"{self.journal.name} is damaged") from error
         if known != (FORMAT, VERSION):
-            raise _Unusable(f"{self.journal.name} is of another version")
+            raise _Unusable(f"{self.journal.name} was written by another version of fastsvm")
         if checksum != _checksum(body):
             raise _Unusable(f"{self.journal.name} is damaged")
         for name in self._bound_to | bound_to:
             if self._bound_to.get(name) != bound_to.get(name):
-                raise _Unusable(f"the {name} changed since it was begun")
+                raise _Unusable(f"the {name} changed")
         return PredictionState(rows, stretches, None if tally is None else np.array(tally))
 
     # --- at the end --------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Give the complete part its name."""
+        """Rename the complete part to the output."""
         self.save()
-        if not has_locks():  # where no open file can be renamed
+        if not has_locks():  # Windows renames no open file
             self._file.close()
-        with self._told():
+        with self._explained():
             complete(self.part, self.output)
         self.journal.unlink(missing_ok=True)
 
     def _keep(self) -> None:
-        """Make safe what is there, if it can be."""
-        if not self.reached.rows:
+        """Keep the rows that are written, if the disk allows it."""
+        if not self.state.rows:
             self._discard()
-        elif self._safe_rows < self.reached.rows and not self._sync_failed:
+        elif self._safe_rows < self.state.rows and not self._sync_failed:
             with suppress(OSError):
-                self._cut()  # on a full disk, what was cut short makes room for the journal
+                self._cut()  # on a full disk, removing half a block makes room for the journal
                 self.save()
 
     def _discard(self) -> None:
-        """Remove all there is."""
+        """Remove the part and the journal."""
         if not has_locks():
             self._file.close()
         for path in (self.part, self.journal, self._new_journal):
@@ -249,19 +268,19 @@ class PredictionFile:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for this process alone; the lock ends with the process, however it ends."""
+    """Open and lock a file; the lock ends with the process."""
     while True:
         number = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(number, "r+b", buffering=0) as file:
             if not take(file):
-                raise ValueError(f"{path} is being written by another process; wait for it to end.")
+                raise ValueError(f"{path} is being written by another process. Wait until it has ended.")
             if _is_at(file, path):
                 yield file
                 return
 
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
-    """Return whether a file still has its name: before it was locked, another process may have completed it."""
+    """Return whether a file still has its name: another process may have renamed it before it was locked."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:

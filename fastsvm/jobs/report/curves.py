@@ -1,4 +1,4 @@
-"""How a run went, as curves over its time: what the model recorded of its fit, and what the log did of the process."""
+"""Curves over the time of a run: objective, gap and loss from the history of the model, memory from the log."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,19 +9,19 @@ import numpy as np
 from fastsvm.jobs.report.html import Html, joined, shown
 from fastsvm.jobs.report.svg import Axes, Line, chart
 
-__all__ = ["fit_curves", "process_curves"]
+__all__ = ["fit_curves", "moment_of", "process_curves"]
 
-_TIME = "time of the fit (s)"
-_MOST_PROBLEMS = 200  # whose curves are drawn
-_BELOW = 0.01  # of the tolerance: smaller gaps, which exact steps leave, are drawn there
-_MEANS = 60  # of losses or speeds, in one curve
-_WIDE = 50.0  # ratio of the largest objective to the least, from which on they are drawn on a logarithmic axis
+_TIME = "fit time (s)"
+_MOST_PROBLEMS = 200  # two-class problems with a curve
+_BELOW = 0.01  # share of the tolerance: smaller gaps, which exact steps leave, are drawn there
+_MEANS = 60  # points of a curve of losses or speeds
+_WIDE = 50.0  # ratio of the largest to the smallest objective beyond which the axis is logarithmic
 
 History = dict[str, np.ndarray]
 
 
 def fit_curves(model: Any) -> Html:
-    """Return the curves of objective, gap and loss that a model has, nothing if it kept no history."""
+    """Return the curves of objective, gap, loss and validation score that a model has, nothing without a history."""
     history = getattr(model, "history_", None) or {}
     if not len(history.get("time", ())):
         return Html("")
@@ -35,16 +35,16 @@ def _objectives(history: History, model: Any) -> Html:
         return _objective_of_all(history, "objective" if is_primal else "dual objective")
     lines = [Line("", history["time"], history["objective"])]
     if "dual_objective" in history:
-        bound = np.maximum(history["dual_objective"], 0.0)  # less than 0 an objective is never
+        bound = np.maximum(history["dual_objective"], 0.0)  # no objective is below 0
         dual = Line("lower bound", history["time"], bound, "line second")
         lines = [lines[0]._replace(name="objective"), dual]
     log = _is_wide(lines[0].y)
     axes = Axes("Objective", _TIME, "objective", log=log)
-    return chart(lines, axes, "Logarithmic; values that are not positive are left out." if log else "")
+    return chart(lines, axes, "Logarithmic axis; values that are not positive are left out." if log else "")
 
 
 def _objective_of_all(history: History, name: str) -> Html:
-    """Return the sum of the objectives of all two-class problems that had begun, at each moment."""
+    """Return the curve of the summed objectives of all two-class problems that have begun."""
     order = np.argsort(history["time"], kind="stable")
     problems, objectives = (history[name][order].tolist() for name in ("problem", "objective"))
     latest: dict[int, float] = {}
@@ -53,7 +53,7 @@ def _objective_of_all(history: History, name: str) -> Html:
         total += objective - latest.get(problem, 0.0)
         latest[problem] = objective
         sums.append(total)
-    note = f"Sum over the {len(latest):,} two-class problems, each from when it began." if len(latest) > 1 else ""
+    note = f"Sum over the {len(latest):,} two-class problems, each from its first record." if len(latest) > 1 else ""
     return chart([Line("", history["time"][order], np.array(sums))], Axes("Objective", _TIME, name), note)
 
 
@@ -65,32 +65,30 @@ def _is_wide(values: np.ndarray) -> bool:
 def _gaps(history: History, model: Any) -> Html:
     if "gap" not in history:
         return Html("")
-    name = "largest violation" if "problem" in history else "relative duality gap"
-    tol = getattr(model, "tol", None)
-    of_tol = bool(tol) and getattr(model, "criterion", "gap") == "gap"
-    floor = _BELOW * tol if of_tol else 0.0
-    lines, note = _gaps_by_problem(history, floor)
-    if of_tol:
+    title, name = ("KKT violation", "violation") if "problem" in history else ("Duality gap", "relative duality gap")
+    tol = float(getattr(model, "tol", None) or 0.0) if getattr(model, "criterion", "gap") == "gap" else 0.0
+    lines, note = _gaps_by_problem(history, _BELOW * tol)
+    if tol:
         ends = np.array([np.min(history["time"]), np.max(history["time"])])
-        lines.append(Line(f"tolerance {shown(float(tol))}", ends, np.array([tol, tol]), "limit"))
-    return chart(lines, Axes("Gap", _TIME, name, log=True), note)
+        lines.append(Line(f"tolerance {shown(tol)}", ends, np.array([tol, tol]), "limit"))
+    return chart(lines, Axes(title, _TIME, name, log=True), note)
 
 
 def _gaps_by_problem(history: History, floor: float) -> tuple[list[Line], str]:
-    """Return a line for each problem, and what is said of them."""
+    """Return a line for each two-class problem, and a note."""
     times, gaps = history["time"], np.maximum(history["gap"], floor)
     problems = np.unique(history["problem"]) if "problem" in history else np.zeros(1)
     if len(problems) == 1:
         return [Line("", times, gaps)], ""
     drawn = problems[np.unique(np.linspace(0, len(problems) - 1, _MOST_PROBLEMS).astype(int))]
     own = [history["problem"] == problem for problem in drawn]
-    note = f"Each line is one of {len(problems):,} two-class problems"
-    note += "." if len(drawn) == len(problems) else f", of which {len(drawn)} are drawn."
+    note = f"Each line is one of {len(problems):,} two-class problems."
+    note += "" if len(drawn) == len(problems) else f" {len(drawn)} are drawn."
     return [Line("", times[rows], gaps[rows], "pale first") for rows in own], note
 
 
 def _losses(history: History, model: Any) -> Html:
-    """Return the losses of mini-batches, as means of many in a row."""
+    """Return the curve of the mini-batch losses, as means over consecutive mini-batches."""
     losses = getattr(model, "loss_curve_", None)
     if losses is None or len(losses) < 2 or "steps" not in history:
         return Html("")
@@ -99,9 +97,9 @@ def _losses(history: History, model: Any) -> Html:
     parts = np.array_split(np.arange(len(losses)), min(_MEANS, len(losses)))
     means = np.array([losses[part].mean() for part in parts])
     line = Line("", np.array([at[part].mean() for part in parts]), means)
-    note = f"Before each step; every point is the mean of {len(losses) / len(parts):,.0f} entries in a row."
+    note = f"Loss before each step; every point is the mean of {len(losses) / len(parts):,.0f} consecutive entries."
     log = _is_wide(means)
-    return chart([line], Axes("Loss of mini-batches", _TIME, "mean loss", log=log), note)
+    return chart([line], Axes("Mini-batch loss", _TIME, "mean loss", log=log), note)
 
 
 def _scores(history: History) -> Html:
@@ -111,69 +109,65 @@ def _scores(history: History) -> Html:
     return chart([line], Axes("Validation score", _TIME, "score"))
 
 
-# --- the process -------------------------------------------------------------------------------------------------
+# --- process -----------------------------------------------------------------------------------------------------
 
 
 def process_curves(events: Sequence[dict[str, Any]], model: Any) -> Html:
     """Return the curves of memory and read speed, nothing for a run that was too short for them."""
-    known = [event for event in events if event.get("event") == "progress"]
-    history = getattr(model, "history_", None) or {}
-    drawn = joined([_memory(events, known), _speed(known, history)])
+    drawn = joined([_memory(events), _read_speed(getattr(model, "history_", None) or {})])
     return Html(f'<div class="pair">{drawn}</div>') if drawn else drawn
 
 
-def _memory(events: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -> Html:
-    known = [event for event in known if event.get("peak_memory_mb") is not None]
-    if len(known) < 2:
+def _memory(events: Sequence[dict[str, Any]]) -> Html:
+    points = [
+        (work, event["peak_memory_mb"])
+        for event, work in zip(events, _seconds_of_work(events), strict=True)
+        if event.get("event") == "progress" and event.get("peak_memory_mb") is not None
+    ]
+    if len(points) < 2:
         return Html("")
-    at, memory = _moments(events, known), np.array([event["peak_memory_mb"] for event in known])
-    axes = Axes("Memory", "time of work (s)", "largest so far (MB)", from_zero=True)
-    return chart([Line("", at, memory)], axes, "Of the process, and with it of its libraries.")
+    seconds, memory = np.array(points, np.float64).T
+    axes = Axes("Memory", "run time (s)", "peak so far (MB)", from_zero=True)
+    return chart([Line("", seconds, memory)], axes, "Peak memory of the process, with its libraries.")
 
 
-def _moments(events: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -> np.ndarray:
-    """Return when events were, in seconds of work: those of the fit if it tells them, or without interruptions."""
-    if all(isinstance(event.get("time"), (int, float)) for event in known):
-        return np.array([event["time"] for event in known], np.float64)
-    moments, work, last, wanted = [], 0.0, None, set(map(id, known))
+def _seconds_of_work(events: Sequence[dict[str, Any]]) -> list[float]:
+    """Return for each event the run time at that moment, without interruptions."""
+    found, work, last = [], 0.0, None
     for event in events:
-        now = _clock(event)
+        now = moment_of(event)
         if last is not None and now is not None and event.get("event") != "resume":
-            work += max(0.0, now - last)
-        last = now if now is not None else last
-        if id(event) in wanted:
-            moments.append(work)
-    return np.array(moments)
+            work += max(0.0, (now - last).total_seconds())
+        last = now or last
+        found.append(work)
+    return found
 
 
-def _clock(event: dict[str, Any]) -> float | None:
-    """Return when an event was by the clock, None if it tells another time."""
+def moment_of(event: dict[str, Any]) -> datetime | None:
+    """Return when an event of the log was, None if it does not say."""
     try:
-        return datetime.fromisoformat(event["time"]).timestamp()
+        return datetime.fromisoformat(event["time"])
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _speed(known: Sequence[dict[str, Any]], history: History) -> Html:
-    """Return how fast rows were read from the file, by the log if it tells, or else by the history."""
-    told = [event for event in known if "bytes_read" in event and isinstance(event.get("time"), (int, float))]
-    if len(told) > 2:
-        at, nbytes = (np.array([event[name] for event in told], np.float64) for name in ("time", "bytes_read"))
-    else:  # of a run of a few seconds, or of a model whose log does not tell
-        at, nbytes = (np.asarray(history.get(name, ()), np.float64) for name in ("time", "bytes_read"))
+def _read_speed(history: History) -> Html:
+    at, nbytes = (np.asarray(history.get(name, ()), np.float64) for name in ("time", "bytes_read"))
+    if not len(nbytes):
+        return Html("")
     order = np.argsort(at, kind="stable")
     at, speed = _speeds(at[order], nbytes[order])
     if not speed.any():
         return Html("")
-    axes = Axes("Read from the file", _TIME, "speed (MB/s)", from_zero=True)
-    return chart([Line("", at, speed, "line third")], axes, "Bytes over time; rows kept in memory are read once.")
+    axes = Axes("Reads from the file", _TIME, "speed (MB/s)", from_zero=True)
+    return chart([Line("", at, speed, "line third")], axes, "Samples that are kept in memory are read once.")
 
 
 def _speeds(at: np.ndarray, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean speed between some moments, in 10⁶ bytes a second, and the middle of each span."""
-    kept = np.unique(np.linspace(0, max(0, len(at) - 1), _MEANS + 1).astype(int))[: len(at)]
+    """Return the mean speed of some intervals, in 10⁶ bytes per second, and their midpoints."""
+    kept = np.unique(np.linspace(0, len(at) - 1, _MEANS + 1).astype(int))
     at, nbytes = at[kept], nbytes[kept]
-    span, more = np.diff(at), np.diff(nbytes)
-    more = np.where(more < 0, nbytes[1:], more)  # who goes on with a run counts anew
+    span, read = np.diff(at), np.diff(nbytes)
+    read = np.where(read < 0, nbytes[1:], read)  # a resumed run counts from 0
     long = span > 0
-    return ((at[1:] + at[:-1]) / 2)[long], (more[long] / span[long]) / 1e6
+    return ((at[1:] + at[:-1]) / 2)[long], (read[long] / span[long]) / 1e6

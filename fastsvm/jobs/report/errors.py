@@ -1,4 +1,4 @@
-"""Where a model is wrong: what is taken for what, targets against predictions, and some errors to look at."""
+"""Errors of a model: confusion matrix, predictions against targets, and examples of errors."""
 
 import math
 from typing import Any
@@ -15,16 +15,16 @@ from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["confusions", "errors", "scatter"]
 
-_MOST_CLASSES = 20  # of a matrix that can be read
-_LONG = 5  # letters of a name that stands upright
+_MOST_CLASSES = 20  # of a matrix that fits on the page
+_LONG = 5  # letters beyond which the names of columns are vertical
 _SHOWN = 24
-_SMALLEST, _LARGEST = 8, 512  # sides of what may be an image
-_SIDE = 96  # of an image as it is drawn
-_SMOOTH = 0.8  # neighbours in an image differ by less than this share of what other pixels do
+_SMALLEST, _LARGEST = 8, 512  # sides of images, in pixels
+_SIDE = 96  # largest side of an image as it is drawn
+_SMOOTH = 0.8  # in images, neighbours differ by less than this share of the difference of other pixels
 
 
 def confusions(tested: Tested) -> Html:
-    """Return how often each class was taken for each: a matrix, or the most frequent pairs of many classes."""
+    """Return the confusion matrix or, for many classes, the pairs that are confused most often."""
     labels, places = np.unique(np.concatenate([tested.truth, tested.predicted]), return_inverse=True)
     counts = np.zeros((len(labels), len(labels)), np.int64)
     np.add.at(counts, tuple(places.reshape(2, -1)), 1)
@@ -43,12 +43,12 @@ def _matrix(counts: np.ndarray, names: list[str]) -> Html:
         share = f"{100 * row[i] / n:.1f} %" if n else "–"
         lines.append(Html(f'<tr><th scope="row">{shown(name)}</th>{cells}<td>{share}</td></tr>'))
     body = f"<thead><tr><td></td>{head}</tr></thead><tbody>{joined(lines)}</tbody>"
-    words = "A row for each true class, a column for each predicted one."
+    words = "Rows are true classes, columns are predicted classes."
     return Html(f'<p class="note">{words}</p><div class="wide"><table class="confusion">{body}</table></div>')
 
 
 def _cell(count: int, n: int, diagonal: bool) -> Html:
-    """Return a count whose colour is deeper the larger its share of the row; that of few errors is seen too."""
+    """Return a cell that is coloured by its share of the row; a root makes rare errors visible."""
     if not count:
         return Html('<td class="none">0</td>')
     share = count / n
@@ -57,17 +57,16 @@ def _cell(count: int, n: int, diagonal: bool) -> Html:
 
 
 def _frequent(counts: np.ndarray, names: list[str]) -> Html:
-    """Return the pairs of classes that are most often confused."""
     wrong = counts - np.diag(np.diag(counts))
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_CLASSES]
     pairs = [(i, j) for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True) if wrong[i, j]]
-    words = f"There are {len(names):,} classes; these are confused most often."
+    words = f"The most frequent confusions among {len(names):,} classes."
     rows = [(names[i], names[j], int(wrong[i, j]), int(counts[i].sum())) for i, j in pairs]
-    return joined([Html(f'<p class="note">{words}</p>'), table(("true", "predicted", "rows", "of"), rows)])
+    return joined([Html(f'<p class="note">{words}</p>'), table(("true", "predicted", "samples", "of"), rows)])
 
 
 def scatter(tested: Tested) -> Html:
-    """Return the predictions of a regression against the targets."""
+    """Return a scatter plot of the predictions of a regression against the targets."""
     truth, predicted = (np.asarray(values, np.float64) for values in (tested.truth, tested.predicted))
     ends = np.array([min(truth.min(), predicted.min()), max(truth.max(), predicted.max())])
     axes = Axes("Predictions", "target", "prediction", square=True)
@@ -79,9 +78,9 @@ def scatter(tested: Tested) -> Html:
 
 
 def errors(tested: Tested, model: Any) -> Html:
-    """Return some rows that are predicted wrongly, as images if that is what they are, nothing if there are none.
+    """Return examples of wrong predictions, drawn if the samples are images; nothing if all are correct.
 
-    Of a regression, those with the largest errors.
+    For a regression, the examples are those with the largest errors.
     """
     if not is_classifier(model):
         return _largest(tested)
@@ -95,7 +94,7 @@ def errors(tested: Tested, model: Any) -> Html:
         rows, images = tested.rows[chosen].tolist(), _images(data, tested.rows[chosen])
     entries = list(zip(rows, *names, strict=True))
     all_or_some = f"{len(chosen)} of" if len(chosen) < len(wrong) else "All"
-    words = f"{all_or_some} {len(wrong):,} errors among {len(tested.rows):,} rows, in the order of the file."
+    words = f"{all_or_some} {len(wrong):,} errors among {len(tested.rows):,} samples, in the order of the file."
     drawn = _in_columns(("row", "true", "predicted"), entries) if images is None else _gallery(entries, images)
     return joined([Html(f'<p class="note">{words}</p>'), drawn])
 
@@ -105,12 +104,12 @@ def _largest(tested: Tested) -> Html:
     chosen = np.argsort(-np.abs(difference), kind="stable")[:_SHOWN]
     columns = (values[chosen].tolist() for values in (tested.rows, tested.truth, tested.predicted, difference))
     rows = [(row, *map(float, values)) for row, *values in zip(*columns, strict=True)]
-    words = Html(f'<p class="note">The {len(rows)} largest of {len(difference):,}.</p>')
+    words = Html(f'<p class="note">The {len(rows)} largest errors among {len(difference):,} samples.</p>')
     return joined([words, _in_columns(("row", "true", "predicted", "difference"), rows)])
 
 
 def _in_columns(head: tuple[str, ...], rows: list[tuple]) -> Html:
-    """Return a table in two halves beside each other."""
+    """Return a table as two halves side by side."""
     half = max(_SHOWN // 2, -(-len(rows) // 2))
     tables = joined(table(head, part) for part in (rows[:half], rows[half:]) if part)
     return Html(f'<div class="pair">{tables}</div>')
@@ -119,14 +118,14 @@ def _in_columns(head: tuple[str, ...], rows: list[tuple]) -> Html:
 def _gallery(entries: list[tuple[int, str, str]], images: np.ndarray) -> Html:
     drawn = []
     for (row, true, predicted), pixels in zip(entries, images, strict=True):
-        words = f"<b>{shown(true)}</b><br>taken for {shown(predicted)}"
-        image = picture(pixels, f"row {row}: {true}, taken for {predicted}")
+        words = f"<b>{shown(true)}</b><br>predicted {shown(predicted)}"
+        image = picture(pixels, f"row {row}: {true}, predicted {predicted}")
         drawn.append(Html(f'<figure title="row {row}">{image}<figcaption>{words}</figcaption></figure>'))
     return Html(f'<div class="images">{joined(drawn)}</div>')
 
 
 def _images(data: HDF5Data, rows: np.ndarray) -> np.ndarray | None:
-    """Return rows as grey or coloured images of bytes, from the least value to the largest; None if they are none."""
+    """Return samples as grey or colour images of bytes, scaled to the range of values; None if they are no images."""
     shape = _image_shape(data.shape[1])
     if shape is None:
         return None
@@ -139,7 +138,7 @@ def _images(data: HDF5Data, rows: np.ndarray) -> np.ndarray | None:
 
 
 def _image_shape(n_values: int) -> tuple[int, ...] | None:
-    """Return the shape of a square image with so many values, of one colour or, as CIFAR has them, of three."""
+    """Return the shape of a square image with so many values, in grey or, as in CIFAR-10, in three colour planes."""
     for colours in (1, 3):
         side = math.isqrt(n_values // colours)
         if colours * side * side == n_values and _SMALLEST <= side <= _LARGEST:
@@ -148,7 +147,7 @@ def _image_shape(n_values: int) -> tuple[int, ...] | None:
 
 
 def _is_smooth(images: np.ndarray) -> bool:
-    """Return whether neighbours are more alike than other pixels: a table may have as many columns as an image."""
+    """Return whether neighbouring pixels are alike: a table may have as many columns as an image has pixels."""
     pixels = images.reshape(len(images), -1)
     others = pixels[:, np.random.default_rng(0).permutation(pixels.shape[1])]
     return bool(np.abs(np.diff(images, axis=2)).mean() < _SMOOTH * np.abs(pixels - others).mean())

@@ -1,6 +1,6 @@
-"""What a report's page is made of: numbers as people read them, tables, sections, and the page around them.
+"""HTML of a report: readable numbers, tables, sections and the page.
 
-Text becomes HTML in `shown` alone, which escapes what is not marked as HTML already.
+`shown` alone turns text into HTML: it escapes everything that is not `Html` already.
 """
 
 import html
@@ -20,13 +20,13 @@ _DIGITS = 4
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is HTML already and is not escaped."""
 
     __slots__ = ()
 
 
 def rounded(value: float, digits: int = _DIGITS) -> str:
-    """Return a number of few digits, with a power of ten if it is very large or small.
+    """Return a number rounded to a few digits, with a power of ten if it is very large or small.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def rounded(value: float, digits: int = _DIGITS) -> str:
 
 
 def raised(exponent: int) -> str:
-    """Return an exponent as it stands above a line."""
+    """Return an exponent in superscript digits."""
     return str(exponent).translate(_RAISED)
 
 
@@ -54,7 +54,7 @@ def _without_zeros(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a time in seconds, minutes or hours."""
     if seconds < 60:
         return f"{rounded(seconds, 3)} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -84,7 +84,19 @@ def shown(value: Any) -> Html:
 
 
 def amount(name: str, value: Any, words: str | None = None, unit: str = "") -> Html:
-    """Return a number that a program can find in the page by its name, in full."""
+    """Return a number as a `data` element: programs find its exact value by the name.
+
+    Parameters
+    ----------
+    name : str
+        Id of the element.
+    value : number, bool, str or None
+        The value.
+    words : str or None
+        Text to show instead of the rounded value.
+    unit : str
+        Unit, shown after it.
+    """
     if value is None:
         return shown(None)
     value = value.item() if isinstance(value, np.generic) else value
@@ -95,7 +107,7 @@ def amount(name: str, value: Any, words: str | None = None, unit: str = "") -> H
 
 
 def joined(parts: Iterable[Any], between: str = "") -> Html:
-    """Return parts one after another."""
+    """Return parts joined by `between`, as HTML."""
     return Html(between.join(shown(part) for part in parts))
 
 
@@ -106,7 +118,7 @@ def facts(rows: Iterable[tuple[str, Any]]) -> Html:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], look: str = "list") -> Html:
-    """Return a table with a head; numbers of a column have as many decimals and are aligned on the right."""
+    """Return a table with a head; the numbers of a column are right-aligned with the same number of decimals."""
     rows = list(rows)
     columns = [_column(values) for values in zip(*rows, strict=True)]
     looks = [" class=number" if values and _is_number(values[0]) else "" for values in zip(*rows, strict=True)]
@@ -124,7 +136,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _column(values: Sequence[Any]) -> list[Html]:
-    """Return the values of a column, real numbers with as many decimals as the largest has in few digits."""
+    """Return the cells of a column; real numbers have the decimals that the largest needs for a few digits."""
     largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
     if not 1e-4 <= largest < 1e9:
         return [shown(value) for value in values]
@@ -134,13 +146,13 @@ def _column(values: Sequence[Any]) -> list[Html]:
 
 
 def section(title: str, *parts: Html) -> Html:
-    """Return a part of the page with a title, nothing if there is nothing in it."""
+    """Return a section with a title, nothing if it is empty."""
     body = joined(parts)
     return Html(f"<section><h2>{shown(title)}</h2>{body}</section>") if body else body
 
 
 def page(title: str, body: Html) -> str:
-    """Return the whole page."""
+    """Return the whole page as text."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -148,7 +160,7 @@ def page(title: str, body: Html) -> str:
     )
 
 
-# Colours are those of Okabe and Ito, lighter on dark ground; those of cells are so thin that text stays readable.
+# Colours are those of Okabe and Ito, lighter in the dark scheme. Cells are translucent, so that text stays readable.
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fff; --ink: #1b1f24; --quiet: #5b6470; --rule: #dfe3e8; --tile: #f5f7f9;
   --first: #0072b2; --second: #d55e00; --third: #00805c; --right: 0 114 178; --wrong: 213 94 0 }

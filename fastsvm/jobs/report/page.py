@@ -1,11 +1,10 @@
-"""A page about a run that has ended: what was asked for, what came of it, how it went, and where the model is wrong.
+"""The report of a run: result, job and data, curves of the fit, and errors of the model.
 
-One file that needs no other: pictures are in the page, and there are no scripts.
+The report is one HTML file. Its pictures are embedded, and it has no scripts.
 """
 
 import signal
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.base import is_classifier
 
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.jobs.inspection import describe
-from fastsvm.jobs.report.curves import fit_curves, process_curves
+from fastsvm.jobs.report.curves import fit_curves, moment_of, process_curves
 from fastsvm.jobs.report.errors import confusions, errors, scatter
 from fastsvm.jobs.report.html import Html, amount, duration, facts, joined, page, rounded, section, shown, table
 from fastsvm.jobs.report.search import search_results
@@ -25,15 +24,15 @@ from fastsvm.sources import open_hdf5
 
 __all__ = ["write_report"]
 
-_FEW_CLASSES = 20  # that are listed unasked
+_FEW_CLASSES = 20  # whose counts are unfolded
 _ENDS = {
     "converged": "converged within its tolerance",
-    "max_iter": "ended at its limit of iterations",
-    "max_time": "ended at its limit of time",
-    "callback": "was ended by a callback",
-    "stalled": "ended where rounding errors allowed no progress",
+    "max_iter": "reached its iteration limit",
+    "max_time": "reached its time limit",
+    "callback": "was stopped by a callback",
+    "stalled": "stopped because rounding errors prevent further progress",
 }
-_ENDS_WITHOUT_GAP = {"converged": "ended when it made no more progress"}  # of gradient descent
+_ENDS_WITHOUT_GAP = {"converged": "ended when the objective no longer decreased"}  # gradient descent
 _CERTIFICATE = {
     "objective": "Objective",
     "duality_gap": "Duality gap",
@@ -44,9 +43,9 @@ _CERTIFICATE = {
     "n_support": "Support vectors",
     "accuracy": "Accuracy",
     "r2": "R²",
-    "n_holdout": "Rows measured on",
+    "n_holdout": "Test samples",
 }
-_TIMES = {"seconds": "Time of the fit", "run_seconds": "Time of the run", "checkpoint_seconds": "Checkpoints"}
+_TIMES = {"seconds": "Fit time", "run_seconds": "Run time", "checkpoint_seconds": "Time of checkpoints"}
 _USE = {
     "passes": ("Passes over the file", ""),
     "read_mb_per_second": ("Read speed", "MB/s"),
@@ -54,31 +53,31 @@ _USE = {
 }
 _OF_DATA = {
     "storage": "Storage", "dtype": "Type of the values", "megabytes": "Size (MB)", "chunks": "Chunks",
-    "labels": "Type of the labels", "sample_weight": "Weights",
+    "labels": "Type of the labels", "sample_weight": "Sample weights",
 }  # fmt: skip
 _OF_JOB = {
-    "holdout": "Held out", "seed": "Seed", "grid": "Values tried", "scoring": "Scoring",
-    "memory": "Memory", "threads": "Threads",
+    "holdout": "Share held out", "seed": "Seed", "grid": "Values compared", "scoring": "Scoring",
+    "memory": "Memory budget", "threads": "Threads",
 }  # fmt: skip
 
 
 def write_report(
     folder: RunFolder, job: Job, trained: Trained, result: dict[str, Any], cells: Sequence[dict[str, Any]] = ()
 ) -> None:
-    """Write the page about a run into its folder.
+    """Write the report of a run into its folder.
 
     Parameters
     ----------
     folder : RunFolder
-        Of the run, with its log.
+        The folder of the run, with its log.
     job : Job
-        What was done; its files are HDF5 files.
+        The job. Its files are in HDF5.
     trained : Trained
-        The model and what it was measured on.
+        The model and its test samples.
     result : dict
-        What `result.json` holds.
+        The content of `result.json`.
     cells : sequence of dict
-        What a search compared.
+        The cells that a search evaluated.
 
     Raises
     ------
@@ -93,12 +92,12 @@ def write_report(
         section("Search", search_results(cells, job)),
         section("Job and data", _side_by_side(_job(job, model), _data(job, found, model)), _classes(found, model)),
         section("The fit", fit_curves(model)),
-        section("Memory and reading", process_curves(events, model)),
+        section("Memory and reads", process_curves(events, model)),
     ]
     if tested is not None and is_classifier(model):
-        parts += [section("What is taken for what", confusions(tested)), section("Errors", errors(tested, model))]
+        parts += [section("Confusion matrix", confusions(tested)), section("Errors", errors(tested, model))]
     elif tested is not None:
-        parts += [section("Targets and predictions", scatter(tested)), section("Errors", errors(tested, model))]
+        parts += [section("Predictions and targets", scatter(tested)), section("Errors", errors(tested, model))]
     parts += [section("Interruptions", _interruptions(events)), section("Versions", _versions(events))]
     with atomic_write(folder.report_file) as part:
         part.write_text(page(_title(job, model), joined(parts, "\n")), encoding="utf-8")
@@ -112,12 +111,12 @@ def _side_by_side(*parts: Html) -> Html:
     return Html(f'<div class="pair">{joined(parts)}</div>')
 
 
-# --- what came of it ---------------------------------------------------------------------------------------------
+# --- result ------------------------------------------------------------------------------------------------------
 
 
 def _head(job: Job, model: Any, result: dict[str, Any], events: Sequence[dict[str, Any]]) -> Html:
     """Return title, outcome and the most important numbers."""
-    above = joined(["Run of fastsvm", *map(_moment, events[-1:])], " · ")
+    above = joined(["fastsvm run", *map(_moment, events[-1:])], " · ")
     tiles = joined(
         Html(f'<div class="tile"><span>{shown(name)}</span><b>{shown(value)}</b></div>')
         for name, value in _numbers(result)
@@ -129,25 +128,25 @@ def _head(job: Job, model: Any, result: dict[str, Any], events: Sequence[dict[st
 
 
 def _outcome(job: Job, result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
-    """Return in a sentence how the fit ended, and how good the model is."""
+    """Return in sentences how the fit ended and how well the model predicts."""
     reason = result["stop_reason"]
     ends = _ENDS if result["duality_gap"] is not None else _ENDS | _ENDS_WITHOUT_GAP
-    words = f"The fit {ends.get(reason, f'ended: {reason}')} after {_work(result, events)}"
-    where = f"of {Path(job.test).name}" if job.test else "that were held out"
-    rows = f"{result['n_holdout']:,} rows {where}"
+    fit = f"The fit {ends.get(reason, f'ended: {reason}')} after {_work(result, events)}."
+    n = f"{result['n_holdout']:,}"
+    samples = f"{n} samples of {Path(job.test).name}" if job.test else f"{n} held-out samples"
     if result["accuracy"] is not None:
-        return f"{words}; the model predicts {_percent(result['accuracy'])} of the {rows} correctly."
+        return f"{fit} The model predicts {_percent(result['accuracy'])} of the {samples} correctly."
     if result["r2"] is not None:
-        return f"{words}; on the {rows} the model has an R² of {rounded(result['r2'])}."
-    return f"{words}; the model was not measured, for the job names no rows to do so."
+        return f"{fit} The model has an R² of {rounded(result['r2'])} on the {samples}."
+    return f"{fit} The model was not tested, for the job has no test samples."
 
 
 def _work(result: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
-    """Return how long the fit took or, with interruptions, the run."""
+    """Return the fit time or, after interruptions, the run time."""
     n = sum(event.get("event") == "resume" for event in events)
     if not n:
         return duration(result["seconds"])
-    return f"{duration(result['run_seconds'])} of work and {n} interruption{'s' if n > 1 else ''}"
+    return f"{duration(result['run_seconds'])} and {n} interruption{'s' if n > 1 else ''}"
 
 
 def _percent(share: float) -> str:
@@ -164,7 +163,7 @@ def _numbers(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "objective", rounded(result["objective"])
     if result["duality_gap"] is not None:
         yield "duality gap", rounded(result["duality_gap"], 3)
-    yield "time of the fit", duration(result["seconds"])
+    yield "fit time", duration(result["seconds"])
     if result["peak_memory_mb"] is not None:
         yield "peak memory", f"{rounded(result['peak_memory_mb'], 3)} MB"
 
@@ -184,39 +183,39 @@ def _cost(result: dict[str, Any]) -> Html:
     return facts([*times, *use, ("Model", Path(result["model"]).name)])
 
 
-# --- what was asked for ------------------------------------------------------------------------------------------
+# --- job and data ------------------------------------------------------------------------------------------------
 
 
 def _job(job: Job, model: Any) -> Html:
-    """Return what the job says, and below all parameters of the estimator."""
+    """Return the keys of the job and, folded, all parameters of the estimator."""
     words = job._asdict()
     given = [("Estimator", type(model).__name__), *sorted(job.parameters.items())]
     given += [(label, words[name]) for name, label in _OF_JOB.items() if words[name] or name == "seed"]
     if job.seconds is not None:
-        given.append(("Limit of time", duration(job.seconds)))
+        given.append(("Time limit", duration(job.seconds)))
     every = facts(sorted(model.get_params().items()))
     return Html(f"<div>{facts(given)}<details><summary>All parameters</summary>{every}</details></div>")
 
 
 def _data(job: Job, found: dict[str, Any], model: Any) -> Html:
-    """Return what the files hold, of which `found` describes the first."""
-    rows = [("File", found["file"]), ("Rows × features", _shape(found))]
+    """Return a table about the files; `found` describes the training file."""
+    rows = [("File", found["file"]), ("Samples × features", _shape(found))]
     rows += [(label, found.get(name)) for name, label in _OF_DATA.items() if found.get(name)]
     rows.append(("Classes", found["n_classes"]) if is_classifier(model) else ("Targets", _targets(job.train)))
     if job.test is not None:
         test = describe(job.test)
-        rows += [("Test file", test["file"]), ("Its rows × features", _shape(test))]
+        rows += [("Test file", test["file"]), ("Its samples × features", _shape(test))]
     return facts(rows)
 
 
 def _classes(found: dict[str, Any], model: Any) -> Html:
-    """Return how many rows the classes have, folded if they are many, nothing for a regression."""
+    """Return the number of samples of each class, folded if there are many classes; nothing for a regression."""
     counts = found.get("class_counts")
     if not counts or not is_classifier(model):
         return Html("")
     unfolded = " open" if len(counts) <= _FEW_CLASSES else ""
     each = joined(Html(f"<div><span>{shown(name)}</span>{shown(count)}</div>") for name, count in counts.items())
-    words = "Rows of each class"
+    words = "Samples per class"
     return Html(f'<details{unfolded}><summary>{words}</summary><div class="counts">{each}</div></details>')
 
 
@@ -227,45 +226,43 @@ def _shape(found: dict[str, Any]) -> str:
 def _targets(path: str) -> str:
     with open_hdf5(path) as data:
         y = np.asarray(data.y, np.float64)
-    return f"{rounded(y.min())} to {rounded(y.max())}, mean {rounded(y.mean())}, deviation {rounded(y.std())}"
+    return f"{rounded(y.min())} to {rounded(y.max())}, mean {rounded(y.mean())}, standard deviation {rounded(y.std())}"
 
 
-# --- what happened -----------------------------------------------------------------------------------------------
+# --- log ---------------------------------------------------------------------------------------------------------
 
 
 def _interruptions(events: Sequence[dict[str, Any]]) -> Html:
-    """Return when the run was interrupted, by what, and where it was gone on with."""
+    """Return a table of interruptions: when, by what, when the run was resumed, and from which checkpoint."""
     rows = []
     for i, event in enumerate(events):
         if event.get("event") == "resume":
-            ended = next((one for one in reversed(events[:i]) if _moment(one)), {})
-            rows.append((_moment(ended), _cause(events[i - 1]), _moment(event), event.get("checkpoint")))
+            last = next((_moment(one) for one in reversed(events[:i]) if _moment(one)), "")
+            rows.append((last, _cause(events[i - 1]), _moment(event), event.get("checkpoint")))
     lost = sum(event.get("event") in ("checkpoint failed", "checkpoint refused") for event in events)
-    note = Html(f"<p>{lost:,} checkpoints could not be written or read; the log says why.</p>") if lost else Html("")
+    note = Html(f"<p>{lost:,} checkpoints could not be written or read; see log.jsonl.</p>") if lost else Html("")
     if not rows:
         return joined([Html("<p>None.</p>"), note])
-    counted = Html('<p class="note">Passes and read speed above are those since the last of them.</p>')
-    return joined([counted, table(("last event", "interrupted by", "gone on with", "checkpoint"), rows), note])
+    counted = Html('<p class="note">Passes and read speed above count from the last resumption.</p>')
+    return joined([counted, table(("last event", "interrupted by", "resumed", "checkpoint"), rows), note])
 
 
 def _cause(last: dict[str, Any]) -> str:
-    """Return what ended a process, of which this is the last event."""
+    """Return what ended the process with this last event."""
     if last.get("event") == "stopped":
         number = last.get("signal")
         return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    return str(last.get("error", "")) if last.get("event") == "failed" else "unknown: the log breaks off"
+    return str(last.get("error", "")) if last.get("event") == "failed" else "unknown: the log ends here"
 
 
 def _moment(event: dict[str, Any]) -> str:
-    """Return when an event was, "" if it does not tell."""
-    try:
-        return datetime.fromisoformat(event["time"]).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (KeyError, TypeError, ValueError):
-        return ""
+    """Return the time of an event, "" if it has none."""
+    moment = moment_of(event)
+    return "" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _versions(events: Sequence[dict[str, Any]]) -> Html:
-    """Return the versions that each process had, once if they are the same."""
-    told = [event.get("versions", {}) for event in events]
-    found = [" · ".join(f"{name}\u00a0{number}" for name, number in versions.items()) for versions in told]
-    return joined(Html(f"<p>{shown(words)}</p>") for words in dict.fromkeys(found) if words)
+    """Return the versions of the packages, once for each set that a process had."""
+    versions = [event.get("versions", {}) for event in events]
+    lines = [" · ".join(f"{name}\u00a0{number}" for name, number in each.items()) for each in versions]
+    return joined(Html(f"<p>{shown(line)}</p>") for line in dict.fromkeys(lines) if line)

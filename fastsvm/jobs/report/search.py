@@ -1,4 +1,4 @@
-"""What a search compared: scores over one parameter, a curve for each choice of the others, and all cells."""
+"""Results of a search: scores over one parameter, a curve for each choice of the others, and a table of all cells."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,22 +12,22 @@ from fastsvm.jobs.training.search import best_of
 
 __all__ = ["search_results"]
 
-_MOST_ROWS = 10  # of the table, that are shown unasked
-_MOST_NAMED = 3  # curves, as there are colours
+_MOST_ROWS = 10  # of the table that are unfolded
+_MOST_NAMED = 3  # curves with names, one for each colour
 _LOOKS = ("line first", "line second", "line third")
 
 
 def search_results(cells: Sequence[dict[str, Any]], job: Job) -> Html:
-    """Return picture and table of the cells of a search, nothing if there was none."""
+    """Return a chart and a table of the cells of a search, nothing without a search."""
     if not cells:
         return Html("")
     best = best_of(job, cells)
-    note = Html(f'<p class="note">Means over {job.folds:,} folds of the rows that are trained on.</p>')
+    note = Html(f'<p class="note">Mean scores over {job.folds:,} folds of the training samples.</p>')
     return joined([note, Html(f'<div class="pair">{joined([_curves(cells, best, job), _cells(cells, best)])}</div>')])
 
 
 def _curves(cells: Sequence[dict[str, Any]], best: dict[str, Any], job: Job) -> Html:
-    """Return the scores over the parameter with most numbers; values that grow by factors are drawn as powers."""
+    """Return the scores over the parameter with the most values, on a logarithmic axis if they span a factor of 10."""
     numbers = {name: values for name, values in job.grid.items() if len(values) > 1 and all(map(_is_number, values))}
     if not numbers:
         return Html("")
@@ -40,9 +40,9 @@ def _curves(cells: Sequence[dict[str, Any]], best: dict[str, Any], job: Job) -> 
         groups.setdefault(str(shown(others)), []).append((np.log10(value) if is_log else value, cell["mean_score"]))
     name = str(shown({name: value for name, value in best["parameters"].items() if name != along}))
     lines = [_line(words, points, k, len(groups), words == name) for k, (words, points) in enumerate(groups.items())]
-    note = "" if len(groups) <= _MOST_NAMED else f"Each curve is one of {len(groups):,} choices; named is the best."
+    note = "" if len(groups) <= _MOST_NAMED else f"Curves of {len(groups):,} choices; the best one is named."
     axis = f"log₁₀ {along}" if is_log else along
-    return chart(lines, Axes("Score of the folds", axis, "mean score"), note)
+    return chart(lines, Axes("Mean score", axis, "score"), note)
 
 
 def _is_number(value: Any) -> bool:
@@ -57,10 +57,9 @@ def _line(name: str, points: list[tuple], k: int, n: int, is_best: bool) -> Line
 
 
 def _cells(cells: Sequence[dict[str, Any]], best: dict[str, Any]) -> Html:
-    """Return all cells, the best first."""
     order = sorted(cells, key=lambda cell: (cell is not best, -cell["mean_score"]))
     names = list(best["parameters"])
-    head = ("", *names, "mean score", "deviation")
+    head = ("", *names, "mean score", "standard deviation")
     rows = [
         ("chosen" if cell is best else "", *(shown(cell["parameters"][name]) for name in names), cell["mean_score"],
          cell["std_score"])

@@ -1,4 +1,4 @@
-"""Pictures that stand in a page without anything else: curves and clouds of points as SVG, images as PNG."""
+"""Pictures embedded in a page: charts of curves and points as SVG, images as PNG."""
 
 import base64
 import math
@@ -15,15 +15,15 @@ __all__ = ["Axes", "Line", "chart", "picture", "png"]
 
 _WIDTH, _HEIGHT = 480, 270
 _TOP, _BOTTOM, _RIGHT = 34, 48, 12
-_LETTER = 7.6  # width of one
-_FEW = 40  # points, which are marked
-_MOST_POINTS = 4000  # in one picture
+_LETTER = 7.6  # width of a letter
+_FEW = 40  # points of a curve that are marked
+_MOST_POINTS = 4000  # in one chart
 _MOST_TICKS = 6
-_LATE = 0.4  # of the whole time: curves that begin later do not have 0 beside them
+_LATE = 0.4  # share of the x range: if the curves begin later, the axis does not begin at 0
 
 
 class Line(NamedTuple):
-    """One curve: its name, which may be empty, its points, and how it is drawn: words of the style sheet."""
+    """A curve: its name, which may be empty, its points, and its classes in the style sheet."""
 
     name: str
     x: np.ndarray
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """What a picture shows, what x and y are, whether y is logarithmic, begins at 0, or is as wide as x."""
+    """Title and names of the axes; whether y is logarithmic, begins at 0, or has the range of x."""
 
     title: str
     x_name: str
@@ -43,7 +43,7 @@ class Axes(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """Where values are in a picture, and the ticks beside them."""
+    """An axis: maps values from `low` to `high` to positions from `start` to `stop`, with ticks."""
 
     low: float
     high: float
@@ -63,11 +63,11 @@ def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
     Parameters
     ----------
     lines : sequence of Line
-        Points that are not finite are left out; those of logarithmic axes are positive.
+        The curves. Points that are not finite are left out; on a logarithmic axis, points that are not positive too.
     axes : Axes
-        What is drawn.
+        The axes.
     note : str
-        What stands below.
+        The caption.
     """
     lines = [line for line in (_drawable(line, axes.log, len(lines)) for line in lines) if len(line.x)]
     if not lines:
@@ -77,7 +77,7 @@ def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
         every_x = every_y = np.concatenate([every_x, every_y])
     y = (_decades if axes.log else _even)(every_y, _HEIGHT - _BOTTOM, _TOP, axes.from_zero)
     left = 10 + _LETTER * max(map(len, y.labels))
-    late = every_x.min() > _LATE * every_x.max()  # what was before would take most of the picture
+    late = every_x.min() > _LATE * every_x.max()  # an axis from 0 would be empty for the most part
     x = _even(every_x, left, _WIDTH - _RIGHT, not (axes.square or late))
     drawn = joined(_path(line, x, y, axes.log) for line in lines)
     picture = (
@@ -89,7 +89,7 @@ def chart(lines: Sequence[Line], axes: Axes, note: str = "") -> Html:
 
 
 def _drawable(line: Line, log: bool, n_lines: int) -> Line:
-    """Return the points that can be drawn, and no more than are seen."""
+    """Return the points that can be drawn, thinned out if they are many."""
     x, y = np.asarray(line.x, np.float64), np.asarray(line.y, np.float64)
     good = np.isfinite(x) & np.isfinite(y) & ((y > 0) | (not log))
     x, y = x[good], y[good]
@@ -105,7 +105,7 @@ def _colour(line: Line) -> str:
 
 
 def _even(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
-    """Return a scale whose ticks are round numbers, divided by a power of 1,000 if they are long."""
+    """Return a linear scale with round ticks, in units of a power of 1,000 if the numbers are large or small."""
     low, high = float(values.min()), float(values.max())
     low = min(low, 0.0) if from_zero else low
     if high - low <= 1e-12 * max(abs(low), abs(high)):
@@ -128,7 +128,7 @@ def _round_step(least: float) -> float:
 
 
 def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> _Scale:
-    """Return a scale of powers of ten, as exponents."""
+    """Return a logarithmic scale; it maps exponents of ten."""
     low, high = math.floor(math.log10(values.min()) + 1e-9), math.ceil(math.log10(values.max()) - 1e-9)
     high = max(high, low + 1)
     ticks = np.arange(low, high + 1, max(1, math.ceil((high - low) / _MOST_TICKS)))
@@ -137,7 +137,6 @@ def _decades(values: np.ndarray, start: float, stop: float, from_zero: bool) -> 
 
 
 def _frame(x: _Scale, y: _Scale, axes: Axes) -> Html:
-    """Return grid, ticks, labels and names."""
     floor, parts = _HEIGHT - _BOTTOM, []
     for place, label in zip(y(y.ticks), y.labels, strict=True):
         parts.append(f'<path class="grid" d="M{x.start:.1f} {place:.1f}H{x.stop:.1f}"/>')
@@ -154,7 +153,7 @@ def _frame(x: _Scale, y: _Scale, axes: Axes) -> Html:
 
 
 def _path(line: Line, x: _Scale, y: _Scale, log: bool) -> Html:
-    """Return a curve; its points are marked if they are few, and are all there is of a cloud."""
+    """Return a curve, with marked points if they are few; a cloud has points only."""
     heights = y(np.log10(line.y) if log else line.y)
     places = list(zip(x(line.x).round(1).tolist(), heights.round(1).tolist(), strict=True))
     dots = "".join(f"M{across:g} {down:g}h0" for across, down in places)
@@ -172,10 +171,14 @@ def png(pixels: np.ndarray) -> bytes:
     Parameters
     ----------
     pixels : ndarray of uint8, shape (height, width) or (height, width, 3)
-        Grey or red, green, blue.
+        Grey values, or red, green and blue.
+
+    Returns
+    -------
+    bytes
     """
     height, width = pixels.shape[:2]
-    colours = 0 if pixels.ndim == 2 else 2  # as the format numbers them
+    colours = 0 if pixels.ndim == 2 else 2  # colour types of the PNG format
     header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     parts = (b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")
@@ -185,6 +188,6 @@ def png(pixels: np.ndarray) -> bytes:
 
 
 def picture(pixels: np.ndarray, words: str) -> Html:
-    """Return an image that stands in the page itself, with words for who cannot see it."""
+    """Return an embedded image with alternative text."""
     text = base64.b64encode(png(pixels)).decode()
     return Html(f'<img src="data:image/png;base64,{text}" alt="{shown(words)}">')

@@ -1,7 +1,8 @@
-"""What a run has reached, in files that are whole or not there: versioned, checksummed, the last two kept.
+"""Checkpoint files: written atomically, with a version and a checksum; the last two are kept.
 
-A checkpoint is a tree of numbers, words, arrays and the NamedTuples of this package, which are the states of solvers.
-It is stored as arrays and a skeleton in JSON, never pickled, and bound to what it is a checkpoint of.
+A checkpoint holds the state of a solver: a tree of numbers, text, arrays and NamedTuples that are `storable`. The file
+holds the arrays and, in JSON, the skeleton of the tree. It is never pickled. It names the job and the data that it
+belongs to, and is refused for others.
 """
 
 import json
@@ -16,21 +17,21 @@ from fastsvm.files.atomic_file import atomic_write
 from fastsvm.files.storable import storable_class, stored_name
 from fastsvm.jobs.training.checkpoint_version_1 import is_version_1, read_version_1, record_of_version_1
 
-__all__ = ["Checkpoints", "DamagedCheckpoint", "Found", "check_bound"]
+__all__ = ["Checkpoints", "DamagedCheckpoint", "FoundCheckpoint", "check_bound"]
 
 FORMAT = "fastsvm-checkpoint"
 VERSION = 2
 _KEPT = 2
-_SUFFIXES = ".fastsvm", ".h5"  # of this version and the one before
-_KIND = "$"  # in the skeleton, of what is no number or word
+_SUFFIXES = ".fastsvm", ".h5"  # of this version and of version 1
+_KIND = "$"  # key of the skeleton that tells what an object stands for
 
 
 class DamagedCheckpoint(ValueError):
-    """A file that holds no checkpoint, another version's, or one that is not what was written."""
+    """A file that is damaged, is not a checkpoint, or was written by a newer version."""
 
 
-class Found(NamedTuple):
-    """A checkpoint that was read: its number, the tree, and why later ones were not used."""
+class FoundCheckpoint(NamedTuple):
+    """A checkpoint that was read: its number, its tree, and why later checkpoints were refused."""
 
     number: int
     tree: Any
@@ -43,26 +44,26 @@ class Checkpoints:
     Parameters
     ----------
     folder : Path
-        Where they are.
+        The folder of the run.
     bound_to : dict
-        Numbers and words of what they belong to, by name, for JSON. A checkpoint with others is refused.
+        Values for JSON that identify the job and the data. A checkpoint with other values is refused.
     """
 
     def __init__(self, folder: Path, bound_to: dict[str, Any]) -> None:
         self.folder, self.bound_to = folder, json.loads(json.dumps(bound_to))
 
     def files(self) -> list[Path]:
-        """Return the files, the last first."""
+        """Return the checkpoint files, the latest first."""
         found = (path for suffix in _SUFFIXES for path in self.folder.glob(f"checkpoint-*{suffix}"))
         return sorted(found, key=_number, reverse=True)
 
     def save(self, tree: Any) -> Path:
-        """Write a tree and remove all but the last two checkpoints.
+        """Write a checkpoint, then remove all but the last two; return its file.
 
         Raises
         ------
         OSError
-            If it cannot be written; those that are there stay.
+            If it cannot be written. The existing checkpoints stay.
         """
         last = self.files()
         number = 1 + (_number(last[0]) if last else 0)
@@ -73,24 +74,24 @@ class Checkpoints:
             old.unlink(missing_ok=True)
         return path
 
-    def latest(self) -> Found | None:
-        """Return the last checkpoint that can be used, None if there are none.
+    def latest(self) -> FoundCheckpoint | None:
+        """Return the latest checkpoint that is not damaged, None if there is no checkpoint.
 
         Raises
         ------
         DamagedCheckpoint
-            If there are some, and none can be used.
+            If all checkpoints are damaged.
         ValueError
-            If one was written for another job or other data.
+            If a checkpoint belongs to another job or other data.
         """
-        refused = []
+        refused: list[str] = []
         for path in self.files():
             try:
-                return Found(_number(path), read(path, self.bound_to), refused)
+                return FoundCheckpoint(_number(path), read(path, self.bound_to), refused)
             except DamagedCheckpoint as error:
                 refused.append(str(error))
         if refused:
-            raise DamagedCheckpoint(" ".join(refused) + " Nothing was overwritten; begin anew in another folder.")
+            raise DamagedCheckpoint(" ".join(refused) + " Nothing was overwritten. Start a new run in another folder.")
         return None
 
 
@@ -99,59 +100,67 @@ def _number(path: Path) -> int:
 
 
 def write(path: Path, tree: Any, bound_to: dict[str, Any]) -> None:
-    """Write a tree to a file."""
+    """Write a checkpoint to a file.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    TypeError
+        If the tree holds an object that cannot be stored.
+    """
     arrays: dict[str, np.ndarray] = {}
     header = {"format": FORMAT, "version": VERSION, "tree": _skeleton(tree, arrays), "bound_to": bound_to}
     write_arrays(path, json.dumps(header), arrays)
 
 
 def read(path: Path, bound_to: dict[str, Any]) -> Any:
-    """Return the tree in a file.
+    """Return the tree of a checkpoint.
 
     Raises
     ------
     DamagedCheckpoint
-        If the file is damaged or of another version.
+        If the file is damaged, is not a checkpoint, or was written by a newer version.
     ValueError
-        If it belongs to something else.
+        If it belongs to another job or other data.
     """
     try:
         header, arrays, records = _content(path)
     except (OSError, ValueError) as error:
-        raise DamagedCheckpoint(f"{path} is damaged or no checkpoint: {error}") from error
+        raise DamagedCheckpoint(f"{path} is damaged or not a checkpoint: {error}") from error
     if header.get("format") != FORMAT:
-        raise DamagedCheckpoint(f"{path} holds arrays but is no checkpoint.")
+        raise DamagedCheckpoint(f"{path} holds arrays but is not a checkpoint.")
     if header.get("version") not in (1, VERSION):
         raise DamagedCheckpoint(
-            f"{path} was written by another fastsvm, as version {header.get('version')} of the format; this one reads "
-            f"up to {VERSION}."
+            f"{path} has checkpoint format {header.get('version')}; this fastsvm reads up to {VERSION}. Install a "
+            "newer version."
         )
     check_bound(header["bound_to"], bound_to, path)
     try:
         return _tree(header["tree"], arrays, records)
-    except Exception as error:  # a forged skeleton may have anything anywhere
-        raise DamagedCheckpoint(f"{path} holds what this fastsvm does not know: {error}.") from error
+    except Exception as error:  # a forged skeleton may hold any JSON value anywhere
+        raise DamagedCheckpoint(f"{path} holds a state that this fastsvm does not know: {error}.") from error
 
 
 def _content(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], Callable]:
-    """Return the header of a file, its arrays, and what makes the records of its version."""
+    """Return the header and the arrays of a file, and the function that makes the records of its version."""
     if is_version_1(path):
         return *read_version_1(path), record_of_version_1
     return *read_arrays(path), _record
 
 
 def check_bound(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
-    """Raise ValueError if what a file belongs to is not what it should belong to."""
+    """Raise ValueError if a file belongs to another job or to other data."""
     for name in wanted.keys() | found.keys():
         if found.get(name) != wanted.get(name):
             raise ValueError(
-                f"{path} cannot be gone on with, because the {name} changed: it was {found.get(name)} and is "
-                f"{wanted.get(name)}. Undo that, or begin anew in another folder."
+                f"Cannot resume from {path}, because the {name} changed: it was {found.get(name)} and is now "
+                f"{wanted.get(name)}. Undo the change, or start a new run in another folder."
             )
 
 
 def _skeleton(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return a tree as JSON has it, and add its arrays to `arrays`."""
+    """Return a tree as JSON values; its arrays are added to `arrays`."""
     if tree is None or isinstance(tree, (bool, int, float, str)):
         return tree
     if isinstance(tree, np.generic):
@@ -165,8 +174,8 @@ def _skeleton(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(tree, dict):
         pairs = [[_skeleton(key, arrays), _skeleton(value, arrays)] for key, value in tree.items()]
         return {_KIND: "dict", "pairs": pairs}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        values = {name: _skeleton(value, arrays) for name, value in tree._asdict().items()}
+    if isinstance(tree, tuple) and (names := getattr(tree, "_fields", None)) is not None:
+        values = {name: _skeleton(value, arrays) for name, value in zip(names, tree, strict=True)}
         return {_KIND: "record", "name": stored_name(type(tree)), "values": values}
     if isinstance(tree, (list, tuple)):
         return {_KIND: type(tree).__name__, "values": [_skeleton(value, arrays) for value in tree]}
@@ -174,7 +183,7 @@ def _skeleton(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _tree(words: Any, arrays: dict[str, np.ndarray], record: Callable[[dict, dict], Any]) -> Any:
-    """Return what a skeleton and arrays stand for; `record` makes a NamedTuple of its words and values."""
+    """Return the tree of a skeleton and arrays; `record` makes a NamedTuple of its description and its values."""
     if not isinstance(words, dict):
         return words
     kind = words[_KIND]
@@ -192,6 +201,6 @@ def _tree(words: Any, arrays: dict[str, np.ndarray], record: Callable[[dict, dic
 
 def _record(words: dict[str, Any], values: dict[str, Any]) -> Any:
     kind = storable_class(words["name"])
-    if kind is None or set(values) != set(kind._fields):
+    if kind is None or set(values) != set(getattr(kind, "_fields", ())):
         raise ValueError(f"a {words['name']!r} with {sorted(values)}")
     return kind(**values)

@@ -1,4 +1,4 @@
-"""Checkpoints of fastsvm 0.1.0: HDF5 files in which a NamedTuple is named by its module and class."""
+"""Checkpoints of format 1: HDF5 files that name a NamedTuple by its module and class."""
 
 import hashlib
 import json
@@ -51,20 +51,20 @@ _RECORDS = {
     "estimators._one_vs_one.Reached": ("kernel fit", "solved current passes"),
     "estimators._one_vs_one.Snapshot": ("kernel problem", "state n_steps memory cache"),
 }
-"""By module and class below fastsvm in that version: the name under which the class is stored now, and its fields then.
+"""By module and class in format 1: the name under which the class is stored now, and the names of its fields then.
 
-The fields of today have the same order, whatever their names.
+Fields may have been renamed since, but their order is the same.
 """
 
 
 def is_version_1(path: Path) -> bool:
-    """Return whether a file begins as HDF5 does."""
+    """Return whether a file is in HDF5."""
     with open(path, "rb") as file:
         return file.read(len(_HDF5)) == _HDF5
 
 
 def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and the arrays of a checkpoint, as a file of today has them.
+    """Return the header and the arrays of a checkpoint, in the form of the current format.
 
     Raises
     ------
@@ -79,15 +79,21 @@ def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             skeleton = bytes(file["skeleton"][:]).decode()
             arrays = [file[str(k)][()] for k in range(len(file) - 1)]
             checksum = file.attrs["checksum"]
-    except Exception as error:  # of HDF5, which has one of any kind for a bit that was flipped
+    except Exception as error:  # for a damaged file HDF5 may raise any kind
         raise ValueError(f"{error}.") from error
     if checksum != _checksum(skeleton, arrays):
-        raise ValueError("what it holds is not what was written.")
+        raise ValueError("its checksum differs.")
     return found | json.loads(skeleton, object_hook=_array_by_name), {str(k): array for k, array in enumerate(arrays)}
 
 
 def record_of_version_1(words: dict[str, Any], values: dict[str, Any]) -> Any:
-    """Return the NamedTuple of today that a record stands for."""
+    """Return the NamedTuple of a record.
+
+    Raises
+    ------
+    ValueError
+        If the record is unknown.
+    """
     name, fields = _RECORDS.get(f"{words['module'].removeprefix('fastsvm.')}.{words['name']}", ("", ""))
     kind = storable_class(name)
     if kind is None or set(values) != set(fields.split()):
@@ -100,7 +106,7 @@ def _plain(value: Any) -> Any:
 
 
 def _array_by_name(words: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry of the skeleton as it is written now: arrays have names where they had numbers."""
+    """Return an entry of the skeleton in the current form, in which arrays have names instead of numbers."""
     return {"$": "array", "name": str(words["number"])} if words.get("$") == "array" else words
 
 

@@ -1,7 +1,7 @@
-"""Who looks after the fit of a job: takes checkpoints, keeps the log, and stops it when it is asked to.
+"""The checkpointer of a run: writes checkpoints, logs progress, and ends the fit when a signal asks for it.
 
-A signal asks a fit to stop between two of its steps. If that takes too long, the step is interrupted, and what is gone
-on with is the last checkpoint.
+A stop signal takes effect between two steps of the fit, after a checkpoint of that moment. A step that takes too long
+is interrupted; the run is then resumed from the checkpoint before.
 """
 
 import sys
@@ -11,56 +11,69 @@ from collections.abc import Callable
 from typing import Any
 
 from fastsvm.jobs.say import say
-from fastsvm.jobs.stopping import Stopped, StopSignals, quiet_alarm
+from fastsvm.jobs.stopping import StopSignals
 from fastsvm.jobs.training.checkpoint_file import Checkpoints
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.memory import peak_memory
 
-__all__ = ["JobCheckpointer", "Stopped"]
+__all__ = ["JobCheckpointer"]
 
 _LOG_SECONDS = 2.0  # between two events of progress
-_SAY_SECONDS = 30.0  # between two lines where there is no terminal
-_MOST_SHARE = 0.02  # of the time, that checkpoints may take
+_SAY_SECONDS = 30.0  # between two lines of progress where there is no terminal
+_MOST_SHARE = 0.02  # of the time that checkpoints may take
+_SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
 
 
-class JobCheckpointer(StopSignals):
-    """Looks after the fits of a run.
+class JobCheckpointer:
+    """Watches the fit of a run.
 
     Parameters
     ----------
     folder : RunFolder
-        Where the log is.
+        Its log receives the events.
     checkpoints : Checkpoints
-        Where they are written.
+        Receives the checkpoints.
     every : float
-        Seconds from one checkpoint to the next; more if one takes so long that they would cost much time.
+        Seconds between two checkpoints. If writing one takes more than 2 % of that, the interval grows.
+    stops : StopSignals
+        Tells whether a signal asked the run to stop.
 
     Attributes
     ----------
     before : float
-        Seconds of fitting that the run had behind it when this process began.
+        Seconds that earlier processes spent on the fit, up to the checkpoint that this process resumed from.
     spent : float
-        Seconds that checkpoints took.
+        Seconds spent on writing checkpoints.
     """
 
-    def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float) -> None:
-        super().__init__()
-        self.folder, self.checkpoints, self.every = folder, checkpoints, every
+    def __init__(self, folder: RunFolder, checkpoints: Checkpoints, every: float, stops: StopSignals) -> None:
+        self.folder, self.checkpoints, self.every, self.stops = folder, checkpoints, every, stops
         self.spent = self.before = 0.0
         self._failing, self._lock = False, threading.Lock()
-        self._last_logged: Any = None
+        self._last_logged: dict[str, float] | None = None
         self.start()
 
     def start(self) -> None:
-        """Count time from now on: the fit begins."""
+        """Start the clock: the fit begins."""
         now = self._begin = time.perf_counter()
         self._next, self._next_log, self._next_line = now + self.every, now, now + _SAY_SECONDS
 
-    # --- during a fit ------------------------------------------------------------------------------------------
-
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
-        """Look at a fit between two steps; raise `Stopped` if a signal came, with what there is in a checkpoint."""
-        if not self._lock.acquire(blocking=False):  # another thread of the fit is at it
+        """Watch a fit between two steps.
+
+        Parameters
+        ----------
+        tree : callable
+            Returns the state of the fit.
+        facts : dict of str to float
+            Progress of the fit, for the log.
+
+        Raises
+        ------
+        Stopped
+            If a signal asked for it, after writing a checkpoint.
+        """
+        if not self._lock.acquire(blocking=False):  # another thread of the fit is in here
             return
         try:
             self._observe(tree, facts)
@@ -70,26 +83,26 @@ class JobCheckpointer(StopSignals):
     def _observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
         now = time.perf_counter()
         self._tell(now, facts)
-        if self._signal is not None:
-            quiet_alarm()  # what is written now should not be lost
+        if self.stops.asked:
+            self.stops.cancel_alarm()
             self.save(tree())
-            self.raise_if_asked()
+            self.stops.raise_if_asked()
         if now >= self._next:
             self.save(tree())
 
     def save(self, tree: Any) -> bool:
-        """Write a checkpoint, and return whether that was possible; if not, the run goes on and tries again."""
+        """Write a checkpoint; return whether it was written. If not, the run continues and tries again later."""
         begin = time.perf_counter()
         try:
             path = self.checkpoints.save({"seconds": self.before + begin - self._begin, "tree": tree})
         except OSError as error:
             if not self._failing:
-                say(f"a checkpoint could not be written: {error}. The run goes on and will try again.")
+                say(f"cannot write a checkpoint: {error}. The run continues and tries again later.")
             self._failing = True
             self.folder.log("checkpoint failed", error=str(error))
         else:
             if self._failing:
-                say("checkpoints can be written again.")
+                say("checkpoints are written again.")
             self._failing = False
             self.folder.log("checkpoint", file=path.name, seconds=time.perf_counter() - begin)
         now = time.perf_counter()
@@ -98,16 +111,12 @@ class JobCheckpointer(StopSignals):
         return not self._failing
 
     def _tell(self, now: float, facts: dict[str, float]) -> None:
-        """Log how far it is, and say it where there is no bar."""
+        """Log the progress; where there is no progress bar, print it too."""
         if now >= self._next_log and facts != self._last_logged:
             self._next_log, self._last_logged = now + _LOG_SECONDS, facts
-            shown = {"seconds" if name == "time" else name: value for name, value in facts.items()}
-            self.folder.log("progress", peak_memory_mb=peak_memory(), **shown)
+            logged = {"seconds" if name == "time" else name: value for name, value in facts.items()}
+            self.folder.log("progress", peak_memory_mb=peak_memory(), **logged)
         if now >= self._next_line:
             self._next_line = now + _SAY_SECONDS
             if not sys.stderr.isatty():
-                shown = ", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN)
-                say(shown)
-
-
-_SHOWN = ("epoch", "iteration", "objective", "gap", "problems")
+                say(", ".join(f"{name} {value:.4g}" for name, value in facts.items() if name in _SHOWN))

@@ -1,4 +1,4 @@
-"""Writing what took long to compute: a disk that is full now may have room soon."""
+"""Writing results that took long to compute: a full disk may have room again soon."""
 
 import os
 import tempfile
@@ -13,17 +13,24 @@ from fastsvm.persistence.model_file import save
 
 __all__ = ["save_surely", "written_surely"]
 
-_SECONDS = 30.0  # until it is given up
+_SECONDS = 30.0  # during which writing is tried again
 _PAUSE = 1.0
 
 
 def written_surely(write: Callable[[], None], path: str | Path) -> None:
-    """Call `write` until there is room for the file that it writes, for a while.
+    """Call `write`; while the disk is full, try again for 30 s.
+
+    Parameters
+    ----------
+    write : callable
+        Writes the file.
+    path : str or Path
+        The file, for the message.
 
     Raises
     ------
     OSError
-        If there is none, or at once if the disk has another reason.
+        If the disk stays full, or at once if the error is another.
     """
     end, told = time.monotonic() + _SECONDS, False
     while True:
@@ -34,18 +41,18 @@ def written_surely(write: Callable[[], None], path: str | Path) -> None:
             if error.errno not in FULL or time.monotonic() >= end:
                 raise
             if not told:
-                say(f"{path} cannot be written: {error.strerror}. Make room: it is tried again for {_SECONDS:.0f} s.")
+                say(f"cannot write {path}: {error.strerror}. Make room: fastsvm tries again for {_SECONDS:.0f} s.")
                 told = True
         time.sleep(_PAUSE)
 
 
 def save_surely(model: Any, path: str | Path) -> None:
-    """Save a model; where its place has no room for it, among the system's temporary files.
+    """Save a model; if its disk is full, save it to a temporary file.
 
     Raises
     ------
     OSError
-        If it is not in its place; the message says where it is.
+        If the model could not be saved at `path`. The message names the temporary file.
     """
     try:
         written_surely(lambda: save(model, path), path)
@@ -56,9 +63,9 @@ def save_surely(model: Any, path: str | Path) -> None:
 
 
 def _rescued(model: Any) -> str:
-    """Save a model where there may be room, and return what is to be said of that."""
+    """Save a model to a temporary file; return the end of the error message."""
     try:
-        number, path = tempfile.mkstemp(prefix="fastsvm-model-", suffix=".h5")
+        number, path = tempfile.mkstemp(prefix="fastsvm-model-", suffix=".fastsvm")
         os.close(number)
         try:
             save(model, path)
@@ -66,5 +73,5 @@ def _rescued(model: Any) -> str:
             os.unlink(path)
             raise
     except OSError:
-        return ", nor is there for temporary files"
-    return f", but the fitted model is not lost: it is in {path}"
+        return "; the folder of temporary files has no room either"
+    return f"; the fitted model is not lost: it was saved to {path}"

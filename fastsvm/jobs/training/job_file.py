@@ -1,12 +1,12 @@
-"""What a training job is: a TOML file, every key of which is known, with flags that override keys.
+"""Training jobs: a TOML file whose keys are all checked, and command-line flags that override keys.
 
 [data]
 train = "cifar10.h5"        # HDF5, or any format that `fastsvm convert` reads; paths are relative to the file
 test = "cifar10-test.h5"    # or holdout = 0.1
 [model]
-kind = "svc"                # and parameters of that estimator
+kind = "svc"                # with the parameters of that estimator
 C = 10.0
-[search]                    # optional: lists of values to try, by cross-validation
+[search]                    # optional: lists of values, compared by cross-validation
 C = [1.0, 10.0, 100.0]
 folds = 5
 [limits]
@@ -40,38 +40,38 @@ _SEARCH_KEYS = ("folds", "scoring")
 
 
 class Job(NamedTuple):
-    """A job whose keys and values were checked.
+    """A job with checked keys and values.
 
     Attributes
     ----------
     train, test : str, str or None
-        Files of rows to learn from and to measure with; absolute paths.
+        Files of the training and of the test samples, as absolute paths.
     format : str or None
-        Of the files, a key of `formats.FORMATS`; None for HDF5, or whichever is recognised.
+        Format of the files, a key of `formats.FORMATS`; None for HDF5 or to recognise it.
     holdout : float
-        Share of the rows of `train` that are kept for measuring.
+        Share of the samples of `train` that are held out for the test.
     seed : int
-        Which rows those are, and all else that is random.
+        Seed of the held-out samples and of the estimator.
     kind : str
         A key of `fastsvm.estimators.ESTIMATORS`.
     parameters : dict
-        Of that estimator.
+        Parameters of that estimator.
     grid : dict of str to list
-        Values to be tried; empty if none are.
+        Values to compare, by parameter; empty without a search.
     folds : int
-        Of the cross-validation that compares them.
+        Folds of the cross-validation.
     scoring : str or None
-        What it compares, a name of scikit-learn's; None for the estimator's own score.
+        A scorer's name in scikit-learn; None for the estimator's own score.
     memory : str or int or None
-        As the estimators take it; None for theirs.
+        Memory budget, as for the estimators; None for their default.
     threads : int or None
-        Threads; None for all.
+        Number of threads; None for all.
     seconds : float or None
-        After which the run ends with what it has.
+        Time limit of the run; None for no limit.
     checkpoint_seconds : float
-        From one checkpoint to the next.
+        Seconds between two checkpoints.
     report : bool
-        Whether a page with pictures is written.
+        Whether `report.html` is written.
     """
 
     train: str
@@ -99,14 +99,18 @@ def read_job(path: str | Path, flags: Sequence[str] = ()) -> Job:
     path : str or Path
         A TOML file.
     flags : sequence of str
-        Keys with other values, as `model.C=10`.
+        Keys to override, such as `model.C=10`.
+
+    Returns
+    -------
+    Job
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not TOML, or a key or value is not known; the message names the nearest key.
+        If the file is not TOML, or a key or a value is not valid. The message names the nearest valid key.
     """
     path = Path(path)
     if not path.is_file():
@@ -119,25 +123,46 @@ def read_job(path: str | Path, flags: Sequence[str] = ()) -> Job:
 
 
 def with_flags(words: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]:
-    """Return sections in which some keys have other values, each given as `section.key=value`, in TOML's spelling."""
+    """Return sections in which some keys are overridden, each by a flag `section.key=value` in TOML's spelling.
+
+    Raises
+    ------
+    ValueError
+        If a flag has another form.
+    """
     found = {name: dict(section) if isinstance(section, Mapping) else section for name, section in words.items()}
     for flag in flags:
         name, equals, text = flag.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and section and key):
-            raise ValueError(f"{flag!r} should be section.key=value, for example model.C=10.")
+            raise ValueError(f"A flag must be section.key=value, for example model.C=10; found {flag!r}.")
         try:
             value = tomllib.loads(f"value = {text.strip()}")["value"]
         except tomllib.TOMLDecodeError:
             value = text.strip()  # a word without quotes
         if not isinstance(found.setdefault(section, {}), dict):
-            raise ValueError(f"{section} should be a section [{section}], found {found[section]!r}.")
+            raise ValueError(f"{section} must be a section [{section}], found {found[section]!r}.")
         found[section][key] = value
     return found
 
 
 def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Job:
-    """Return the job that sections of keys describe; relative paths begin at `folder`."""
+    """Return the job that some sections of keys describe.
+
+    Parameters
+    ----------
+    words : mapping of str to mapping
+        The sections.
+    folder : Path
+        Relative paths begin here.
+    where : str
+        Name of the job file, for messages.
+
+    Raises
+    ------
+    ValueError
+        If a key or a value is not valid.
+    """
     reader = _Reader(where)
     reader.refuse_unknown("", words, ("data", "model", "search", "limits", "checkpoint", "output"))
     sections = {name: reader.section(words, name) for name in _SECTIONS}
@@ -146,16 +171,17 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
             reader.refuse_unknown(name, sections[name], keys)
     data, limits = sections["data"], sections["limits"]
     if "train" not in data:
-        raise ValueError(f"{where} has no data.train, the file with the rows to learn from.")
+        raise ValueError(f"{where} has no data.train, the file with the training samples.")
     if "test" in data and "holdout" in data:
-        raise ValueError(f"{where} has data.test and data.holdout; leave out one of them.")
+        raise ValueError(f"{where} has both data.test and data.holdout; leave out one of them.")
     kind, parameters = _model(reader, sections["model"], data)
     memory = limits.get("memory")
     if memory is not None:
         reader.value("limits", "memory", lambda: parse_memory(memory))
+    test = reader.word("data", "test", data)
     return Job(
-        train=reader.path("data", "train", data, folder),
-        test=reader.path("data", "test", data, folder),
+        train=_absolute(reader.required_word("data", "train", data), folder),
+        test=None if test is None else _absolute(test, folder),
         format=reader.one_of("data", "format", data, tuple(FORMATS)),
         holdout=reader.number("data", "holdout", data, 0.0, least=0.0, below=1.0),
         seed=reader.whole("data", "seed", data, 0, least=0),
@@ -166,8 +192,8 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
         scoring=reader.word("search", "scoring", sections["search"]),
         memory=memory,
         threads=reader.whole("limits", "threads", limits, None, least=1),
-        seconds=reader.seconds("limits", "time", limits, None),
-        checkpoint_seconds=reader.seconds("checkpoint", "every", sections["checkpoint"], 30.0),
+        seconds=reader.seconds("limits", "time", limits),
+        checkpoint_seconds=reader.seconds("checkpoint", "every", sections["checkpoint"]) or 30.0,
         report=reader.boolean("output", "report", sections["output"], True),
     )
 
@@ -182,6 +208,10 @@ _SECTIONS: dict[str, tuple[str, ...] | None] = {
 }
 
 
+def _absolute(path: str, folder: Path) -> str:
+    return str((folder / Path(path).expanduser()).resolve())
+
+
 def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the kind of the model and its parameters."""
     kind = reader.one_of("model", "kind", section, tuple(ESTIMATORS)) or "svc"
@@ -191,32 +221,31 @@ def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any
         reader.boolean("data", "standardize", data, False)
         if "standardize" not in _parameters_of(kind):
             raise ValueError(
-                f"{reader.where}: data.standardize cannot be used with model.kind = {kind!r}, whose kernels see rows "
-                "as they are stored. Store them scaled, or use kind = 'linear' or 'sgd'."
+                f"{reader.where}: data.standardize is not available with model.kind = {kind!r}. Store the samples "
+                "scaled, or use kind = 'linear' or 'sgd'."
             )
         parameters["standardize"] = data["standardize"]
     return kind, parameters
 
 
 def _parameters_of(kind: str) -> tuple[str, ...]:
-    """Return the names of the parameters that a job may set; others it sets itself."""
+    """Return the names of the parameters that [model] may set; other keys of the job set the rest."""
     return tuple(name for name in signature(ESTIMATORS[kind]).parameters if name not in _NOT_OF_A_JOB)
 
 
 def _grid(reader: "_Reader", section: Mapping[str, Any], kind: str) -> dict[str, list]:
-    """Return lists of values by parameters' names."""
     grid = {name: values for name, values in section.items() if name not in _SEARCH_KEYS}
     reader.refuse_unknown("search", grid, (*_parameters_of(kind), *_SEARCH_KEYS), f" of kind {kind!r}")
     if section and not grid:
-        raise ValueError(f"{reader.where}: [search] names no parameter to search over, for example C = [1, 10].")
+        raise ValueError(f"{reader.where}: [search] has no parameter with values, such as C = [1, 10].")
     for name, values in grid.items():
         if not isinstance(values, list) or not values:
-            raise ValueError(f"{reader.where}: search.{name} should be a list of values to try, found {values!r}.")
+            raise ValueError(f"{reader.where}: search.{name} must be a list of values to try, found {values!r}.")
     return grid
 
 
 class _Reader:
-    """Takes values from sections, with errors that say where they are."""
+    """Reads values from sections and raises errors that name the file, the section and the key."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -224,19 +253,19 @@ class _Reader:
     def section(self, words: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         found = words.get(name, {})
         if not isinstance(found, Mapping):
-            raise ValueError(f"{self.where}: {name} should be a section [{name}], found {found!r}.")
+            raise ValueError(f"{self.where}: {name} must be a section [{name}], found {found!r}.")
         return found
 
     def refuse_unknown(self, section: str, found: Mapping[str, Any], known: Sequence[str], more: str = "") -> None:
         for name in found:
             if name not in known:
                 near = get_close_matches(name, known, 1, 0.5)
-                meant = f" Do you mean {near[0]!r}?" if near else f" There are {', '.join(known)}."
-                what = f"{section}.{name} is no key{more}" if section else f"[{name}] is no section"
+                meant = f" Did you mean {near[0]!r}?" if near else f" Choose from {', '.join(known)}."
+                what = f"{section}.{name} is not a key{more}" if section else f"[{name}] is not a section"
                 raise ValueError(f"{self.where}: {what}.{meant}")
 
     def wrong(self, section: str, key: str, wanted: str, found: Any) -> ValueError:
-        return ValueError(f"{self.where}: {section}.{key} should be {wanted}, found {found!r}.")
+        return ValueError(f"{self.where}: {section}.{key} must be {wanted}, found {found!r}.")
 
     def value(self, section: str, key: str, make: Any) -> Any:
         try:
@@ -250,9 +279,11 @@ class _Reader:
             raise self.wrong(section, key, "a word", value)
         return value
 
-    def path(self, section: str, key: str, found: Mapping[str, Any], folder: Path) -> str | None:
+    def required_word(self, section: str, key: str, found: Mapping[str, Any]) -> str:
         word = self.word(section, key, found)
-        return None if word is None else str((folder / Path(word).expanduser()).resolve())
+        if word is None:
+            raise self.wrong(section, key, "a word", word)
+        return word
 
     def one_of(self, section: str, key: str, found: Mapping[str, Any], known: tuple[str, ...]) -> str | None:
         word = self.word(section, key, found)
@@ -281,9 +312,9 @@ class _Reader:
             raise self.wrong(section, key, f"a whole number of at least {least}", value)
         return value
 
-    def seconds(self, section: str, key: str, found: Mapping[str, Any], usual: float | None) -> float | None:
-        value = found.get(key, usual)
-        return usual if value is None else self.value(section, key, lambda: parse_seconds(value))
+    def seconds(self, section: str, key: str, found: Mapping[str, Any]) -> float | None:
+        value = found.get(key)
+        return None if value is None else self.value(section, key, lambda: parse_seconds(value))
 
 
 def parse_seconds(text: str | float) -> float:
@@ -292,12 +323,12 @@ def parse_seconds(text: str | float) -> float:
     Parameters
     ----------
     text : str or float
-        Seconds, or a number with one of the units ms, s, min (or m), h, d, as "1.5h"; several are added: "1h 30min".
+        Seconds, or numbers with the units ms, s, min (or m), h, d, such as "1.5h" or "1h 30min".
 
     Raises
     ------
     ValueError
-        If it is anything else, or not positive.
+        If the text has another form, or the time is not positive.
 
     Examples
     --------
@@ -314,7 +345,7 @@ def parse_seconds(text: str | float) -> float:
         except (KeyError, ValueError):
             rest = str(text)
         if rest or not parts:
-            raise ValueError(f"a time is seconds or a number with ms, s, min, h or d, as '1h 30min'; found {text!r}.")
+            raise ValueError(f"a time must be seconds or numbers with ms, s, min, h or d ('1h 30min'), found {text!r}.")
     if not 0 < total < float("inf"):
-        raise ValueError(f"a time should be positive, found {text!r}.")
+        raise ValueError(f"a time must be positive, found {text!r}.")
     return total

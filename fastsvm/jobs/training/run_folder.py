@@ -1,4 +1,4 @@
-"""The folder of a run: what is in it, who may write to it, and its log, one event a line."""
+"""The folder of a run: its files, its lock, and its log with one event per line."""
 
 import json
 import os
@@ -15,58 +15,63 @@ from fastsvm.jobs.training.job_file import Job
 
 __all__ = ["RunFolder"]
 
-_TAIL_BYTES = 1 << 16  # of a log, in which its last events are
+_TAIL_BYTES = 1 << 16  # at the end of a log, read to find its last events
 
 
 class RunFolder:
-    """A folder with all that a run writes.
+    """The folder of a run, with all files that the run writes.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         The folder.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.job_file, self.result_file = self.path / "job.json", self.path / "result.json"
-        self.model_file, self.report_file = self.path / "model.h5", self.path / "report.html"
-        self.search_file = self.path / "search.json"
+        self.report_file, self.search_file = self.path / "report.html", self.path / "search.json"
         self.log_file, self.lock_file = self.path / "log.jsonl", self.path / "lock"
         self._lost_events = 0
 
+    @property
+    def model_file(self) -> Path:
+        """The file of the model: `model.fastsvm`, or the `model.h5` that an earlier version wrote."""
+        of_earlier_version = self.path / "model.h5"
+        return of_earlier_version if of_earlier_version.exists() else self.path / "model.fastsvm"
+
     @classmethod
     def begun(cls, path: str | Path, job: Job) -> "RunFolder":
-        """Return a new folder for a job.
+        """Make the folder of a new run, with its job file, and return it.
 
         Raises
         ------
         ValueError
-            If there is something in it.
+            If the folder exists and is not empty.
         PermissionError, FileNotFoundError
             If it cannot be made.
         """
         folder = cls(path)
         if folder.job_file.exists():
-            raise ValueError(f"{path} holds a run already: go on with it by 'fastsvm resume {path}', or name another.")
+            raise ValueError(f"{path} holds a run already. Resume it by 'fastsvm resume {path}', or name a new folder.")
         if folder.path.exists() and (not folder.path.is_dir() or any(folder._others())):
-            raise ValueError(f"{path} exists and is not empty; name a folder that a run can have for itself.")
+            raise ValueError(f"{path} exists and is not empty. Name a new or an empty folder.")
         folder.path.mkdir(parents=True, exist_ok=True)
         folder.write(folder.job_file, job._asdict())
         return folder
 
     @classmethod
     def found(cls, path: str | Path) -> "RunFolder":
-        """Return a folder that holds a run.
+        """Return the folder of an existing run.
 
         Raises
         ------
         FileNotFoundError
-            If it holds none.
+            If the folder holds no run.
         """
         folder = cls(path)
         if not folder.job_file.is_file():
-            raise FileNotFoundError(f"{path} holds no run: there is no {folder.job_file.name} in it.")
+            raise FileNotFoundError(f"{path} holds no run: it has no file {folder.job_file.name}.")
         return folder
 
     @property
@@ -76,7 +81,7 @@ class RunFolder:
         Raises
         ------
         ValueError
-            If its file is damaged.
+            If the job file is damaged.
         """
         try:
             return Job(**json.loads(self.job_file.read_text(encoding="utf-8")))
@@ -85,28 +90,28 @@ class RunFolder:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What the run ended with, None if it has not.
+        """The result of the run, None if it has not ended.
 
         Raises
         ------
         ValueError
-            If its file is damaged.
+            If the result file is damaged.
         """
         if not self.result_file.exists():
             return None
         try:
             return json.loads(self.result_file.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ValueError(f"{self.result_file} is damaged: {error}. Remove it to finish the run anew.") from error
+            raise ValueError(f"{self.result_file} is damaged: {error}. Remove it, then resume the run.") from error
 
     @property
     def search(self) -> dict[str, Any] | None:
-        """What the search has found so far, None if there is none.
+        """The cells that the search has evaluated, and what they are bound to; None before the first.
 
         Raises
         ------
         ValueError
-            If its file is damaged.
+            If the search file is damaged.
         """
         if not self.search_file.exists():
             return None
@@ -116,61 +121,70 @@ class RunFolder:
             cells = [{name: cell[name] for name in names} for cell in found["cells"]]
             return {"bound_to": dict(found["bound_to"]), "cells": cells}
         except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{self.search_file} is damaged: {error}. Remove it to search anew.") from error
+            raise ValueError(f"{self.search_file} is damaged: {error}. Remove it to repeat the search.") from error
 
     def write(self, path: Path, words: dict[str, Any]) -> None:
-        """Write a JSON file beside its place and rename it."""
+        """Write a JSON file under a temporary name, then rename it.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
         with atomic_write(path) as part:
             part.write_text(json.dumps(words, indent=1, default=_plain) + "\n", encoding="utf-8")
 
     def _others(self) -> Iterator[Path]:
-        """Yield what is in the folder, but for what a process that was killed as it began had half written."""
+        """Return the files in the folder, except a half-written job file of a process that was killed."""
         return (one for one in self.path.iterdir() if not one.match(f"{self.job_file.name}.*.part"))
 
     def clear_parts(self) -> None:
-        """Remove what a process that was killed had half written."""
+        """Remove half-written files of a process that was killed."""
         for part in self.path.glob("*.part"):
             shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process; the lock ends with it, however it ends.
+        """Lock the folder for this process; the lock ends with the process.
 
         Raises
         ------
         ValueError
-            If another process has it.
+            If another process holds the lock.
         """
         with self.lock_file.open("a+", encoding="utf-8") as file:
             if not take(file):
-                raise ValueError(f"{self.path} is in use by process {self.runner() or '?'}; wait for it to end.")
-            with suppress(OSError):  # a full disk has room for a lock, if not for words about it
+                raise ValueError(f"{self.path} is in use by process {self.runner() or '?'}. Wait until it has ended.")
+            with suppress(OSError):  # a full disk has no room for the process number, but the lock holds
                 file.truncate(0)
                 os.write(file.fileno(), str(os.getpid()).encode())
             yield
 
     def runner(self) -> int | None:
-        """Return the process that holds the folder, None if none does."""
+        """Return the number of the process that holds the lock, None if no process does."""
         if not self.lock_file.exists():
             return None
         with self.lock_file.open("r+", encoding="utf-8") as file:
             return (int(file.read() or 0) or None) if is_taken(file) else None
 
     def log(self, event: str, **facts: Any) -> None:
-        """Add an event to the log; if the disk is full, it is told of when there is room again."""
+        """Add an event to the log.
+
+        If the disk is full, the event is lost. The next event that is written says how many were lost.
+        """
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts}
         if self._lost_events:
             line["events_lost_before"] = self._lost_events
         try:
             text = json.dumps(line, default=_plain) + "\n"
             with self.log_file.open("a", encoding="utf-8") as file:
-                file.write("\n" + text if self._lost_events else text)  # after what a full disk took of a line
+                file.write("\n" + text if self._lost_events else text)  # a full disk may have left half a line
             self._lost_events = 0
         except OSError:
             self._lost_events += 1
 
     def events(self, last: bool = False) -> list[dict[str, Any]]:
-        """Return the events of the log, or some of the last; lines that a kill cut short are left out."""
+        """Return the events of the log, or only the last ones; half-written lines are left out."""
         if not self.log_file.exists():
             return []
         with self.log_file.open("rb") as file:
@@ -187,7 +201,7 @@ class RunFolder:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's own, a mapping as a dict, and anything else as words."""
+    """Return a NumPy scalar as a Python number, a mapping as a dict, and anything else as text."""
     if isinstance(value, Mapping):
         return dict(value)
     return value.item() if hasattr(value, "item") else str(value)

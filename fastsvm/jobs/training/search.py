@@ -1,4 +1,4 @@
-"""Compare parameters by cross-validation, as a job asks, one group of them after another, and say which are best."""
+"""The search of a job: compare parameters by cross-validation, group by group, and choose the best."""
 
 import json
 import time
@@ -14,38 +14,43 @@ from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS, SVC, SVCSearch
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.train import estimator_of, split, with_labels
+from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_labels
 from fastsvm.memory import parse_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["best_of", "check_grid", "search"]
 
-_SHARE = 2  # of the memory, that rows may take
+_SHARE = 2  # the samples may take this part of the memory, a half
 
 Cell = dict[str, Any]
 
 
 def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], seconds: float = np.inf) -> list[Cell]:
-    """Return the scores of the cells of a job's grid, of all if there is time for it.
+    """Return the scores of the cells of a job's grid.
 
-    Folds are of the rows that are trained on, never of those held out. Kernel models share their kernel rows between
-    all C and folds (`SVCSearch`), so that cells which differ in C alone are compared together.
+    The folds divide the training samples; samples that are held out take no part. The fits of an `SVC` share their
+    kernel rows (`SVCSearch`), so cells that differ in C alone form one group. Other cells are groups by themselves.
 
     Parameters
     ----------
     job : Job
-        Its `grid` is not empty; its files are HDF5 files.
+        The job. Its `grid` is not empty; its files are in HDF5.
     cells : sequence of dict
-        Those that are known: `parameters`, `mean_score` and `std_score`.
+        Cells that an earlier process evaluated: `parameters`, `mean_score` and `std_score`.
     keep : callable
-        Called with all that are known after each group.
+        Called after each group with all cells that are evaluated.
     seconds : float
-        After which no further group is begun, if one is known.
+        Time limit. The search ends after the first group that exceeds it.
+
+    Returns
+    -------
+    list of dict
+        The evaluated cells, first those of `cells`.
 
     Raises
     ------
     ValueError
-        If the rows do not fit in half of the memory: folds are cut from rows in memory.
+        If the training samples do not fit in half of the memory.
     """
     end = time.perf_counter() + seconds
     found, known = list(cells), {_name(cell["parameters"]) for cell in cells}
@@ -53,13 +58,14 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
     if not grids:
         return found
     with open_hdf5(job.train) as data, at_most(job.threads):
+        labels = labels_of(data)
         rows, _ = split(len(data), job.holdout, job.seed)
-        X, y = _rows(job, data, rows), data.y[rows]
-        estimator = estimator_of(job, data.y).set_params(verbose=False)
+        X, y = _rows(job, data, rows), labels[rows]
+        estimator = estimator_of(job, labels).set_params(verbose=False)
         kind = SVCSearch if _shares(job) else GridSearchCV
         for grid in tqdm(grids, desc="search", unit="group", disable=None):
             if found and time.perf_counter() >= end:
-                say(f"the search ends for want of time, with {len(found)} cells.")
+                say(f"the search reached its time limit after {len(found)} cells; the best of them is used.")
                 break
             labelled = {
                 name: [with_labels({name: value}, y)[name] for value in values] for name, values in grid.items()
@@ -71,7 +77,13 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
 
 
 def check_grid(job: Job) -> None:
-    """Raise the error that a cell of a job's grid, or its scoring, would end with, as far as no data are needed."""
+    """Check the grid and the scoring of a job, as far as that is possible without the data.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value of the grid or the scoring is not valid.
+    """
     for parameters in ParameterGrid(dict(job.grid)):
         ESTIMATORS[job.kind](**{**job.parameters, **parameters})._check_parameters()
     if job.scoring is not None:
@@ -79,7 +91,7 @@ def check_grid(job: Job) -> None:
 
 
 def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
-    """Return the cell of the best score; of several, the first in the order of the grid.
+    """Return the cell of the best score; of equal scores, the first in the order of the grid.
 
     Raises
     ------
@@ -91,26 +103,23 @@ def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
     ordered = [by_name[name] for name in names if name in by_name and not np.isnan(by_name[name]["mean_score"])]
     if not ordered:
         raise ValueError(
-            f"[search] scoring={job.scoring!r} gives no number for these labels in any cell: take another, such as "
-            "'accuracy'."
+            f"[search] scoring={job.scoring!r} gives no number for these labels in any cell. Choose another scoring, "
+            "such as 'accuracy'."
         )
     return max(ordered, key=lambda cell: cell["mean_score"])
 
 
 def _shares(job: Job) -> bool:
-    """Return whether fits share kernel rows."""
     return ESTIMATORS[job.kind] is SVC
 
 
 def _groups(job: Job) -> list[dict[str, list]]:
-    """Return the grid in parts that are compared one after another."""
     together = {"C": job.grid["C"]} if _shares(job) and "C" in job.grid else {}
     others = {name: values for name, values in job.grid.items() if name not in together}
     return [{name: [value] for name, value in one.items()} | together for one in ParameterGrid(others)]
 
 
 def _cells(grid: dict[str, list], results: dict[str, Any]) -> list[Cell]:
-    """Return the cells of a grid, which are compared in its order."""
     scores = zip(ParameterGrid(grid), results["mean_test_score"], results["std_test_score"], strict=True)
     return [{"parameters": one, "mean_score": float(mean), "std_score": float(std)} for one, mean, std in scores]
 
@@ -120,13 +129,13 @@ def _name(parameters: dict[str, Any]) -> str:
 
 
 def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> Any:
-    """Return the rows to cut folds from, in memory."""
+    """Return the training samples as an array or a CSR matrix."""
     most = parse_memory("auto" if job.memory is None else job.memory) // _SHARE
     size = data.X.nbytes * len(rows) // max(1, len(data))
     if size > most:
         raise ValueError(
-            f"[search] cuts folds from rows in memory: those of {data.path} take {size / 1e6:.0f} MB, half of the "
-            f"memory is {most / 1e6:.0f} MB. Raise limits.memory, or search on a part of the rows."
+            f"[search] needs the training samples in memory: those of {data.path} take {size / 1e6:.0f} MB, and half "
+            f"of the memory is {most / 1e6:.0f} MB. Raise limits.memory, or search on a part of the samples."
         )
     source = data.X if len(rows) == len(data) else data.X.take(rows)
-    return source.in_memory().block.user_array()
+    return source.read(0, len(source)).user_array()

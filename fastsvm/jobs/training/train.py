@@ -1,4 +1,4 @@
-"""Train a model from a file, save it, measure it on rows held out or on another file."""
+"""Train a model from a file, save it, and measure it on held-out samples or on another file."""
 
 import time
 from inspect import signature
@@ -11,51 +11,61 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS
-from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpoint_with, go_on_from
+from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.training.finished import save_surely
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.memory import peak_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["Tested", "Trained", "TrainingReport", "estimator_of", "measured", "split", "train", "with_labels"]
+__all__ = [
+    "Tested",
+    "Trained",
+    "TrainingReport",
+    "estimator_of",
+    "labels_of",
+    "measured",
+    "split",
+    "train",
+    "with_labels",
+]
 
 
 class TrainingReport(NamedTuple):
-    """What `train` tells.
+    """The result of `train`.
 
     Attributes
     ----------
     model : str
         File of the model, "" if it was not saved.
     n_samples, n_features : int
-        Shape of the problem, without rows held out.
+        Shape of the training data, without held-out samples.
     n_classes : int or None
-        Number of classes.
+        Number of classes; None for a regression.
     accuracy : float or None
-        Share of those rows whose class is predicted correctly.
+        Share of the test samples whose class is predicted correctly; None for a regression or without test samples.
     r2 : float or None
-        Of a regression, the share of their variance that is explained.
+        Coefficient of determination R² on the test samples; None for a classifier or without test samples.
     n_holdout : int
-        Number of rows that it was measured on.
+        Number of test samples.
     objective, duality_gap, kkt_violation : float or None
         Certificate of the fit.
     converged : bool
-        Whether it ended within its tolerance.
+        Whether the fit ended within its tolerance.
     stop_reason : str
         Why the fit ended.
     n_support : int or None
-        Number of support vectors.
+        Number of support vectors; None for a linear model.
     n_iter : int
-        Pair steps, all two-class problems together, or epochs.
+        Iterations of all two-class problems together, or epochs.
     seconds : float
         Time of the fit.
     passes : float
-        Bytes read from the file during the fit, in multiples of the rows' size.
+        Bytes read from the file during the fit, in multiples of the size of X.
     read_mb_per_second : float
-        Speed of those reads, in 10⁶ bytes a second.
+        Speed of those reads, in 10⁶ bytes per second.
     peak_memory_mb : float or None
-        Largest memory of the process so far, in 10⁶ bytes.
+        Peak memory of the process so far, in 10⁶ bytes.
     """
 
     model: str
@@ -79,7 +89,17 @@ class TrainingReport(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """Rows that were predicted to measure a model: their file and numbers, labels, and predictions."""
+    """The test samples of a model.
+
+    Attributes
+    ----------
+    path : str
+        Their file.
+    rows : ndarray of int
+        Their row numbers in the file.
+    truth, predicted : ndarray
+        Their labels, true and predicted.
+    """
 
     path: str
     rows: np.ndarray
@@ -88,7 +108,7 @@ class Tested(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A fitted model, the report, and what it was measured on, if it was."""
+    """A fitted model, its report, and its test samples, None if there are none."""
 
     model: Any
     report: TrainingReport
@@ -96,20 +116,24 @@ class Trained(NamedTuple):
 
 
 def train(
-    job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, begun: Any = None
+    job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, checkpoint: Any = None
 ) -> Trained:
     """Train a model as a job says, save it, and measure it.
 
     Parameters
     ----------
     job : Job
-        What to do; its files are HDF5 files with X and y. What it says of a search is not done here.
+        The job. Its files are in HDF5, with X and y. Its grid is ignored.
     destination : str or Path or None
         File for the model; None does not save it.
     checkpointer : Checkpointer or None
-        Who looks after the fit.
-    begun : tree or None
-        Where the fit is to go on, as the checkpointer was given it.
+        Watches the fit.
+    checkpoint : tree or None
+        State of the fit to resume from, as a checkpointer received it; None begins a new fit.
+
+    Returns
+    -------
+    Trained
 
     Raises
     ------
@@ -121,41 +145,59 @@ def train(
     if not 0 <= job.holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
     with open_hdf5(job.train) as data, at_most(job.threads):
-        if data.y is None:
-            raise ValueError(f"{data.path} has no dataset 'y'; training needs labels.")
-        estimator = estimator_of(job, data.y)
-        training, held = split(len(data), job.holdout, job.seed)
-        if checkpointer is not None:
-            checkpoint_with(estimator, checkpointer)
-        if begun is not None:
-            go_on_from(estimator, begun)
+        labels = labels_of(data)
+        estimator = estimator_of(job, labels)
+        training, held_out = split(len(data), job.holdout, job.seed)
         begin = time.perf_counter()
-        _fit(estimator, data, training)
-        seconds = time.perf_counter() - begin
-        vars(estimator).pop("_checkpointer", None)
-        reads = data.X.reads
-        passes, speed = reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9)
+        with checkpointed(estimator, checkpointer, checkpoint):
+            _fit(estimator, data, labels, training)
+        cost = _Cost.of(data, time.perf_counter() - begin)
         if destination is not None:
             save_surely(estimator, destination)
-        tested = _measured(estimator, job, data, held)
-        report = _report(estimator, tested, destination, len(training), seconds, passes, speed)
-        return Trained(estimator, report, tested)
+        tested = _measured(estimator, job, data, held_out)
+        return Trained(estimator, _report(estimator, tested, destination, len(training), cost), tested)
+
+
+class _Cost(NamedTuple):
+    """Time and reads of a fit, named as in the report."""
+
+    seconds: float
+    passes: float
+    read_mb_per_second: float
+
+    @classmethod
+    def of(cls, data: HDF5Data, seconds: float) -> "_Cost":
+        reads = data.X.reads
+        return cls(seconds, reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9))
+
+
+def labels_of(data: HDF5Data) -> np.ndarray:
+    """Return the labels of a file.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    if data.y is None:
+        raise ValueError(f"{data.path} has no dataset 'y'; training needs labels.")
+    return data.y
 
 
 def measured(model: Any, job: Job) -> Tested | None:
-    """Return what `train` measured a model on, again."""
+    """Return the test samples of a job with the predictions of a model, None if the job has no test samples."""
     with open_hdf5(job.train) as data, at_most(job.threads):
         return _measured(model, job, data, split(len(data), job.holdout, job.seed)[1])
 
 
-def _measured(model: Any, job: Job, data: HDF5Data, held: np.ndarray) -> Tested | None:
-    if len(held):
-        return Tested(job.train, held, data.y[held], _predicted(model, data, held))
+def _measured(model: Any, job: Job, data: HDF5Data, held_out: np.ndarray) -> Tested | None:
+    if len(held_out):
+        return Tested(job.train, held_out, labels_of(data)[held_out], _predicted(model, data, held_out))
     return None if job.test is None else _tested(model, job.test)
 
 
 def estimator_of(job: Job, y: np.ndarray) -> Any:
-    """Return the estimator of a job, not fitted."""
+    """Return the unfitted estimator of a job whose labels are y."""
     kind = ESTIMATORS[job.kind]
     known = signature(kind).parameters
     given: dict[str, Any] = {"random_state": job.seed, "memory": job.memory, "max_time": job.seconds, "verbose": True}
@@ -168,17 +210,14 @@ def _predicted(model: Any, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
 
 
 def _tested(model: Any, path: str) -> Tested:
-    """Return the predictions of all rows of a file."""
     with open_hdf5(path) as data:
         if data.y is None:
-            raise ValueError(f"{path} has no dataset 'y' to compare predictions with.")
+            raise ValueError(f"{path} has no dataset 'y'; a test needs labels.")
         rows = np.arange(len(data))
         return Tested(path, rows, data.y, _predicted(model, data, rows))
 
 
-def _report(
-    model: Any, tested: Tested | None, path: str | Path | None, n: int, seconds: float, passes: float, speed: float
-) -> TrainingReport:
+def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, cost: _Cost) -> TrainingReport:
     found, score = vars(model), None
     classes, support = found.get("classes_"), found.get("support_")
     if tested is not None:
@@ -198,30 +237,28 @@ def _report(
         stop_reason=model.stop_reason_,
         n_support=None if support is None else len(support),
         n_iter=int(np.sum(model.n_iter_)),
-        seconds=seconds,
-        passes=passes,
-        read_mb_per_second=speed,
+        **cost._asdict(),
         peak_memory_mb=peak_memory(),
     )
 
 
 def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows to train on and those held out, each in the order of the file."""
+    """Return the row numbers of the training samples and of the held-out samples, each in ascending order."""
     order = np.random.default_rng(seed).permutation(n)
     n_held = round(n * holdout)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
-def _fit(model: Any, data: HDF5Data, rows: np.ndarray) -> None:
+def _fit(model: Any, data: HDF5Data, y: np.ndarray, rows: np.ndarray) -> None:
     if len(rows) == len(data):
         model.fit(data)
     else:
         weight = None if data.sample_weight is None else data.sample_weight[rows]
-        model.fit(data.X.take(rows), data.y[rows], sample_weight=weight)
+        model.fit(data.X.take(rows), y[rows], sample_weight=weight)
 
 
 def with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
-    """Return parameters in which the keys of `class_weight`, text on a command line, are labels."""
+    """Return the parameters with the keys of `class_weight`, which are text, replaced by the labels they stand for."""
     weights = parameters.get("class_weight")
     if not isinstance(weights, dict):
         return parameters

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -13,6 +14,7 @@ from csr_group import write_csr
 from scipy import sparse
 
 from fastsvm.jobs.report import html
+from fastsvm.jobs.report.curves import process_curves
 from fastsvm.jobs.report.html import Html, duration, rounded, shown, table
 from fastsvm.jobs.report.svg import Axes, Line, chart, png
 from fastsvm.jobs.runner import run
@@ -188,15 +190,15 @@ def test_a_report_that_fails_does_not_cost_the_run(files, tmp_path, monkeypatch,
     folder = RunFolder(tmp_path / "run")
     assert folder.result == result and folder.model_file.exists() and not folder.report_file.exists()
     assert folder.events()[-1]["event"] == "report failed" and "No space left" in folder.events()[-1]["error"]
-    assert capsys.readouterr().err.count("the report could not be written") == 1
+    assert capsys.readouterr().err.count("cannot write the report") == 1
 
 
 def test_interruptions_and_progress(files, tmp_path, monkeypatch):
-    times = iter(["2026-01-02T03:04:05.000+00:00", "2026-01-02T03:05:05.000+00:00"])
+    moment = "2026-01-02T03:04:{}.000+00:00"
     events = [
-        {"time": next(times), "event": "begin", "versions": {"numpy": "2.0"}},
-        *({"time": t / 10, "event": "progress", "peak_memory_mb": 9.0 + t, "bytes_read": t * 10**6} for t in range(9)),
-        {"time": next(times), "event": "stopped", "signal": 15},
+        {"time": moment.format(10), "event": "begin", "versions": {"numpy": "2.0"}},
+        *({"time": moment.format(20 + t), "event": "progress", "peak_memory_mb": 9.0 + t} for t in range(9)),
+        {"time": moment.format(40), "event": "stopped", "signal": 15},
         {"time": "2026-01-02T04:00:00.000+00:00", "event": "resume", "checkpoint": 7, "versions": {"numpy": "2.1"}},
         {"event": "progress"},
         {"time": "2026-01-02T05:00:00.000+00:00", "event": "resume", "checkpoint": None, "versions": {"numpy": "2.1"}},
@@ -208,10 +210,17 @@ def test_interruptions_and_progress(files, tmp_path, monkeypatch):
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     versions = "numpy\u00a02.0", "numpy\u00a02.1"
-    for words in ("SIGTERM", "2026-01-02 04:00:00 UTC", "the log breaks off", "speed (MB/s)", *versions):
+    for words in ("SIGTERM", "2026-01-02 04:00:00 UTC", "the log ends here", "peak so far (MB)", *versions):
         assert any(words in found for found in page.words), words
     assert text.count(versions[1]) == 1
-    assert any("of work and 2 interruptions" in found for found in page.words)
+    assert any(" and 2 interruptions" in found for found in page.words)
+
+
+def test_read_speed_over_time():
+    model = SimpleNamespace(history_={"time": np.arange(5.0), "bytes_read": np.array([1, 2, 3, 1, 2]) * 10**6})
+    page = Page(process_curves([], model))  # a resumed run counts bytes from 0
+    assert "speed (MB/s)" in page.words and not any("Memory" in words for words in page.words)
+    assert process_curves([], SimpleNamespace()) == ""
 
 
 # --- pieces ------------------------------------------------------------------------------------------------------

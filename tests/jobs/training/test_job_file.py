@@ -65,22 +65,22 @@ def test_a_flag_that_is_none(flag, tmp_path):
 
 MALFORMED = {
     "not TOML": ("[data\ntrain = 1", "is not a TOML file"),
-    "an unknown section": ('[dat]\ntrain = "a.h5"', r"\[dat\] is no section. Do you mean 'data'"),
-    "an unknown key": ('[data]\ntrain = "a.h5"\nholdot = 0.1', r"data\.holdot is no key. Do you mean 'holdout'"),
+    "an unknown section": ('[dat]\ntrain = "a.h5"', r"\[dat\] is not a section. Did you mean 'data'"),
+    "an unknown key": ('[data]\ntrain = "a.h5"\nholdot = 0.1', r"data\.holdot is not a key. Did you mean 'holdout'"),
     "a parameter of no model": ('[data]\ntrain = "a.h5"\n[model]\nkernl = "rbf"', "'kernel'"),
     "a parameter of another model": ('[data]\ntrain = "a.h5"\n[model]\nkind = "linear"\ngamma = 1', "of kind 'linear'"),
-    "an unknown model": ('[data]\ntrain = "a.h5"\n[model]\nkind = "svm"', r"model\.kind should be one of .*'svm'"),
+    "an unknown model": ('[data]\ntrain = "a.h5"\n[model]\nkind = "svm"', r"model\.kind must be one of .*'svm'"),
     "no training data": ("[data]\nholdout = 0.1", r"no data\.train"),
     "two ways to measure": ('[data]\ntrain = "a.h5"\ntest = "b.h5"\nholdout = 0.1', "leave out one"),
     "a share beyond one": ('[data]\ntrain = "a.h5"\nholdout = 1.5', "from 0 to less than 1, found 1.5"),
     "a word for a number": ('[data]\ntrain = "a.h5"\nseed = "x"', "whole number"),
-    "a number for a word": ("[data]\ntrain = 5", "should be a word, found 5"),
-    "a section that is none": ("data = 5", r"data should be a section \[data\]"),
-    "a time that is none": ('[data]\ntrain = "a.h5"\n[limits]\ntime = "soon"', "a time is seconds"),
+    "a number for a word": ("[data]\ntrain = 5", "must be a word, found 5"),
+    "a section that is none": ("data = 5", r"data must be a section \[data\]"),
+    "a time that is none": ('[data]\ntrain = "a.h5"\n[limits]\ntime = "soon"', "a time must be seconds"),
     "a memory that is none": ('[data]\ntrain = "a.h5"\n[limits]\nmemory = "much"', r"limits\.memory"),
     "an empty list": ('[data]\ntrain = "a.h5"\n[search]\nC = []', "list of values"),
-    "a search over nothing": ('[data]\ntrain = "a.h5"\n[search]\nfolds = 3', "names no parameter"),
-    "rows that cannot be scaled": ('[data]\ntrain = "a.h5"\nstandardize = true', "Store them scaled"),
+    "a search over nothing": ('[data]\ntrain = "a.h5"\n[search]\nfolds = 3', "has no parameter"),
+    "rows that cannot be scaled": ('[data]\ntrain = "a.h5"\nstandardize = true', "Store the samples scaled"),
     "an unknown format": ('[data]\ntrain = "a.h5"\nformat = "cvs"', r"\('csv'\?\)"),
 }
 
@@ -102,7 +102,7 @@ def test_no_file(tmp_path):
 )
 def test_times(text, seconds):
     if seconds is None:
-        with pytest.raises(ValueError, match="a time is"):
+        with pytest.raises(ValueError, match="a time must be"):
             parse_seconds(text)
     else:
         assert parse_seconds(text) == seconds

@@ -1,0 +1,141 @@
+"""Searches of jobs: what scikit-learn finds, interrupted, limited in time, and refused."""
+
+import signal
+import warnings
+
+import h5py
+import numpy as np
+import pytest
+from runs import GRIDS, assert_same_model, searching
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+import fastsvm
+from fastsvm.jobs.runner import resume, run
+from fastsvm.jobs.stopping import Stopped, StopSignals
+from fastsvm.jobs.training.run_folder import RunFolder
+
+
+@pytest.mark.parametrize("kind", GRIDS)
+def test_a_search_finds_what_scikit_learn_finds(kind, iris, tmp_path):
+    job = searching(kind, iris)
+    result = run(job, tmp_path / "run")
+    model = fastsvm.SVC(tol=1e-6, random_state=0) if kind == "svc" else fastsvm.LinearSVC(random_state=0)
+    wanted = GridSearchCV(model, GRIDS[kind], cv=3).fit(*load_iris(return_X_y=True))
+    cells = RunFolder(tmp_path / "run").search["cells"]
+    assert len(cells) == len(wanted.cv_results_["params"])
+    for parameters, mean in zip(wanted.cv_results_["params"], wanted.cv_results_["mean_test_score"], strict=True):
+        found = next(cell for cell in cells if cell["parameters"] == parameters)
+        assert found["mean_score"] == pytest.approx(mean, abs=1e-12)
+    assert result["search"]["parameters"] == wanted.best_params_
+    assert result["search"]["mean_score"] == pytest.approx(wanted.best_score_, abs=1e-12)
+    saved = fastsvm.load(tmp_path / "run" / "model.fastsvm").get_params()
+    assert {name: saved[name] for name in wanted.best_params_} == wanted.best_params_
+    assert "chosen" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", GRIDS)
+def test_an_interrupted_search_compares_the_rest_only(kind, iris, tmp_path, monkeypatch):
+    job, folder = searching(kind, iris), RunFolder(tmp_path / "run")
+    wanted = run(job, tmp_path / "whole")
+
+    def asked(stops):
+        raise Stopped(signal.SIGTERM)
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(StopSignals, "raise_if_asked", asked)
+        run(job, folder.path)
+    before = folder.search["cells"]
+    assert 0 < len(before) < np.prod([len(values) for values in GRIDS[kind].values()])
+    found = resume(folder.path)
+    assert folder.search["cells"][: len(before)] == before
+    assert found["search"] == wanted["search"]
+    assert_same_model(folder.path, tmp_path / "whole")
+    events = [event["event"] for event in folder.events()]
+    assert events.count("compared") == RunFolder(tmp_path / "whole").log_file.read_text().count('"compared"')
+
+
+def test_a_search_on_other_data_is_not_resumed(iris, tmp_path, monkeypatch):
+    job, folder = searching("linear", iris), RunFolder(tmp_path / "run")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("fastsvm.jobs.runner.train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        run(job, folder.path)
+    with h5py.File(iris, "r+") as data:
+        data["y"][0] = 2
+    with pytest.raises(ValueError, match="because the training data changed"):
+        resume(folder.path)
+    folder.search_file.write_text("{")
+    with pytest.raises(ValueError, match=r"search.json is damaged.*Remove it"):
+        resume(folder.path)
+
+
+def test_a_search_that_could_not_be_written_is_kept_in_memory(iris, tmp_path, monkeypatch):
+    job, write = searching("linear", iris), RunFolder.write
+
+    def full(folder, path, words):
+        if path.name == "search.json" and len(words["cells"]) > 1:
+            raise OSError(28, "No space left on device")
+        write(folder, path, words)
+
+    monkeypatch.setattr(RunFolder, "write", full)
+    result = run(job, tmp_path / "run")
+    assert len(RunFolder(tmp_path / "run").search["cells"]) == 1
+    monkeypatch.undo()
+    assert result["search"] == run(job, tmp_path / "whole")["search"]
+
+
+def test_a_search_is_written_when_there_is_room_again(iris, tmp_path, monkeypatch):
+    write, whole = RunFolder.write, RunFolder(tmp_path / "whole")
+    run(searching("linear", iris), whole.path)
+
+    def full_at_first(folder, path, words):
+        if path.name == "search.json" and not folder.result_file.exists():
+            raise OSError(28, "No space left on device")
+        write(folder, path, words)
+
+    monkeypatch.setattr(RunFolder, "write", full_at_first)
+    run(searching("linear", iris), tmp_path / "run")
+    parameters = [
+        [cell["parameters"] for cell in RunFolder(tmp_path / name).search["cells"]] for name in ("run", "whole")
+    ]
+    assert parameters[0] == parameters[1]
+
+
+def test_a_search_ends_when_half_of_the_time_is_over(iris, tmp_path, capsys):
+    job = searching("linear", iris)._replace(seconds=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = run(job, tmp_path / "run")
+    assert len(RunFolder(tmp_path / "run").search["cells"]) == 1
+    assert result["search"]["parameters"] and "reached its time limit" in capsys.readouterr().err
+
+
+def test_weights_of_classes_are_searched_by_label(iris, tmp_path):
+    grid = {"class_weight": [{"0": 5.0, "2": 0.1}, "balanced"]}
+    for kind in ("svc", "linear"):
+        run(searching(kind, iris)._replace(grid=grid), tmp_path / kind)
+        assert len(RunFolder(tmp_path / kind).search["cells"]) == 2
+
+
+BAD = [
+    ({"C": [1.0, -1.0]}, None), ({"C": ["1"]}, None), ({"loss": ["hinge", "none"]}, None), ({"C": [1.0]}, "nonsense"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("grid", "scoring"), BAD)
+def test_a_grid_that_cannot_be_tried_makes_no_folder(grid, scoring, iris, tmp_path):
+    with pytest.raises((ValueError, TypeError)):
+        run(searching("linear", iris)._replace(grid=grid, scoring=scoring), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_score_that_is_no_number(iris, tmp_path):
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="scoring='roc_auc' gives no number"):
+        warnings.simplefilter("ignore")
+        run(searching("linear", iris)._replace(scoring="roc_auc"), tmp_path / "run")
+
+
+def test_rows_that_folds_cannot_be_cut_from(iris, tmp_path):
+    with pytest.raises(ValueError, match=r"\[search\] needs the training samples in memory"):
+        run(searching("linear", iris)._replace(memory=1000), tmp_path / "run")

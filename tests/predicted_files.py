@@ -1,0 +1,34 @@
+"""Files of predictions: written in small blocks, and compared with those that nothing interrupted."""
+
+import json
+import os
+
+import h5py
+
+from fastsvm.jobs.prediction.resumable_file import parts_of
+
+N, BLOCK = 4000, 100
+
+
+def write(path, **columns):
+    with h5py.File(path, "w") as file:
+        for name, values in columns.items():
+            file[name] = values
+    return path
+
+
+def alike(report):
+    """Return the part of a report that does not depend on where and how fast."""
+    return report._replace(output="", seconds=0.0)
+
+
+def assert_complete(output, report, wanted):
+    """Raise if an output is not what an uninterrupted run gives, or something is left beside it."""
+    assert output.read_bytes() == wanted[0] and alike(report) == wanted[1]
+    assert not [path for path in parts_of(output) if path.exists()]
+    assert os.listdir(output.parent) == [output.name]
+
+
+def safe_rows(output):
+    journal = parts_of(output)[1]
+    return json.loads(journal.read_text())["rows"] if journal.exists() else 0
