@@ -253,7 +253,7 @@ def interrupted(rows):
     while (left := [one.name for one in threading.enumerate() if "reader" in one.name]) and time.perf_counter() < end:
         time.sleep(0.05)
     report["readers"] = left
-    report["epochs"] = model._kept.state.epoch
+    report["epochs"] = model._fit_state.state.epoch
     wanted = LinearSVC(loss="hinge", tol=0.01, random_state=0).fit(X, y)
     model.set_params(tol=0.01).fit(rows, y)
     report["same"] = [model.objective_, wanted.objective_]

@@ -1,48 +1,64 @@
-"""What a training job asks of a fit: to be told how far it is, and to be given what it has."""
+"""Checkpoints of a fit: who is offered them, and the one from which a fit resumes."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Checkpointer", "begun_before", "checkpoint_with", "checkpointer_of", "go_on_from", "may_go_on"]
+__all__ = ["Checkpointer", "Checkpoints", "checkpointed", "checkpoints_of"]
 
 
 class Checkpointer(Protocol):
-    """Who looks after a fit."""
+    """Takes checkpoints of a fit."""
 
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
-        """Look at a fit between two steps. What is raised here ends it.
+        """Take a checkpoint if one is due. The fit calls this between two steps; an exception ends the fit.
 
         Parameters
         ----------
         tree : callable
-            Gives all that is needed to go on from here, as a tree of numbers, words, arrays and NamedTuples, which
-            holds only until this returns.
+            Returns the checkpoint: a tree of numbers, words, arrays and NamedTuples with all that a fit needs to
+            resume. The arrays are valid until `observe` returns.
         facts : dict of str to float
-            How far it is.
+            Progress of the fit, such as its epoch and objective.
         """
 
 
-def checkpoint_with(estimator: Any, checkpointer: Checkpointer) -> None:
-    """Let a checkpointer look after the next fit of an estimator."""
-    estimator._checkpointer = checkpointer
+class Checkpoints(NamedTuple):
+    """What a fit is told of checkpoints.
+
+    Attributes
+    ----------
+    checkpointer : Checkpointer or None
+        Is offered a checkpoint after each step.
+    resume_from : tree or None
+        The checkpoint from which the fit resumes.
+    """
+
+    checkpointer: Checkpointer | None = None
+    resume_from: Any = None
 
 
-def checkpointer_of(estimator: Any) -> Checkpointer | None:
-    """Return who looks after a fit, None if nobody does."""
-    return vars(estimator).get("_checkpointer")
+@contextmanager
+def checkpointed(estimator: Any, checkpointer: Checkpointer | None, resume_from: Any = None) -> Iterator[None]:
+    """Let a checkpointer see the fit of an estimator that is made within this context.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted.
+    checkpointer : Checkpointer or None
+        Is offered checkpoints of the fit.
+    resume_from : tree or None
+        A checkpoint of a fit with the same parameters and data. The fit resumes there and ends with the same model
+        as one that was never interrupted.
+    """
+    estimator._checkpoints = Checkpoints(checkpointer, resume_from)
+    try:
+        yield
+    finally:
+        del estimator._checkpoints
 
 
-def may_go_on(estimator: Any) -> bool:
-    """Return whether somebody may ask to go on from where a fit is."""
-    return estimator.warm_start or checkpointer_of(estimator) is not None
-
-
-def go_on_from(estimator: Any, tree: Any) -> None:
-    """Let the next fit of an estimator begin where one with the same parameters and data had this tree."""
-    estimator._begun = tree
-
-
-def begun_before(estimator: Any, name: str) -> Any:
-    """Return where a fit is to go on: where it was told to, or, if it may, where `name` says the last one was."""
-    told = vars(estimator).pop("_begun", None)
-    return told if told is not None else getattr(estimator, name, None) if estimator.warm_start else None
+def checkpoints_of(estimator: Any) -> Checkpoints:
+    """Return what the fit of an estimator is told of checkpoints."""
+    return vars(estimator).get("_checkpoints", Checkpoints())

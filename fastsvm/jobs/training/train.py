@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS
-from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpoint_with, go_on_from
+from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.training.finished import save_surely
 from fastsvm.jobs.training.job_file import Job
@@ -96,7 +96,7 @@ class Trained(NamedTuple):
 
 
 def train(
-    job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, begun: Any = None
+    job: Job, destination: str | Path | None = None, checkpointer: Checkpointer | None = None, resume_from: Any = None
 ) -> Trained:
     """Train a model as a job says, save it, and measure it.
 
@@ -107,9 +107,9 @@ def train(
     destination : str or Path or None
         File for the model; None does not save it.
     checkpointer : Checkpointer or None
-        Who looks after the fit.
-    begun : tree or None
-        Where the fit is to go on, as the checkpointer was given it.
+        Is offered checkpoints of the fit.
+    resume_from : tree or None
+        A checkpoint from which the fit resumes.
 
     Raises
     ------
@@ -125,14 +125,10 @@ def train(
             raise ValueError(f"{data.path} has no dataset 'y'; training needs labels.")
         estimator = estimator_of(job, data.y)
         training, held = split(len(data), job.holdout, job.seed)
-        if checkpointer is not None:
-            checkpoint_with(estimator, checkpointer)
-        if begun is not None:
-            go_on_from(estimator, begun)
         begin = time.perf_counter()
-        _fit(estimator, data, training)
+        with checkpointed(estimator, checkpointer, resume_from):
+            _fit(estimator, data, training)
         seconds = time.perf_counter() - begin
-        vars(estimator).pop("_checkpointer", None)
         reads = data.X.reads
         passes, speed = reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9)
         if destination is not None:

@@ -192,7 +192,7 @@ def dual_variables(model, monkeypatch, rows, y):
     """Return those of rows that are not merged or put in another order."""
     monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
     model.set_params(warm_start=True).fit(rows, y)
-    return model._kept.state.dual.astype(float)
+    return model._fit_state.state.dual.astype(float)
 
 
 PRECISE = [(name, np.float64) for name in LOSSES] + [("crammer_singer", np.float32)]
