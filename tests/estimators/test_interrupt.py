@@ -82,7 +82,7 @@ class Interrupting:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("data", ["overlapping", "three_classes", "rows"])
-def test_an_interrupted_fit_goes_on(data, share, request):
+def test_an_interrupted_fit_resumes(data, share, request):
     X, y = request.getfixturevalue(data)
     whole = Interrupting(0)
     wanted = SVC(kernel=whole, tol=1e-6, C=10.0).fit(X, y)
@@ -215,7 +215,7 @@ def test_an_error_in_a_callback_ends_the_fit(rows):
     assert recorder.calls[-1] == "teardown"
 
 
-def test_a_stopped_fit_goes_on(rows):
+def test_a_stopped_fit_resumes(rows):
     recorder = Recorder(stop_after=2)
     with pytest.warns(Warning, match="callback"):
         model = fit(recorder, *rows, warm_start=True, tol=1e-6)
@@ -253,7 +253,7 @@ def interrupted(rows):
     while (left := [one.name for one in threading.enumerate() if "reader" in one.name]) and time.perf_counter() < end:
         time.sleep(0.05)
     report["readers"] = left
-    report["epochs"] = model._kept.state.epoch
+    report["epochs"] = model._fit_state.state.epoch
     wanted = LinearSVC(loss="hinge", tol=0.01, random_state=0).fit(X, y)
     model.set_params(tol=0.01).fit(rows, y)
     report["same"] = [model.objective_, wanted.objective_]
@@ -271,7 +271,7 @@ def linear_reports(python, tmp_path_factory):
 
 
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_an_interrupted_linear_fit_ends_at_once_and_goes_on(where, linear_reports):
+def test_an_interrupted_linear_fit_ends_at_once_and_resumes(where, linear_reports):
     report = linear_reports[where]
     assert report["seconds"] < 1.0
     assert report["readers"] == []

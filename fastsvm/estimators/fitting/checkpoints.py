@@ -1,57 +1,64 @@
-"""What a training job asks of a fit: to be told how far it is, and to be given what it has."""
+"""Checkpoints of a fit: who is offered them, and the one from which a fit resumes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Checkpointer", "begun_before", "checkpoint_of", "checkpointed", "checkpointer_of", "may_go_on"]
+__all__ = ["Checkpointer", "Checkpoints", "checkpointed", "checkpoints_of"]
 
 
 class Checkpointer(Protocol):
-    """Who looks after a fit."""
+    """Takes checkpoints of a fit."""
 
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
-        """Look at a fit between two steps. What is raised here ends it.
+        """Take a checkpoint if one is due. The fit calls this between two steps; an exception ends the fit.
 
         Parameters
         ----------
         tree : callable
-            Gives all that is needed to go on from here, as a tree of numbers, words, arrays and NamedTuples, which
-            holds only until this returns.
+            Returns the checkpoint: a tree of numbers, words, arrays and NamedTuples with all that a fit needs to
+            resume. The arrays are valid until `observe` returns.
         facts : dict of str to float
-            How far it is.
+            Progress of the fit, such as its epoch and objective.
         """
 
 
-@contextmanager
-def checkpointed(estimator: Any, checkpointer: Checkpointer | None, checkpoint: Any = None) -> Iterator[None]:
-    """Let a checkpointer watch the fit within, which resumes from `checkpoint` unless that is None.
+class Checkpoints(NamedTuple):
+    """What a fit is told of checkpoints.
 
-    The checkpoint is what the checkpointer of a fit with the same parameters and data received.
+    Attributes
+    ----------
+    checkpointer : Checkpointer or None
+        Is offered a checkpoint after each step.
+    resume_from : tree or None
+        The checkpoint from which the fit resumes.
     """
-    estimator._checkpointer, estimator._checkpoint = checkpointer, checkpoint
+
+    checkpointer: Checkpointer | None = None
+    resume_from: Any = None
+
+
+@contextmanager
+def checkpointed(estimator: Any, checkpointer: Checkpointer | None, resume_from: Any = None) -> Iterator[None]:
+    """Let a checkpointer see the fit of an estimator that is made within this context.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted.
+    checkpointer : Checkpointer or None
+        Is offered checkpoints of the fit.
+    resume_from : tree or None
+        A checkpoint of a fit with the same parameters and data. The fit resumes there and ends with the same model
+        as one that was never interrupted.
+    """
+    estimator._checkpoints = Checkpoints(checkpointer, resume_from)
     try:
         yield
     finally:
-        del estimator._checkpointer, estimator._checkpoint
+        del estimator._checkpoints
 
 
-def checkpointer_of(estimator: Any) -> Checkpointer | None:
-    """Return the checkpointer that watches a fit, None if there is none."""
-    return vars(estimator).get("_checkpointer")
-
-
-def may_go_on(estimator: Any) -> bool:
-    """Return whether somebody may ask to go on from where a fit is."""
-    return estimator.warm_start or checkpointer_of(estimator) is not None
-
-
-def checkpoint_of(estimator: Any) -> Any:
-    """Return the checkpoint that a fit resumes from, None if it has none."""
-    return vars(estimator).get("_checkpoint")
-
-
-def begun_before(estimator: Any, name: str) -> Any:
-    """Return the state that a fit resumes from: a checkpoint, else the warm start in attribute `name`, else None."""
-    checkpoint = checkpoint_of(estimator)
-    return checkpoint if checkpoint is not None else getattr(estimator, name, None) if estimator.warm_start else None
+def checkpoints_of(estimator: Any) -> Checkpoints:
+    """Return what the fit of an estimator is told of checkpoints."""
+    return vars(estimator).get("_checkpoints", Checkpoints())

@@ -1,4 +1,4 @@
-"""What a fit that ended early says."""
+"""Warnings of fits that ended before they converged."""
 
 import warnings
 from typing import Any
@@ -7,11 +7,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.solvers.outer_loop import StopReason
 
-__all__ = ["warn_of_gap", "warn_of_unfinished_descent", "warn_unless_converged"]
+__all__ = ["warn_of_gap", "warn_of_sgd", "warn_of_violation"]
+
+_STACK_LEVEL = 7  # the call of `fit`: above are this file, session.py, `_fit`, `fit` and its two decorators
 
 _ADVICE = {
-    StopReason.MAX_ITER: "raise max_iter, scale the features, lower C, or take another solver",
-    StopReason.MAX_TIME: "raise max_time, go on with warm_start=True, or take another solver",
+    StopReason.MAX_ITER: "raise max_iter, scale the features, lower C, or choose another solver",
+    StopReason.MAX_TIME: "raise max_time, resume with warm_start=True, or choose another solver",
     StopReason.CALLBACK: "a callback asked to stop",
     StopReason.STALLED: "no step improves in floating point: scale the features, or raise tol",
 }
@@ -24,8 +26,8 @@ def _advice(model: Any) -> str:
     return _ADVICE[reason]
 
 
-def warn_unless_converged(model: Any) -> None:
-    """Warn of a fitted model whose fit ended before its tolerance, with gap, work done and what to try."""
+def warn_of_violation(model: Any) -> None:
+    """Warn if the optimality conditions of a kernel machine are violated by more than `tol`."""
     if model.converged_:
         return
     warnings.warn(
@@ -33,50 +35,50 @@ def warn_unless_converged(model: Any) -> None:
         f"iterations: the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}. "
         f"What to try: {_advice(model)}.",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=_STACK_LEVEL,
     )
 
 
-_ADVICE_ON_DESCENT = {
+_SGD_ADVICE = {
     StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
-    StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
-    StopReason.CALLBACK: "go on with warm_start=True; a callback asked to stop",
+    StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
+    StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
 }
 
 
-def warn_of_unfinished_descent(model: Any) -> None:
-    """Warn of a model whose objective was still falling when its fit ended."""
+def warn_of_sgd(model: Any) -> None:
+    """Warn if the objective of a model fitted by SGD may still decrease."""
     if model.converged_:
         return
     more = "" if model.tol is None else f" by more than tol={model.tol:g}"
     warnings.warn(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
-        f"objective, {model.objective_:.6g}, may still fall{more}. What to try: "
-        f"{_ADVICE_ON_DESCENT[StopReason(model.stop_reason_)]}.",
+        f"objective, {model.objective_:.6g}, may still decrease{more}. What to try: "
+        f"{_SGD_ADVICE[StopReason(model.stop_reason_)]}.",
         ConvergenceWarning,
-        stacklevel=6,
+        stacklevel=_STACK_LEVEL,
     )
 
 
-_ADVICE_ON_GAP = {
+_GAP_ADVICE = {
     StopReason.MAX_ITER: "raise max_iter or tol, scale the features (standardize=True), or lower C",
-    StopReason.MAX_TIME: "raise max_time, or go on with warm_start=True",
-    StopReason.CALLBACK: "go on with warm_start=True; a callback asked to stop",
-    StopReason.STALLED: "raise tol, scale the features (standardize=True), or pass rows in float64",
+    StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
+    StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
+    StopReason.STALLED: "raise tol, scale the features (standardize=True), or pass float64 samples",
 }
 
 
 def warn_of_gap(model: Any) -> None:
-    """Warn of a linear model whose duality gap is not within tolerance."""
+    """Warn if the criterion of a linear SVM is not within its tolerance."""
     if model.converged_:
         return
-    asked = f"the share that tol allows is {model.tol:g}"
+    asked = f"tol allows a share of {model.tol:g}"
     if model.criterion == "gradient":
         asked = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
     warnings.warn(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
         f"objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {asked}. "
-        f"What to try: {_ADVICE_ON_GAP[StopReason(model.stop_reason_)]}.",
+        f"What to try: {_GAP_ADVICE[StopReason(model.stop_reason_)]}.",
         ConvergenceWarning,
-        stacklevel=6,
+        stacklevel=_STACK_LEVEL,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
+from fastsvm.estimators.kernel.sample_geometry import centre_of
 from fastsvm.estimators.kernel.solver_parameter import has_landmarks
 from fastsvm.kernel_matrix.pairwise import (
     PairwiseKernel,
@@ -25,7 +26,6 @@ __all__ = [
     "Coefficients",
     "TrainingRows",
     "bytes_for",
-    "centre_of",
     "check_kernel",
     "choose_precision",
     "is_precomputed",
@@ -48,7 +48,6 @@ class Coefficients(NamedTuple):
 _FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
-_NEAR_CENTRE = 0.2  # of the squared norm: closer to the middle, centring saves little, and rounds rows near the origin
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
 
 
@@ -151,17 +150,17 @@ class TrainingRows(NamedTuple):
         Rows as given, or their bytes.
     quantization : Quantization or None
         How values come from bytes, None if the rows are not multiplied as bytes.
-    found : FeatureStatistics
+    statistics : FeatureStatistics
         Of the rows as given.
     """
 
     source: Source
     quantization: Quantization | None
-    found: FeatureStatistics
+    statistics: FeatureStatistics
 
 
 def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spare: int, pool: Pool) -> TrainingRows:
-    """Return the rows of a fit, as bytes if they are quantized and a copy of `spare` bytes holds them.
+    """Return the rows of a fit, as bytes if they are an affine quantization of bytes and a copy of `spare` bytes holds them.
 
     Raises
     ------
@@ -203,28 +202,38 @@ def user_pairwise(kernel: Any, columns: np.ndarray) -> PairwiseKernel | None:
     return None if is_kernel(kernel) else UserPairwise(kernel)
 
 
-def training_pairwise(estimator: Any, rows: TrainingRows, most: float, n: int) -> PairwiseKernel:
-    """Return the pairwise kernel for a fit with bounds of at most `most`, whose largest two-class problem has `n` rows.
+def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: float, n: int) -> PairwiseKernel:
+    """Return the pairwise kernel of a fit.
 
-    About a quarter of the rows is expected to support, at their bounds.
+    The type of its values is chosen in the expectation that a quarter of the rows become support vectors at their
+    bounds.
+
+    Parameters
+    ----------
+    estimator : SVC
+        Its parameters are valid.
+    gamma : float
+        The estimator's, resolved.
+    rows : TrainingRows
+        Rows of the fit.
+    most : float
+        Largest bound of a multiplier.
+    n : int
+        Number of rows of the largest two-class problem.
     """
-    source, quantization, found = rows
-    kernel: Any = resolve_kernel(estimator, estimator._gamma)
+    source, quantization, statistics = rows
+    kernel: Any = resolve_kernel(estimator, gamma)
     given = user_pairwise(kernel, np.arange(len(source)))
     if given is not None:
         return given
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
-    sq_norm = found.usual_sq_norm if centred else found.sq_norm  # values of far rows are small, and so are their errors
+    # Kernel values of distant rows are small, and so are their errors: the mean counts.
+    sq_norm = statistics.usual_sq_norm if centred else statistics.sq_norm
     dtype = value_type(estimator, kernel, 0.0 if quantization is not None and centred else sq_norm, expected, n)
     if quantization is not None:
         return Uint8Pairwise(kernel, dtype, quantization.scale)
-    return RealPairwise(kernel, dtype, centre_of(found), source.sparse)
-
-
-def centre_of(found: FeatureStatistics) -> np.ndarray | None:
-    """Return what to subtract from rows that are far from the origin beside how far they are from each other."""
-    return found.centre if found.centred_sq_norm < _NEAR_CENTRE * found.sq_norm else None
+    return RealPairwise(kernel, dtype, centre_of(statistics), source.sparse)
 
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:

@@ -1,4 +1,4 @@
-"""The two-class problems of a fit, one after the other or side by side, on rows that they share."""
+"""The two-class problems of a fit, solved in sequence or in parallel on kernel rows that they share."""
 
 import time
 from collections import deque
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
-from fastsvm.estimators.kernel.progress import FitMonitor
+from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.cross_validation import SharedKernel, SharedPart
@@ -27,7 +28,7 @@ _SNAPSHOT_SECONDS = 0.5  # between two of what a worker has reached, for a check
 
 
 class TwoClass(NamedTuple):
-    """Rows of two classes: their numbers, labels ±1 and upper bounds, and which classes they are."""
+    """A two-class problem: numbers of its rows, their labels ±1 and upper bounds, and the numbers of the classes."""
 
     rows: np.ndarray
     y: np.ndarray
@@ -47,7 +48,7 @@ class TwoClass(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the problems gave, one entry each, and for all: rows' classes, those within a margin, why it stopped."""
+    """Solutions, an entry a problem, and for all: classes of the rows, rows within a margin, why the fit stopped."""
 
     rows: list[np.ndarray]
     beta: list[np.ndarray]
@@ -63,7 +64,7 @@ class Outcome(NamedTuple):
 
 @storable("kernel problem")
 class ProblemCheckpoint(NamedTuple):
-    """A problem that is being solved: state, steps so far, what the solver knows beside it, and the cache's rows."""
+    """A problem that is being solved: state, steps so far, the solver's other memory, and the cached rows."""
 
     state: Any
     n_steps: int
@@ -73,14 +74,14 @@ class ProblemCheckpoint(NamedTuple):
 
 @storable("kernel fit")
 class KernelFitState(NamedTuple):
-    """How far a fit is.
+    """Checkpoint of a fit.
 
     Attributes
     ----------
     solved : dict of int to tuple
-        Solution, reason and number of steps of problems that are solved, by their numbers.
-    current : dict of int to Snapshot
-        Of problems that are being solved.
+        Solution, stop reason and number of steps of each solved problem, by its number.
+    current : dict of int to ProblemCheckpoint
+        Problems that are being solved.
     passes : float
         Passes over the rows.
     """
@@ -106,7 +107,7 @@ class OneVsOneFit:
     solver_of : callable
         Makes the solver of a problem.
     repeats : Repeats or None
-        Rows that stand for others, which are in no problem themselves.
+        Rows that represent others, which are in no problem themselves.
     """
 
     def __init__(
@@ -131,10 +132,10 @@ class OneVsOneFit:
         self._current: dict[int, tuple[Solver, Any]] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._passes = 0.0
-        self._untouched = StopReason.CALLBACK  # why problems were not begun
+        self._untouched = StopReason.CALLBACK  # why the other problems were not begun
 
     def _class_tiles(self, n_classes: int) -> list[ClassTile]:
-        """Return the tiles of all classes; the first of them are kept, as memory allows."""
+        """Return the tiles of all classes; the first ones are cached, as memory allows."""
         tiles, spare = [], self._spent.tile_bytes
         for label in range(n_classes):
             source = self.gram.source.take(np.flatnonzero(self.labels == label))
@@ -147,14 +148,14 @@ class OneVsOneFit:
         """Begin at the multipliers of an earlier fit, one array over all rows for each problem."""
         self._begin = [alpha[pair.rows] for alpha, pair in zip(multipliers, self.pairs, strict=True)]
 
-    def go_on(self, reached: KernelFitState) -> None:
-        """Begin where a fit of the same problems was."""
-        for number, (solution, reason, n_steps) in reached.solved.items():
+    def resume(self, checkpoint: KernelFitState) -> None:
+        """Resume a fit of the same problems."""
+        for number, (solution, reason, n_steps) in checkpoint.solved.items():
             self._solved[number] = solution, StopReason(reason), n_steps
-        self._snapshots, self._passes = dict(reached.current), reached.passes
+        self._snapshots, self._passes = dict(checkpoint.current), checkpoint.passes
 
-    def reached(self) -> KernelFitState:
-        """Return how far it is; what is being solved is as it was at the last snapshots."""
+    def checkpoint(self) -> KernelFitState:
+        """Return a checkpoint, in which each problem that is being solved is as of its last snapshot."""
         return KernelFitState(dict(self._solved), dict(self._snapshots), self._passes)
 
     @property
@@ -174,13 +175,13 @@ class OneVsOneFit:
                 full[pair.rows] = self._begin[number]
         return result
 
-    def run(self, limits: Limits, watch: FitMonitor, attributes: Callable[[], dict[str, Any]]) -> None:
-        """Solve all problems; `attributes` gives those of a model that stops now."""
-        if not solve_paths([[self]], limits, watch, attributes) and time.perf_counter() >= limits.deadline:
+    def run(self, limits: Limits, monitor: KernelMonitor) -> None:
+        """Solve all problems within the limits."""
+        if not solve_paths([[self]], limits, monitor) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME
 
     def waiting(self) -> list[int]:
-        """Return the numbers of the problems that are not solved, in the order in which to begin them."""
+        """Return the numbers of the problems that are not solved, in the order in which they are to begin."""
         order = disjoint_order([pair.classes for pair in self.pairs])
         return [number for number in order if number not in self._solved]
 
@@ -200,25 +201,25 @@ class OneVsOneFit:
         return RowCache(self._gram_of(self.pairs[number]), arena, self._spent.frugal)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
-        """Begin a problem where a fit with other bounds solved it: what was at its bound stays there."""
+        """Begin a problem at its solution for other bounds; multipliers at their bounds take the new ones."""
         alpha, old, new = before._solved[number][0].alpha, before.pairs[number].upper, self.pairs[number].upper
         self._begin[number] = np.where(alpha >= old, new, alpha)
 
-    def solve(self, number: int, rows: RowCache, limits: Limits, watch: FitMonitor, attributes: Callable) -> None:
+    def solve(self, number: int, rows: RowCache, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve a problem on its kernel rows."""
         pair, passes = self.pairs[number], rows.passes
         given = Resources(self._spent, self._pool, number, limits.deadline)
         solver = self._solver_of(KernelProblem(pair.y, pair.upper), rows, given)
-        state, before = self._begun(number, solver, rows)
+        state, before = self._initial_state(number, solver, rows)
         self._current[number] = solver, state
         worker = _Worker(solver, rows, before)
 
         def observe(state: Any, report: Report) -> bool:
             self._current[number] = solver, state
-            stop = watch.observe(number, report, rows.counts, self.gram.source.reads.nbytes, attributes)
+            stop = monitor.observe(number, report, rows.counts, self.gram.source.reads.nbytes)
             worker.n_steps += report.n_steps
-            if watch.checkpointer is not None and not report.converged:
-                self._keep(number, worker, state, watch, report)
+            if monitor.checkpointer is not None and not report.converged:
+                self._offer_checkpoint(monitor.checkpointer, monitor, number, worker, report)
             return stop
 
         limits = limits._replace(max_steps=max(0, limits.max_steps - before))
@@ -227,10 +228,10 @@ class OneVsOneFit:
         del self._current[number]
         self._snapshots.pop(number, None)
         self._passes += (rows.passes - passes) * len(pair.rows) / len(self.labels)
-        watch.end()
+        monitor.end()
 
-    def _begun(self, number: int, solver: Solver, rows: RowCache) -> tuple[Any, int]:
-        """Return the state at which a problem begins, and the steps that it took before."""
+    def _initial_state(self, number: int, solver: Solver, rows: RowCache) -> tuple[Any, int]:
+        """Return the state at which a problem begins, and its number of steps before."""
         snapshot = self._snapshots.get(number)
         if snapshot is None:
             return solver.init(self._begin[number]), 0
@@ -239,17 +240,20 @@ class OneVsOneFit:
             solver.recall(snapshot.memory)
         return copied(snapshot.state), snapshot.n_steps
 
-    def _keep(self, number: int, worker: "_Worker", state: Any, watch: FitMonitor, report: Report) -> None:
-        """Let the checkpointer look; what other workers have reached it is given as of their last snapshots."""
+    def _offer_checkpoint(
+        self, checkpointer: Checkpointer, monitor: KernelMonitor, number: int, worker: "_Worker", report: Report
+    ) -> None:
+        """Offer a checkpoint of all problems; those of other workers are as of their last snapshots."""
+        state = self._current[number][1]
         if self._spent.workers > 1 and worker.is_due():
             self._snapshots[number] = worker.snapshot(state)
 
         def tree() -> tuple[KernelFitState, list]:
             self._snapshots[number] = worker.snapshot(state)
-            return self.reached(), watch.records()
+            return self.checkpoint(), monitor.records()
 
         facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": worker.n_steps, "gap": report.gap}
-        watch.checkpointer.observe(tree, facts | {"objective": report.objective})
+        checkpointer.observe(tree, facts | {"objective": report.objective})
 
     def _gram_of(self, pair: TwoClass) -> Gram | PairGram | SharedPart:
         """Return the kernel matrix of a problem."""
@@ -258,7 +262,7 @@ class OneVsOneFit:
         return self.gram.part(pair.rows, self._spent.part_resident)
 
     def outcome(self) -> Outcome:
-        """Return what was reached; problems not yet begun have no support vectors and offset 0."""
+        """Return the solutions so far; problems not yet begun have no support vectors and intercept 0."""
         reached = self._solved | {
             number: (solver.finish(state), StopReason.CALLBACK, 0)
             for number, (solver, state) in self._current.items()
@@ -288,14 +292,14 @@ class OneVsOneFit:
         )
 
     def _within(self, rows: list[np.ndarray]) -> np.ndarray:
-        """Return the union of some rows, with those that they stand for."""
+        """Return the union of some rows, with those that they represent."""
         inside = np.zeros(len(self.labels), bool)
         for each in rows:
             inside[each] = True
         return np.flatnonzero(inside if self._repeats is None else inside[self._repeats.first])
 
     def _expanded(self, pair: TwoClass, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and their y α, those of repeated rows among them."""
+        """Return rows and their y α, repeated rows included."""
         if self._repeats is None:
             return pair.rows, alpha * pair.y
         full, sign = np.zeros(len(self.labels)), np.zeros(len(self.labels))
@@ -305,14 +309,12 @@ class OneVsOneFit:
         return rows, full[rows] * sign[self._repeats.first[rows]]
 
 
-def solve_paths(
-    paths: list[list[OneVsOneFit]], limits: Limits, watch: FitMonitor, attributes: Callable[[], dict[str, Any]] = dict
-) -> bool:
+def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:
     """Solve the problems of many fits and return whether none is left.
 
-    The fits of a path are of the same rows and differ in their bounds: a problem is solved for one after the other,
-    each time from where the one before ended, on kernel rows that stay where they are. Each worker takes the next
-    problem that no other has begun; the solution of a problem does not depend on the worker.
+    The fits of a path share their rows and differ in their bounds. Each problem is solved for one fit of the path
+    after the other, from the solution before, with the same cached kernel rows. A worker takes the next problem that
+    no other worker has begun. The solution of a problem does not depend on the worker.
     """
     fits = [fit for path in paths for fit in path]
     waiting = deque((path, number) for path in paths for number in path[0].waiting())
@@ -323,12 +325,12 @@ def solve_paths(
         for fit in path:
             if before is not None:
                 fit.follow(number, before)
-            fit.solve(number, rows, limits, watch, attributes)
+            fit.solve(number, rows, limits, monitor)
             before = fit
 
     def worker() -> None:
         arena = np.empty(arena_bytes, np.uint8)
-        while not watch.stopped:
+        while not monitor.stopped:
             try:
                 path, number = waiting.popleft()
             except IndexError:  # nothing is left, or another worker took it
@@ -336,7 +338,7 @@ def solve_paths(
             try:
                 solve(path, number, arena)
             except BaseException:
-                watch.stopped = True  # the other workers
+                monitor.stopped = True  # the other workers
                 raise
             if time.perf_counter() >= limits.deadline:
                 return
@@ -344,13 +346,13 @@ def solve_paths(
     try:
         fits[0].gram.pool.run(worker, [()] * fits[0].workers)
     except BaseException:
-        watch.stopped = True  # the workers, if it was this thread that was interrupted
+        monitor.stopped = True  # the workers, if it was this thread that was interrupted
         raise
     return not waiting
 
 
 class _Worker:
-    """A problem that is being solved, for snapshots of it."""
+    """Takes snapshots of a problem that is being solved."""
 
     def __init__(self, solver: Solver, rows: RowCache, n_steps: int) -> None:
         self.solver, self.rows, self.n_steps = solver, rows, n_steps
@@ -361,7 +363,7 @@ class _Worker:
         return time.perf_counter() >= self._next
 
     def snapshot(self, state: Any) -> ProblemCheckpoint:
-        """Return what is needed to go on from here."""
+        """Return what is needed to resume from here."""
         self._next = time.perf_counter() + _SNAPSHOT_SECONDS
         memory = self.solver.memory() if hasattr(self.solver, "memory") else None
         return ProblemCheckpoint(copied(state), self.n_steps, memory, self.rows.contents())

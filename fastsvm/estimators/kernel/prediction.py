@@ -12,6 +12,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     user_pairwise,
     value_type,
 )
+from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.kernel_matrix.gram import expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source
@@ -36,7 +37,8 @@ class Predictor:
 
     def __init__(self, estimator: Any, coef: np.ndarray, pool: Pool) -> None:
         self.estimator, self.coef, self.pool = estimator, coef, pool
-        self.kernel: Any = resolve_kernel(estimator, estimator._gamma)
+        self.geometry = SampleGeometry.of_model(estimator)
+        self.kernel: Any = resolve_kernel(estimator, self.geometry.gamma)
         self.support = MemorySource.of(estimator.support_vectors_)
         self._as_bytes = self._bytes_of_support()
         size = np.abs(coef)
@@ -69,18 +71,19 @@ class Predictor:
         return expand(self._pairwise(block), self.support.block, self.coef, block, self.pool)
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
-        sq_norm = 0.0 if self.kernel.translation_invariant else self.estimator._sq_norm
+        sq_norm = 0.0 if self.kernel.translation_invariant else self.geometry.largest_sq_norm
         dtype = value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.support))
         return Uint8Pairwise(self.kernel, dtype, quantization.scale)
 
     def _pairwise(self, block: Block) -> PairwiseKernel:
-        estimator, kernel = self.estimator, self.kernel
+        estimator, kernel, geometry = self.estimator, self.kernel, self.geometry
         given = user_pairwise(kernel, np.asarray(estimator.support_, dtype=np.int64))
         if given is not None:
             return given
         sparse = self.support.sparse or isinstance(block, CSRBlock)
         if len(self.support) == 0:
             return RealPairwise(kernel, np.float64, None, sparse, all_near=True)
-        sq_norm = estimator._centred_sq_norm if kernel.translation_invariant and not sparse else estimator._sq_norm
+        centred = kernel.translation_invariant and not sparse
+        sq_norm = geometry.mean_sq_distance if centred else geometry.largest_sq_norm
         dtype = value_type(estimator, kernel, sq_norm, self._norms, len(self.support))
-        return RealPairwise(kernel, dtype, estimator._centre, sparse, all_near=True)
+        return RealPairwise(kernel, dtype, geometry.centre, sparse, all_near=True)

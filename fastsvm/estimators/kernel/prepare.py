@@ -1,6 +1,6 @@
-"""What a fit of a kernel machine needs of memory, and its two-class problems."""
+"""From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
-    centre_of,
     is_precomputed,
     resolve_gamma,
     training_pairwise,
     training_rows,
 )
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass
+from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.solver_parameter import (
     check_landmarks,
     has_landmarks,
@@ -30,46 +30,68 @@ from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
 from fastsvm.sources import Source
 
-__all__ = ["bounds", "plan_shared", "prepare"]
+__all__ = ["PreparedFit", "bounds", "plan_shared", "prepare"]
 
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
 
+class PreparedFit(NamedTuple):
+    """A fit that is ready to be solved.
+
+    Attributes
+    ----------
+    task : OneVsOneFit
+        The two-class problems.
+    samples : Source
+        Samples in the type in which they were passed, from which support vectors are copied.
+    geometry : SampleGeometry
+        What prediction must know of the samples.
+    class_weight : ndarray of float64, shape (n_classes,)
+        Factors of C.
+    """
+
+    task: OneVsOneFit
+    samples: Source
+    geometry: SampleGeometry
+    class_weight: np.ndarray
+
+
 def prepare(
     estimator: Any, data: TrainingSet, classes: np.ndarray, labels: np.ndarray, budget: int, pool: Pool, observed: bool
-) -> tuple[OneVsOneFit, Source]:
-    """Plan the memory; return the two-class problems to be solved and where support vectors are copied from.
-
-    What prediction needs to know of the rows is noted in the estimator.
+) -> PreparedFit:
+    """Plan the memory of a fit and state its two-class problems. The estimator is not changed.
 
     Parameters
     ----------
     estimator : SVC
         Its parameters are valid.
     data, classes, labels
-        Rows and weights; classes, and each row's class number or -1.
+        Samples and weights; classes, and the class number of each sample or -1.
     budget : int
         Bytes that the fit may take.
     pool : Pool
         Threads.
     observed : bool
-        Whether callbacks watch, which are called by one thread.
+        Whether there are callbacks, which only one thread may call.
+
+    Raises
+    ------
+    ValueError
+        If the samples are not finite, or the memory does not suffice.
     """
     rows = training_rows(estimator, data.source, data.weight if data.weighted else None, budget // 4, pool)
-    source, _, found = rows
+    source = rows.source
     _check_square(estimator, source.shape)
     if source is not data.source:
         budget -= source.nbytes
-    estimator.class_weight_, upper = bounds(estimator, classes, labels, data.weight)
-    estimator._gamma = resolve_gamma(estimator.gamma, source.shape[1], found.variance)
-    estimator._centre, estimator._sq_norm = centre_of(found), found.sq_norm
-    estimator._centred_sq_norm = found.usual_sq_norm
+    class_weight, upper = bounds(estimator, classes, labels, data.weight)
+    gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
     bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_dual(estimator) else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     counts = np.bincount(labels[labels >= 0])
     n = int(np.sort(counts)[-2:].sum())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
-    pairwise = training_pairwise(estimator, rows, bound, n)
+    pairwise = training_pairwise(estimator, gamma, rows, bound, n)
     need = _need(source, pairwise, counts, n)
     if isinstance(pairwise, Uint8Pairwise) and not observed and not has_landmarks(estimator):
         need = need._replace(workers=pool.n_threads)
@@ -81,7 +103,8 @@ def prepare(
         source = source.in_memory()
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
     task = OneVsOneFit(Gram(pairwise, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
-    return task, (source if rows.source is data.source else data.source)
+    samples = source if rows.source is data.source else data.source
+    return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), class_weight)
 
 
 def bounds(

@@ -1,39 +1,25 @@
 """Support vector classification with kernels."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from fastsvm.estimators.fitting.checkpoints import checkpoint_of
-from fastsvm.estimators.fitting.convergence_warnings import warn_unless_converged
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.labels import encode
-from fastsvm.estimators.fitting.parameters import (  # fmt: skip
-    boolean,
-    check_parameters,
-    either,
-    number,
-    one_of,
-    optional,
-)
-from fastsvm.estimators.fitting.validation import check_rows, check_training_set, forget, required_labels
-from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel  # fmt: skip
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.kernel.kernel_classifier import KernelClassifier
+from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
-from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.kernel.prepare import prepare
-from fastsvm.estimators.kernel.progress import FitMonitor
+from fastsvm.estimators.kernel.prepare import PreparedFit, prepare
+from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver, most_steps
-from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory
-from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes
+from fastsvm.multiclass import Expansion
 from fastsvm.solvers.outer_loop import Limits, StopReason
-from fastsvm.sources import Source, check_finite, is_stored
 
 __all__ = ["SVC"]
 
@@ -62,7 +48,7 @@ _RULES = {
 _ROUNDING = 1e-9  # of the violation, in parts
 
 
-class SVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class SVC(CallbackSupportMixin, KernelClassifier):
     """C-support vector classification, exact, from memory or from an HDF5 file.
 
     Names, defaults, attributes and their order are those of `sklearn.svm.SVC`. The fit ends with a
@@ -255,13 +241,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.verbose = verbose
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        """Return scikit-learn's tags: sparse rows are taken, and kernel matrices if precomputed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_precomputed(self)
-        return tags
-
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SVC":
@@ -288,27 +267,15 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        deadline = time.perf_counter() + (self.max_time if self.max_time is not None else np.inf)
         budget = self._check_parameters()
+        session = FitSession(self)
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
-        context = self._init_callback_context(max_subtasks=None) if hasattr(self, "_skl_callbacks") else None
-        if context is not None:
-            context.call_on_fit_task_begin(estimator=self)
-        limits = Limits(most_steps(self, len(data.y)), deadline)
+        session.begin()
         with Pool.open() as pool:
-            task, source = prepare(self, data, classes, labels, budget, pool, context is not None)
-            begun = checkpoint_of(self)
-            watch = FitMonitor(self, context, len(task.pairs), bool(self.verbose), () if begun is None else begun[1])
-            if begun is not None:
-                task.go_on(begun[0])
-            self._solve(task, lambda: self._attributes(task, classes, source), classes, limits, watch)
-        vars(self).update(self._attributes(task, classes, source))
-        self.history_ = watch.history()
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
-        warn_unless_converged(self)
+            prepared = prepare(self, data, classes, labels, budget, pool, session.has_callbacks)
+            self._fit(prepared, classes, session)
         return self
 
     def _check_parameters(self) -> int:
@@ -318,31 +285,36 @@ shape (n_samples, n_features)
         check_kernel(self.kernel)
         return parse_memory(self.memory)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit was completed."""
-        return hasattr(self, "dual_coef_")
+    def _fit(self, prepared: PreparedFit, classes: np.ndarray, session: FitSession) -> None:
+        """Solve the problems, from a checkpoint or the last fit's multipliers if there are any."""
+        task, records = prepared.task, []
+        if session.resume_from is not None:
+            checkpoint, records = session.resume_from
+            task.resume(checkpoint)
+        last = session.warm_start("_multipliers")
+        if last is not None and np.array_equal(last[0], classes) and len(last[1][0]) == len(task.labels):
+            task.start(last[1])
 
-    def _solve(self, task: OneVsOneFit, attributes: Callable, classes: Any, limits: Limits, watch: FitMonitor) -> None:
-        """Solve the problems, from the last fit's multipliers if asked to, and keep those reached for the next."""
-        kept = getattr(self, "_multipliers", None) if self.warm_start else None
-        if kept is not None and np.array_equal(kept[0], classes) and len(kept[1][0]) == len(task.labels):
-            task.start(kept[1])
-        try:
-            task.run(limits, watch, attributes)
-        finally:  # after an interrupt too
-            self._multipliers = (classes, task.multipliers()) if self.warm_start else None
-            watch.close()
+        def attributes() -> dict[str, Any]:
+            return self._attributes(prepared, classes)
 
-    def _attributes(self, task: OneVsOneFit, classes: np.ndarray, source: Source) -> dict[str, Any]:
-        """Return the fitted attributes for the multipliers reached so far."""
-        found = self._solution(task, classes)
+        monitor = KernelFitMonitor(session, len(task.pairs), attributes, records)
+        with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
+            task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
+        vars(self).update(attributes())
+        session.end(monitor, warn_of_violation)
+
+    def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:
+        """Return the fitted attributes of a model that stops now."""
+        found = self._solution(prepared.task, classes)
         support_vectors: Any = np.empty((0, 0))
         if not is_precomputed(self):
-            support_vectors = source.rows(found["support_"]).user_array()
-        return found | {"support_vectors_": support_vectors, "shape_fit_": source.shape}
+            support_vectors = prepared.samples.rows(found["support_"]).user_array()
+        samples = {"support_vectors_": support_vectors, "shape_fit_": prepared.samples.shape}
+        return {"class_weight_": prepared.class_weight} | prepared.geometry.attributes() | found | samples
 
     def _solution(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
-        """Return the fitted attributes that do not hold rows."""
+        """Return the fitted attributes that the solution determines."""
         outcome = task.outcome()
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
         if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
@@ -365,123 +337,3 @@ shape (n_samples, n_features)
             "passes_": task.passes,
             "fit_status_": int(reason is not StopReason.CONVERGED),
         }
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of the features, one row a pair of classes; for the linear kernel only."""
-        check_is_fitted(self)
-        if not isinstance(resolve_kernel(self), Linear):
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        vectors = self.support_vectors_
-        if not sparse.issparse(vectors):
-            vectors = vectors.astype(np.float64, copy=False)
-        return np.asarray(self._pair_coefficients().T @ vectors)
-
-    def _pair_coefficients(self) -> np.ndarray:
-        if len(self.classes_) == 2:
-            return self.dual_coef_.T
-        return pair_coefficients(self.dual_coef_, self.n_support_)
-
-    def _decisions(self, X: Any) -> np.ndarray:
-        """Return one decision a pair of classes: of the second class if there are two, else of the first."""
-        check_is_fitted(self)
-        source = check_rows(self, X, reset=False)
-        coef = self._pair_coefficients()
-        decisions = np.empty((len(source), coef.shape[1]))
-        with Pool.open() as pool:
-            predictor = Predictor(self, coef, pool)
-            for start, block in source.blocks():
-                if is_stored(X):  # arrays were checked before
-                    check_finite(block, start)
-                decisions[start : start + block.shape[0]] = predictor.scores(block) + self.intercept_
-        return decisions
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decision values of rows.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
-
-        Returns
-        -------
-        ndarray of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`; else (n_samples, n_classes) for
-            "ovr", (n_samples, n_pairs) for "ovo", where positive stands for the first class of a pair.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._shaped(self._decisions(X))
-
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes and the decision values of rows, from one pass."""
-        decisions = self._decisions(X)
-        return self._labels(decisions), self._shaped(decisions)
-
-    def _shaped(self, decisions: np.ndarray) -> np.ndarray:
-        """Return the pairs' decisions in the shape that the user asked for."""
-        if len(self.classes_) == 2:
-            return decisions[:, 0]
-        if self.decision_function_shape == "ovr":
-            return one_vs_rest_scores(decisions, len(self.classes_))
-        return decisions
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, is not finite, or `break_ties` is set with
-            `decision_function_shape="ovo"`.
-        """
-        check_is_fitted(self)
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        return self._labels(self._decisions(X))
-
-    def _labels(self, decisions: np.ndarray) -> np.ndarray:
-        """Return the classes that the pairs' decisions elect."""
-        n_classes = len(self.classes_)
-        if n_classes == 2:
-            return self.classes_[(decisions[:, 0] >= 0).astype(np.intp)]  # a tie goes where LIBSVM sends it
-        scores = one_vs_rest_scores(decisions, n_classes) if self.break_ties else votes(decisions, n_classes)
-        return self.classes_[np.argmax(scores, axis=1)]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted correctly.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or None
-            Labels; None takes those that come with an `HDF5Data`.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Accuracy, 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If there are no labels.
-        """
-        return super().score(X, required_labels(X, y), sample_weight)

@@ -1,18 +1,19 @@
 """What linear support vector machines have in common."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
-from fastsvm.estimators.fitting.checkpoints import begun_before
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
-from fastsvm.estimators.linear.training_task import Task, deadline_of, seed_of
+from fastsvm.estimators.linear.training_task import Task
 from fastsvm.losses.primal import Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.state import LinearDualState
@@ -49,46 +50,40 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
             )
 
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any]) -> None:
-        """Ascend to the end; `names` are fitted attributes beside those of the ascent."""
-        deadline = deadline_of(self)
-        kept = begun_before(self, "_kept")
-        context = self._init_callback_context(max_subtasks=self.max_iter) if hasattr(self, "_skl_callbacks") else None
-        if context is not None:
-            context.call_on_fit_task_begin(estimator=self)
+        """Solve the dual problem; `names` are fitted attributes beside those of the solution."""
+        session = FitSession(self, max_subtasks=self.max_iter)
+        last: DualFitState | None = session.initial_state("_fit_state")
+        session.begin()
         with Pool.open() as pool:
-            ascent = DualFit(self, merged(task), loss, pool, seed_of(self) if kept is None else kept.seed)
-            solver, state = ascent.solver, ascent.begin(kept)
-            records = kept.records if kept is not None and state.epoch > 0 else []
+            fit = DualFit(self, merged(task), loss, pool, last, session.can_be_resumed)
+            solver, state = fit.solver, fit.initial_state()
+            records = last.records if last is not None and state.epoch > 0 else []
 
             def attributes(state: LinearDualState) -> dict[str, Any]:
                 return names | self._weights(solver.answer(state), state)
 
-            def kept_of(state: LinearDualState, over: bool = False, whole: bool = True) -> DualFitState:
-                return DualFitState(ascent.mark, ascent.settings.seed, state, ascent.windows, over, whole, records)
+            def checkpoint(state: LinearDualState) -> DualFitState:
+                return fit.checkpoint(state, records)
 
-            watched = MonitoredFit(self, context, self.max_iter, attributes, state, records, kept_of)
-            watch = DualAscentMonitor(watched, solver.problem.source)
-            over = whole = False
-            try:
-                state, reason = ascent.run(state, self.max_iter, deadline, watch)
-                whole = True
-                over = reason not in (StopReason.MAX_TIME, StopReason.CALLBACK, StopReason.MAX_ITER)
-            finally:  # after an interrupt too
-                self._kept = kept_of(watch.state, over, whole) if self.warm_start else None
-            found = solver.certificate
-            if reason is not StopReason.CONVERGED:
-                state, found = solver.concluded(state)
-            if solver.is_within(found):
-                reason = StopReason.CONVERGED
-            vars(self).update(attributes(state))
-        self.objective_, self.dual_objective_ = float(found.primal.sum()), float(found.dual.sum())
+            monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records)
+            monitor = DualAscentMonitor(monitored, solver.problem.source)
+            with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
+                state, reason = fit.run(state, self.max_iter, session.deadline, monitor)
+            self._note(fit, state, reason, attributes)
+        session.end(monitor, warn_of_gap)
+
+    def _note(self, fit: DualFit, state: LinearDualState, reason: StopReason, attributes: Callable) -> None:
+        """Set the fitted attributes, with a certificate of the best state that is known."""
+        solver, certificate = fit.solver, fit.solver.certificate
+        if reason is not StopReason.CONVERGED:
+            state, certificate = solver.concluded(state)
+        if solver.is_within(certificate):
+            reason = StopReason.CONVERGED
+        vars(self).update(attributes(state))
+        self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = self.objective_ - self.dual_objective_
-        self.kkt_violation_ = float(found.violation)
+        self.kkt_violation_ = float(certificate.violation)
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
-        self.history_ = watch.history()
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
-        warn_of_gap(self)
 
     def _weights(self, weights: np.ndarray, state: LinearDualState) -> dict[str, Any]:
         """Return the fitted attributes of weights."""

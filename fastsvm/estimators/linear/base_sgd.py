@@ -1,26 +1,20 @@
-"""What linear models by gradient descent have in common."""
+"""What linear models by stochastic gradient descent have in common."""
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
-from fastsvm.estimators.fitting.checkpoints import begun_before, may_go_on
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_unfinished_descent
-from fastsvm.estimators.fitting.parameters import (  # fmt: skip
-    boolean,
-    check_parameters,
-    either,
-    number,
-    one_of,
-    optional,
-)
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.linear.progress import MonitoredFit, SGDMonitor
 from fastsvm.estimators.linear.sgd_fit import SGDFit, SGDFitState
-from fastsvm.estimators.linear.training_task import Task, deadline_of, fingerprint, seed_of
+from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
@@ -67,83 +61,72 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
 
-    def _fit(self, task: Task, begin: Linear | None, names: dict[str, Any], given: bool) -> None:
-        """Descend to the end; `names` are fitted attributes beside those of the descent.
+    def _fit(self, task: Task, start: Linear | None, names: dict[str, Any], given: bool) -> None:
+        """Minimise the objective; `names` are fitted attributes beside those of the solution.
 
-        It begins at `begin` if that was `given` by the user, else where a fit of the same task was interrupted.
+        The fit begins at `start` if the user `given` it, else resumes an interrupted fit of the same task, if any.
         """
-        deadline, mark = deadline_of(self), fingerprint(task) if may_go_on(self) else ""
-        kept = None if given else begun_before(self, "_unfinished")
-        if kept is not None and kept.mark != mark:
-            kept = None
-        context = self._init_callback_context(max_subtasks=self.max_iter) if hasattr(self, "_skl_callbacks") else None
-        if context is not None:
-            context.call_on_fit_task_begin(estimator=self)
+        session = FitSession(self, max_subtasks=self.max_iter)
+        mark = fingerprint(task) if session.can_be_resumed else ""
+        last: SGDFitState | None = None if given else session.initial_state("_fit_state")
+        if last is not None and last.fingerprint != mark:
+            last = None
+        session.begin()
         with Pool.open() as pool:
-            seed = seed_of(self) if kept is None else kept.seed
-            descent = SGDFit(self, task, pool, seed)
-            solver = descent.solver
-            if kept is None or not solver.accepts(kept.state):
-                kept = SGDFitState(mark, seed, LossCurve().parts(), solver.init(begin), [])
-            self._curve, state = LossCurve.of(kept.curve), kept.state
+            seed = seed_of(self) if last is None else last.seed
+            fit = SGDFit(self, task, pool, seed)
+            solver = fit.solver
+            if last is None or not solver.accepts(last.state):
+                last = SGDFitState(mark, seed, LossCurve().parts(), solver.init(start), [])
+            first, curve, finished = last, LossCurve.of(last.curve), False
 
-            def kept_of(state: SGDState) -> SGDFitState:
-                return kept._replace(state=state, curve=self._curve.parts())
+            def checkpoint(state: SGDState) -> SGDFitState:
+                return first._replace(state=state, curve=curve.parts())
 
             def attributes(state: SGDState) -> dict[str, Any]:
                 return names | self._weights(solver, state, task)
 
-            watched = MonitoredFit(self, context, self.max_iter, attributes, state, kept.records, kept_of)
-            watch = SGDMonitor(watched, solver, self._curve)
-            over = False
-            try:
-                state, reason = descent.run(state, self.max_iter, deadline, watch)
-                over = reason in (StopReason.CONVERGED, StopReason.MAX_ITER)
-            except ValueError:  # weights that grew too much are not gone on with
-                over = True
-                raise
-            finally:  # after an interrupt too
-                self._unfinished = kept_of(watch.state) if self.warm_start and not over else None
+            monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, first.state, first.records)
+            monitor = SGDMonitor(monitored, solver, curve)
+            with session.solving(monitor, "_fit_state", lambda: None if finished else checkpoint(monitor.state)):
+                try:
+                    state, reason = fit.run(first.state, self.max_iter, session.deadline, monitor)
+                except ValueError:  # weights that overflowed are not resumed
+                    finished = True
+                    raise
+                finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER)
             vars(self).update(attributes(state))
             self.objective_ = solver.objective(solver.finish(state), exact=True)
-        self._state, self._rate = state, (solver.settings.schedule, solver.settings.penalty.offset)
+        self._state, self._rate, self._curve = state, fit.rate, curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
-        self.stop_reason_ = str(reason)
-        self.history_, self.loss_curve_ = watch.history(), self._curve.points()
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
-        warn_of_unfinished_descent(self)
+        self.stop_reason_, self.loss_curve_ = str(reason), curve.points()
+        session.end(monitor, warn_of_sgd)
 
     def _partial_fit(self, task: Task, names: dict[str, Any]) -> None:
-        """Descend for one epoch, from where the last ended."""
-        kept = getattr(self, "_state", None) if hasattr(self, "coef_") else None
-        self._curve = LossCurve() if kept is None else self._curve
+        """Run one epoch, from the state of the last partial fit."""
+        last = getattr(self, "_state", None) if hasattr(self, "coef_") else None
+        self._curve = LossCurve() if last is None else self._curve
+        # The rate "auto" suits the samples of the first call, and decreases from call to call.
+        rate = getattr(self, "_rate", None) if last is not None and self.learning_rate == "auto" else None
         with Pool.open() as pool:
-            descent = SGDFit(self, task, pool, seed_of(self), watched=False)
-            solver = descent.solver
-            if kept is None:
-                self._rate = solver.settings.schedule, solver.settings.penalty.offset
-            elif self.learning_rate == "auto":  # that of the first rows, which falls from call to call
-                self._go_on_with_rate(solver)
-            if kept is None or len(kept.model.intercept) != len(task.balance):
+            fit = SGDFit(self, task, pool, seed_of(self), partial=True, rate=rate)
+            solver = fit.solver
+            if last is None:
+                self._rate = fit.rate
+            if last is None or len(last.model.intercept) != len(task.balance):
                 state = solver.init(self._loaded(task))
             else:
-                state = solver.continued(kept)
-            watched = MonitoredFit(self, None, 1, lambda state: {}, state, [], lambda state: None)
-            watch = SGDMonitor(watched, solver, self._curve)
-            state, _ = descent.run(state, state.epoch + 1, np.inf, watch)
+                state = solver.continued(last)
+            monitored = MonitoredFit(FitSession(self), 1, lambda state: {}, lambda state: None, state, [])
+            monitor = SGDMonitor(monitored, solver, self._curve)
+            with closing(monitor):
+                state, _ = fit.run(state, state.epoch + 1, np.inf, monitor)
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state
         self.loss_curve_ = self._curve.points()
 
-    def _go_on_with_rate(self, solver: SGD) -> None:
-        schedule, offset = getattr(self, "_rate", (solver.settings.schedule, solver.settings.penalty.offset))
-        schedule = schedule._replace(alpha=solver.settings.schedule.alpha)
-        penalty = solver.settings.penalty._replace(offset=offset * self.fit_intercept)
-        solver.settings = solver.settings._replace(schedule=schedule, penalty=penalty)
-
     def _loaded(self, task: Task) -> Linear | None:
-        """Return the weights of a model that was read from a file, from which partial fits go on."""
+        """Return the weights of a model that was read from a file, None if there are none."""
         if not hasattr(self, "coef_"):
             return None
         return self._hidden(Linear(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)), task)
@@ -155,12 +138,12 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         return {"coef_": coef, "intercept_": intercept, "n_iter_": state.epoch, "t_": float(state.n_steps + 1)}
 
     def _earlier(self) -> dict[str, Any]:
-        """Return the weights and classes of the last fit, if the next is to begin with them."""
+        """Return weights and classes of the last fit for a warm start."""
         names = ("coef_", "intercept_", "classes_") if self.warm_start else ()
         return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
     def _begin(self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict) -> Linear | None:
-        """Return where to begin: at what the user gives, or at the weights of the last fit."""
+        """Return the initial weights: those that the user passed, or those of the last fit."""
         shown = 1 if self._is_pair(task) else len(task.balance)
         n_features = task.source.shape[1]
         if coef is None and intercept is None:
@@ -180,17 +163,17 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         return self._hidden(Linear(coef, intercept), task)
 
     def _is_pair(self, task: Task) -> bool:
-        """Return whether two classes have a score each, of which one is shown, the difference."""
+        """Return whether the solver has a score for each of two classes; `coef_` is their difference."""
         return task.of_classes and len(task.balance) == 2
 
     def _shown(self, linear: Linear, task: Task) -> Linear:
-        """Return weights as they are shown: of two scores the difference, of rows as the user passes them."""
+        """Return `coef_` and `intercept_` of the solver's weights."""
         if self._is_pair(task):
             linear = Linear(np.diff(linear.coef, axis=0), np.diff(linear.intercept))
         return Linear(*self._for_rows_as_passed(*linear))
 
     def _hidden(self, shown: Linear, task: Task) -> Linear:
-        """Return the weights that are shown so."""
+        """Return the solver's weights for these `coef_` and `intercept_`: the inverse of `_shown`."""
         if self._scale is not None:
             shown = Linear(shown.coef / self._scale, shown.intercept + shown.coef @ self._shift)
         if not self._is_pair(task):
@@ -199,9 +182,9 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         return Linear(np.vstack([-half.coef, half.coef]), np.concatenate([-half.intercept, half.intercept]))
 
     def _scaled(self, source: Source, weight: np.ndarray, again: bool = False) -> Source:
-        """Return the rows to be learnt from: standardised if asked to, by a pass over them or as before."""
+        """Return the rows, standardised if asked to: by their own statistics, or `again` by those of the first fit."""
         if again and self.standardize != (getattr(self, "_scale", None) is not None):
-            self._state = None  # whose weights are for rows scaled otherwise; those that are shown are gone on with
+            self._state = None  # its weights are for another scale; the fit resumes from `coef_`
         if self.standardize and again and self._scale is not None:
             shift = None if source.sparse else self._shift
             return ScaledSource(source, shift, self._scale, product_type(source.dtype))

@@ -1,4 +1,4 @@
-"""From an estimator's parameters to a run of dual coordinate ascent, begun anew or gone on with."""
+"""From an estimator's parameters to a run of dual coordinate ascent, new or resumed."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.checkpoints import may_go_on
-from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint
+from fastsvm.estimators.linear.progress import DualAscentMonitor
+from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses.dual import Demands
@@ -27,36 +27,38 @@ _STREAMED_ROWS = 64  # of a block whose Gram matrix is computed again in each ep
 _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
 _DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to three copies in float64 beside all else
 _MOST_WINDOW = 32 << 20  # bytes
-_WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two looks at the clock
-_FEW_VALUES = 1 << 17  # of which repeated rows are looked for
+_WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings of the clock
+_FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 
 
 @storable("linear dual fit")
 class DualFitState(NamedTuple):
-    """A fit that may be gone on with.
+    """Checkpoint of a fit, or its state at the end.
 
     Attributes
     ----------
-    mark : str
-        Fingerprint of its task, loss and constant feature; empty if nobody can go on with it.
+    fingerprint : str
+        Digest of its task, loss and constant feature; empty if the fit cannot be resumed.
     seed : int
-        Of the order of the rows.
+        Seed of the order of the rows.
     state : LinearDualState
-        Where it is.
+        State of the solver.
     windows : tuple
-        How its rows were cut: rows of a window, and whether they were in memory.
-    over, whole : bool
-        Whether it came to its end; whether it stopped between two windows, so that nothing is half done.
+        Rows of a window, and whether all rows were in memory.
+    finished : bool
+        Whether the fit came to its end.
+    consistent : bool
+        Whether the fit stopped between two windows, so that no step is incomplete.
     records : list of tuple
-        Of the epochs so far.
+        Records of the epochs so far.
     """
 
-    mark: str
+    fingerprint: str
     seed: int
     state: LinearDualState
     windows: tuple
-    over: bool
-    whole: bool
+    finished: bool
+    consistent: bool
     records: list[tuple]
 
 
@@ -66,53 +68,72 @@ class DualFit:
     Parameters
     ----------
     estimator : LinearSVC or LinearSVR
-        Its parameters.
+        Its parameters are valid.
     task : Task
-        What is to be learnt.
+        Samples, targets and weights.
     loss : Loss
-        Of a row.
+        Loss of a sample.
     pool : Pool
         Threads.
-    seed : int
-        Of the order of the rows.
+    last : DualFitState or None
+        Checkpoint or end of an earlier fit.
+    resumable : bool
+        Whether this fit may be resumed, or resumes; a fingerprint is then computed.
     """
 
-    def __init__(self, estimator: Any, task: Task, loss: Loss, pool: Pool, seed: int) -> None:
+    def __init__(
+        self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: DualFitState | None, resumable: bool
+    ) -> None:
         memory = parse_memory(estimator.memory)
         source, shift, scale = as_stored(task.source, memory)
         constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
         demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
         problem = LinearProblem(source, shift, scale, loss, demands, constant)
-        self.mark = _mark(task, problem) if may_go_on(estimator) else ""
-        self.settings = _settings(estimator, source, len(task.balance), memory, seed)
-        self.windows = self.settings.window_rows, source.resident
-        self.solver = LinearDualAscent(problem, self.settings, pool)
+        self._fingerprint = _fingerprint(task, problem) if resumable else ""
+        seed = seed_of(estimator) if last is None else last.seed
+        self._settings, self._last = _settings(estimator, source, len(task.balance), memory, seed), last
+        self._windows = self._settings.window_rows, source.resident
+        self._finished = self._consistent = False
+        self.solver = LinearDualAscent(problem, self._settings, pool)
 
-    def begin(self, kept: DualFitState | None) -> LinearDualState:
-        """Return where to begin: where a fit of the same problem was interrupted, near the last, or at zero."""
-        if kept is None or kept.state.dual.shape != (len(self.solver.rows), self.solver.n_scores):
+    def initial_state(self) -> LinearDualState:
+        """Return the state of the last fit if its problem was the same and it did not finish.
+
+        Else begin at its dual variables if there are as many, or at zero.
+        """
+        last = self._last
+        if last is None or last.state.dual.shape != (len(self.solver.rows), self.solver.n_scores):
             return self.solver.init()
-        if kept.over or kept.mark != self.mark:
-            return self.solver.init(kept.state.dual)
-        if kept.whole and kept.windows == self.windows:
-            return self.solver.adopted(kept.state)
-        return self.solver.resumed(kept.state, kept.windows == self.windows)
+        if last.finished or last.fingerprint != self._fingerprint:
+            return self.solver.init(last.state.dual)
+        if last.consistent and last.windows == self._windows:
+            return self.solver.adopted(last.state)
+        return self.solver.resumed(last.state, last.windows == self._windows)
 
     def run(
-        self, state: LinearDualState, n_epochs: int, deadline: float, watch: Any
+        self, state: LinearDualState, n_epochs: int, deadline: float, monitor: DualAscentMonitor
     ) -> tuple[LinearDualState, StopReason]:
-        """Return the state after the epoch `n_epochs` at most, and why it ended there."""
+        """Return the state after at most `n_epochs` epochs in all, and why it stopped there."""
         try:
             limits = Limits(max(0, n_epochs - state.epoch), deadline)
-            state, reason, _ = drive(self.solver, state, limits, watch.observe)
+            state, reason, _ = drive(self.solver, state, limits, monitor.observe)
         finally:
             self.solver.close()
-            watch.close()
+        self._consistent = True
+        self._finished = reason not in (StopReason.MAX_TIME, StopReason.CALLBACK, StopReason.MAX_ITER)
         return state, reason
+
+    def checkpoint(self, state: LinearDualState, records: list[tuple]) -> DualFitState:
+        """Return a checkpoint between two windows."""
+        return DualFitState(self._fingerprint, self._settings.seed, state, self._windows, False, True, records)
+
+    def last_state(self, state: LinearDualState, records: list[tuple]) -> DualFitState:
+        """Return what the next fit resumes after this one ended or was interrupted."""
+        return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:
-    """Return C times the weights of the rows."""
+    """Return C times the weights; raise ValueError if one underflows."""
     costs = C * task.weights
     small = (task.weights > 0) & (costs < np.finfo(np.float64).tiny)
     if small.any():
@@ -124,8 +145,8 @@ def _costs(task: Task, C: float) -> np.ndarray:
     return costs
 
 
-def _mark(task: Task, problem: LinearProblem) -> str:
-    """Return a digest of all that makes up a problem."""
+def _fingerprint(task: Task, problem: LinearProblem) -> str:
+    """Return a digest of all that defines a problem."""
     digest = hashlib.blake2b(fingerprint(task).encode())
     digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist())).encode())
     for array in (problem.demands.costs, problem.shift, problem.scale):
@@ -134,7 +155,6 @@ def _mark(task: Task, problem: LinearProblem) -> str:
 
 
 def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) -> LinearDualSettings:
-    """Return how it is learnt."""
     n, d = source.shape
     item = product_type(source.dtype).itemsize
     if source.resident:
@@ -153,9 +173,9 @@ def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) ->
 
 
 def merged(task: Task) -> Task:
-    """Return the task with rows that are repeated as one, in float64 and an order of their own, if they are few.
+    """Return the task with equal rows merged, in float64 and in sorted order; larger tasks are returned as they are.
 
-    Then a row of weight 2 is the same as two rows, to the last bit.
+    A row of weight 2 is then the same as two rows, to the last bit.
     """
     n, d = task.source.shape
     if not task.source.resident or n * d > _FEW_VALUES:

@@ -1,4 +1,4 @@
-"""How long the steps of gradient descent may be, judged by some thousand rows."""
+"""The initial learning rate of SGD, estimated from some thousand rows."""
 
 from typing import NamedTuple
 
@@ -9,46 +9,46 @@ from fastsvm.sources import Block, CSRBlock, Source
 
 __all__ = ["Lengths", "suitable_rate"]
 
-_SAMPLE, _PAIRED = 4096, 128  # rows whose lengths are measured, and that are compared with each other
-_GAIN, _MOST_GAIN = 0.3, 3.0  # of the score of a row, by a step on it alone, in units of the margin
-_ALIKE = 0.1  # likeness of rows from which on the gain is the least
+_SAMPLE, _PAIRED = 4096, 128  # rows whose norms are computed, and rows that are compared with each other
+_GAIN, _MOST_GAIN = 0.3, 3.0  # change of the score of a row by a step on it alone, in units of the margin
+_SIMILAR = 0.1  # rows of at least this similarity have the smallest gain
 _LONGEST = 100 / 3  # steps on a batch, in multiples of one on a row
-_OFFSET_SHARE = 0.1  # of the rows' squared length, of the feature whose weight is the offset
+_INTERCEPT_SHARE = 0.1  # of the rows' squared norm, of the feature whose weight is the intercept
 
 
 class Lengths(NamedTuple):
-    """What is known of the rows.
+    """Estimates of the lengths of the rows.
 
     Attributes
     ----------
     sq_norm : float
-        Mean squared length, with the constant feature of the offset.
-    offset : float
-        Square of that feature, 0 if there is no offset.
-    likeness : float
-        Mean square of the cosine of two rows, roughly: large if a step on one changes the scores of the others.
+        Mean squared norm, with the constant feature of the intercept.
+    intercept_rate : float
+        Square of that feature, which multiplies the intercept's learning rate; 0 if there is no intercept.
+    similarity : float
+        Estimate of the mean squared cosine of two rows. If it is large, a step on one row changes the scores of others.
     """
 
     sq_norm: float
-    offset: float
-    likeness: float
+    intercept_rate: float
+    similarity: float
 
     @classmethod
     def of(cls, source: Source, weights: np.ndarray, fit_intercept: bool) -> "Lengths":
-        """Measure some of the rows of positive weight."""
+        """Return estimates from a sample of the rows of positive weight."""
         used = np.flatnonzero(weights > 0)
         if len(used) > _SAMPLE:
             used = used[np.linspace(0, len(used) - 1, _SAMPLE).astype(int)] if source.resident else used[:_SAMPLE]
         block = source.rows(used)
-        with np.errstate(all="ignore"):  # of what is not finite is told when the rows are visited
+        with np.errstate(all="ignore"):  # the epochs report values that are not finite
             norms = _sq_norms(block)
             mean = float(np.average(norms, weights=weights[used]))
             some = np.linspace(0, len(used) - 1, min(_PAIRED, len(used))).astype(int)
-            likeness = _likeness(block.take(some), norms[some])
-        if not (0 < mean < np.inf and np.isfinite(likeness)):
+            similarity = _similarity(block.take(some), norms[some])
+        if not (0 < mean < np.inf and np.isfinite(similarity)):
             return cls(1.0, float(fit_intercept), 1.0)
-        offset = fit_intercept * max(1.0, _OFFSET_SHARE * mean)
-        return cls(mean + offset, offset, likeness)
+        intercept_rate = fit_intercept * max(1.0, _INTERCEPT_SHARE * mean)
+        return cls(mean + intercept_rate, intercept_rate, similarity)
 
 
 def _sq_norms(block: Block) -> np.ndarray:
@@ -59,13 +59,13 @@ def _sq_norms(block: Block) -> np.ndarray:
     return np.einsum("ij,ij->i", values, values, dtype=np.float64)
 
 
-def _likeness(block: Block, norms: np.ndarray) -> float:
-    """Return the mean square of the products of two different rows, in units of that of their mean squared length."""
+def _similarity(block: Block, norms: np.ndarray) -> float:
+    """Return the mean squared product of two different rows, relative to their mean squared norm squared."""
     m = len(norms)
     if m < 2:
         return 1.0
     mean = float(norms.mean())
-    unit = float(np.exp2(-np.round(np.log2(mean) / 2))) if 0 < mean < np.inf else 1.0  # of rows that are long or short
+    unit = float(np.exp2(-np.round(np.log2(mean) / 2))) if 0 < mean < np.inf else 1.0  # against overflow and underflow
     rows = block.user_array() if isinstance(block, CSRBlock) else block.dense(np.float64)
     rows = rows * (rows.dtype.type(unit) if rows.dtype.kind == "f" else unit)
     norms, mean = norms * unit**2, mean * unit**2
@@ -75,14 +75,14 @@ def _likeness(block: Block, norms: np.ndarray) -> float:
 
 
 def suitable_rate(lengths: Lengths, loss: Loss, batch_size: float) -> float:
-    """Return a first rate; the batch size is infinite if a batch is all rows.
+    """Return the initial learning rate; `batch_size` is infinite if a batch is all rows.
 
-    A step on one row changes its own score by the rate times its squared length, which should be a part of the margin:
-    the larger the less the scores of other rows are changed. The step of a batch, which is a mean, may be longer, until
-    it goes too far in the direction that the rows have in common or, where the loss is curved, is not stable.
+    A step on one row changes its score by the rate times its squared norm. This change should be a fraction of the
+    margin. The fraction may be larger if the scores of other rows change less. A step on a mini-batch is a mean and
+    may be longer, until it overshoots in the direction that the rows have in common or is unstable on a curved loss.
     """
-    unlike = 1.0 if np.isinf(batch_size) else (_ALIKE / max(lengths.likeness, 1e-300)) ** 0.5
-    smooth = loss.bounded and np.isfinite(loss.curvature)  # a step too long is taken back by the next
+    unlike = 1.0 if np.isinf(batch_size) else (_SIMILAR / max(lengths.similarity, 1e-300)) ** 0.5
+    smooth = loss.bounded and np.isfinite(loss.curvature)  # the next step reverts one that is too long
     gain = min(_MOST_GAIN, max(1.0, unlike) * (min(1.0, 0.5 / loss.curvature) if smooth else _GAIN))
     stable = not loss.bounded or (np.isinf(batch_size) and np.isfinite(loss.curvature))
     longest = 1 / loss.curvature if stable else gain * _LONGEST

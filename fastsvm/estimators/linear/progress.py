@@ -1,4 +1,4 @@
-"""Who watches the fit of a linear machine, epoch by epoch: the history, a progress bar, scikit-learn's callbacks."""
+"""Progress of the fit of a linear machine, epoch by epoch: history, progress bar, callbacks, checkpoints."""
 
 import time
 from abc import ABC, abstractmethod
@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
-from fastsvm.estimators.fitting.checkpoints import checkpointer_of
-from fastsvm.estimators.fitting.progress import LATEST, left_of, told
+from fastsvm.estimators.fitting.progress import LATEST, left_of
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.solver import SGD, SGDState
@@ -19,74 +19,71 @@ __all__ = ["DualAscentMonitor", "MonitoredFit", "SGDMonitor"]
 
 
 class MonitoredFit(NamedTuple):
-    """A fit by epochs, which is watched.
+    """A fit by epochs, as its monitor sees it.
 
     Attributes
     ----------
-    estimator : estimator
-        Its callbacks are called, one subtask an epoch.
-    context : CallbackContext or None
-        Root context of scikit-learn's callbacks, None where there are none.
+    session : FitSession
+        Callbacks and checkpoints.
     n_epochs : int
-        Epochs at most.
+        Largest number of epochs.
     attributes : callable
-        `attributes(state)` gives the fitted attributes of a model that stops there.
+        `attributes(state)` returns the fitted attributes of a model that stops there.
+    checkpoint : callable
+        `checkpoint(state)` returns what is needed to resume from there.
     state : Any
-        Where it begins.
+        Initial state.
     records : list of tuple
-        Where records are added, to those of a fit that is gone on with.
-    kept_of : callable
-        `kept_of(state)` gives what is needed to go on from there.
+        Records of the fit that is resumed; those of this fit are appended.
     """
 
-    estimator: Any
-    context: Any
+    session: FitSession
     n_epochs: int
     attributes: Callable[[Any], dict]
+    checkpoint: Callable[[Any], Any]
     state: Any
     records: list[tuple]
-    kept_of: Callable[[Any], Any]
 
 
 class EpochMonitor(ABC):
-    """Records every epoch of a fit and tells those who asked.
+    """Records every epoch of a fit, shows it, reports it to callbacks, and offers checkpoints.
 
     Parameters
     ----------
-    watched : MonitoredFit
+    fit : MonitoredFit
         The fit.
 
     Attributes
     ----------
     state : Any
-        The last that was seen.
+        The latest state.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
 
-    def __init__(self, watched: MonitoredFit) -> None:
-        self._watched, self._checkpointer = watched, checkpointer_of(watched.estimator)
-        self._records = watched.records
+    def __init__(self, fit: MonitoredFit) -> None:
+        self._fit, self._estimator, self._records = fit, fit.session.estimator, fit.records
         self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
-        self.state = watched.state
-        name, shown = type(watched.estimator).__name__, watched.estimator.verbose
-        self._bar = tqdm(total=watched.n_epochs, unit="epoch", desc=name, disable=None if shown else True)
+        self.state = fit.state
+        name, shown = type(self._estimator).__name__, self._estimator.verbose
+        self._bar = tqdm(total=fit.n_epochs, unit="epoch", desc=name, disable=None if shown else True)
 
     @abstractmethod
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
-        """Return what is recorded of an epoch after its number and the time, and what is shown beside the bar."""
+        """Return what is recorded after the number of the epoch and the time, and what is shown beside the bar."""
 
     def close(self) -> None:
         """Remove the bar."""
         self._bar.close()
 
     def observe(self, state: Any, report: Report) -> bool:
-        """Record an epoch if one ended; return whether a callback asks to stop."""
+        """Record an epoch if one ended, offer a checkpoint, and return whether a callback asks to stop."""
         self.state = state
         stop = self._record(state, report) if report.n_steps else False
-        if self._checkpointer is not None and not report.converged:
+        checkpointer = self._fit.session.checkpointer
+        if checkpointer is not None and not report.converged:
             facts = dict(zip(self.COLUMNS, self._records[-1], strict=True)) if self._records else {}
-            self._checkpointer.observe(lambda: self._watched.kept_of(state), facts | {"epoch": state.epoch})
+            checkpointer.observe(lambda: self._fit.checkpoint(state), facts | {"epoch": state.epoch})
         return stop
 
     def _record(self, state: Any, report: Report) -> bool:
@@ -95,8 +92,7 @@ class EpochMonitor(ABC):
         self._records.append((state.epoch, time.perf_counter() - self._begin, *values))
         self._bar.set_postfix(shown, refresh=False)
         self._bar.update(1)
-        estimator, context = self._watched.estimator, self._watched.context
-        return context is not None and told(context, estimator, "epoch", lambda: self._watched.attributes(state))
+        return self._fit.session.report_to_callbacks("epoch", lambda: self._fit.attributes(state))
 
     def history(self) -> dict[str, np.ndarray]:
         """Return the columns of the record, one entry an epoch."""
@@ -105,26 +101,26 @@ class EpochMonitor(ABC):
 
 
 class SGDMonitor(EpochMonitor):
-    """Records every epoch of gradient descent, and the loss of every batch.
+    """Records every epoch of SGD, and the loss of every mini-batch.
 
     Parameters
     ----------
-    watched : MonitoredFit
+    fit : MonitoredFit
         The fit.
     solver : SGD
-        What it is done by.
+        Its solver.
     curve : LossCurve
-        Where the losses of batches are added.
+        Losses of mini-batches; those of this fit are appended.
     """
 
     COLUMNS = ("epoch", "time", "steps", "objective", "rate", "validation_score", "bytes_read")
 
-    def __init__(self, watched: MonitoredFit, solver: SGD, curve: LossCurve) -> None:
-        super().__init__(watched)
+    def __init__(self, fit: MonitoredFit, solver: SGD, curve: LossCurve) -> None:
+        super().__init__(fit)
         self._solver, self._curve = solver, curve
 
     def observe(self, state: SGDState, report: Report) -> bool:
-        """Record a window, and an epoch if one ended; return whether a callback asks to stop."""
+        """Record the losses of a window, and an epoch if one ended; return whether a callback asks to stop."""
         for losses in self._solver.losses:
             self._curve.extend(losses)
         self._solver.losses = []
@@ -145,23 +141,23 @@ class DualAscentMonitor(EpochMonitor):
 
     Parameters
     ----------
-    watched : MonitoredFit
+    fit : MonitoredFit
         The fit.
     source : Source
-        What is read.
+        Its rows.
     """
 
     COLUMNS = ("epoch", "time", "objective", "dual_objective", "gap", "bytes_read")
 
-    def __init__(self, watched: MonitoredFit, source: Source) -> None:
-        super().__init__(watched)
+    def __init__(self, fit: MonitoredFit, source: Source) -> None:
+        super().__init__(fit)
         self._source = source
 
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return primal and dual objective, relative gap and bytes read."""
         values = float(state.primal.sum()), report.objective, report.gap, self._source.reads.nbytes
         shown = {"gap": f"{report.gap:.2g}"}
-        if self._watched.estimator.criterion == "gap" and not self._bar.disable:
+        if self._estimator.criterion == "gap" and not self._bar.disable:
             known = self._records[-LATEST:]
-            shown |= left_of([one[1] for one in known], [one[4] for one in known], self._watched.estimator.tol)
+            shown |= left_of([one[1] for one in known], [one[4] for one in known], self._estimator.tol)
         return values, shown

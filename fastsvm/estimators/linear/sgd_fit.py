@@ -1,4 +1,4 @@
-"""From an estimator's parameters to a run of gradient descent, begun anew, gone on with, or one epoch at a time."""
+"""From an estimator's parameters to a run of SGD: new, resumed, or one epoch of partial fits."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,14 +21,14 @@ from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.solvers.sgd.solver import SGD, Linear, SGDProblem, SGDSettings, SGDState, touches_columns
 from fastsvm.sources import Source, check_finite
 
-__all__ = ["SGDFit", "SGDFitState", "loss_of"]
+__all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
 
 _BATCH = 32
 _SPARSE_BATCH = 8  # where small batches take no longer
 _SCORED_ROWS = 2048
-_STEPS_OF_A_STREAM = 1000  # as if of an epoch, where nobody knows how much is to come
+_STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of data is unknown
 _FEW = 128  # so few rows are one batch
-_WINDOW_VALUES = 1 << 24  # of rows in memory between two looks at the clock
+_WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
 _WINDOW_BYTES = 16 << 20  # of sparse rows in memory
 _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
@@ -36,82 +36,108 @@ _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are ther
 
 @storable("sgd fit")
 class SGDFitState(NamedTuple):
-    """A fit that was interrupted.
+    """Checkpoint of a fit, or its state when it was interrupted.
 
     Attributes
     ----------
-    mark : str
-        Fingerprint of its task; empty if nobody can go on with it.
+    fingerprint : str
+        Digest of its task; empty if the fit cannot be resumed.
     seed : int
-        Of the order of the rows, and of which are held out.
+        Seed of the order of the rows, and of the validation set.
     curve : CurveParts
         Losses so far.
     state : SGDState
-        Where it was.
+        State of the solver.
     records : list of tuple
-        Of the epochs so far, as `SGDMonitor` keeps them.
+        Records of the epochs so far.
     """
 
-    mark: str
+    fingerprint: str
     seed: int
     curve: CurveParts
     state: SGDState
     records: list[tuple]
 
 
+class LearningRate(NamedTuple):
+    """Schedule of the learning rate, and the intercept's rate in multiples of it."""
+
+    schedule: Schedule
+    intercept_rate: float
+
+
 class SGDFit:
-    """A run of gradient descent for an estimator.
+    """A run of SGD for an estimator.
 
     Parameters
     ----------
     estimator : SGDClassifier or SGDRegressor
-        Its parameters.
+        Its parameters are valid.
     task : Task
-        What is to be learnt.
+        Samples, targets and weights.
     pool : Pool
         Threads.
     seed : int
-        Of the order of the rows, and of which are held out.
-    watched : bool
-        Whether progress is judged, and perhaps rows held out for it.
+        Seed of the order of the rows, and of the validation set.
+    partial : bool
+        Whether this is one of several partial fits: there is no test of convergence, and no validation set.
+    rate : LearningRate or None
+        Learning rate of an earlier partial fit, None to choose one.
     """
 
-    def __init__(self, estimator: Any, task: Task, pool: Pool, seed: int, watched: bool = True) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        task: Task,
+        pool: Pool,
+        seed: int,
+        *,
+        partial: bool = False,
+        rate: "LearningRate | None" = None,
+    ) -> None:
         self.estimator, self.seed = estimator, seed
         memory = parse_memory(estimator.memory)
         source, shift, scale = as_stored(task.source, memory)
         weights = task.weights * (np.count_nonzero(task.weights) / task.total)
         validate = None
-        if estimator.early_stopping and watched:
+        if estimator.early_stopping and not partial:
             held = _held_out(task, source, estimator.validation_fraction, seed, memory)
             validate = _validator(task, held)
             weights[held] = 0
         problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
-        settings = _settings(estimator, problem, task, memory, watched)
+        settings = _settings(estimator, problem, task, memory, whole=not partial)
         settings = settings._replace(seed=seed if estimator.shuffle else None)
-        if not watched:
+        if partial:
             settings = settings._replace(tol=None)
+        if rate is not None:
+            schedule = rate.schedule._replace(alpha=settings.schedule.alpha)
+            penalty = settings.penalty._replace(offset=rate.intercept_rate * estimator.fit_intercept)
+            settings = settings._replace(schedule=schedule, penalty=penalty)
         self.solver = SGD(problem, settings, pool, validate)
 
-    def run(self, state: SGDState, n_epochs: int, deadline: float, watch: SGDMonitor) -> tuple[SGDState, StopReason]:
-        """Return the state after the epoch `n_epochs` at most, and why it ended there.
+    @property
+    def rate(self) -> LearningRate:
+        """The learning rate."""
+        return LearningRate(self.solver.settings.schedule, self.solver.settings.penalty.offset)
 
-        After an interrupt, what was reached is `watch.state`.
+    def run(self, state: SGDState, n_epochs: int, deadline: float, monitor: SGDMonitor) -> tuple[SGDState, StopReason]:
+        """Return the state after at most `n_epochs` epochs in all, and why it stopped there.
+
+        After an interrupt, `monitor.state` is the latest state.
         """
         limits = Limits(max(0, n_epochs - state.epoch), deadline)
         try:
-            state, reason, _ = drive(self.solver, state, limits, watch.observe)
+            state, reason, _ = drive(self.solver, state, limits, monitor.observe)
         finally:
             self.solver.close()
-            watch.close()
         return state, reason
 
 
 def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whole: bool) -> SGDSettings:
-    """Return how it is learnt; the rows are `whole`, or a part of which others follow."""
+    """Return the settings for `whole` data, or for a part of them that others follow."""
     source, n_rows = problem.source, int(np.count_nonzero(problem.weights))
     lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
-    penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.offset)
+    penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     given = estimator.batch_size
     everything = whole and (given is None or (given == "auto" and n_rows <= _FEW))
     usual = _SPARSE_BATCH if touches_columns(problem, penalty) else _BATCH
@@ -137,11 +163,11 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
 
 
 def _window_rows(source: Source, batch_size: int, memory: int) -> int:
-    """Return the rows of a window, in memory whole batches."""
+    """Return the number of rows of a window; in memory it consists of whole mini-batches."""
     row_bytes = max(1, source.nbytes // max(1, len(source)))
     if not source.resident:
         return max(1, memory // _WINDOW_SHARE // row_bytes)
-    most = max(_WINDOW_BYTES, _COPIES * source.shape[1])  # a window is visited with a copy of the weights
+    most = max(_WINDOW_BYTES, _COPIES * source.shape[1])  # the steps of a window are taken on a copy of the weights
     n_rows = most // row_bytes if source.sparse else _WINDOW_VALUES // max(1, source.shape[1])
     return max(1, n_rows // batch_size) * batch_size
 
@@ -158,16 +184,16 @@ def loss_of(estimator: Any) -> Loss:
     return kind(**{name: given[name] for name in kind._fields})
 
 
-def _penalty(estimator: Any, offset: float) -> Penalty:
-    """Return penalties, momentum and clipping; `offset` is the rate of the offset in multiples of the weights'."""
+def _penalty(estimator: Any, intercept_rate: float) -> Penalty:
+    """Return penalties, momentum and clipping; `intercept_rate` is in multiples of the weights' learning rate."""
     l1_share = {"l2": 0.0, "l1": 1.0, "elasticnet": float(estimator.l1_ratio), None: 0.0}[estimator.penalty]
     alpha = 0.0 if estimator.penalty is None else float(estimator.alpha)
     clip = np.inf if estimator.clip_norm is None else float(estimator.clip_norm)
-    return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, offset)
+    return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, intercept_rate)
 
 
 def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> float:
-    """Return the first rate, by the lengths of the rows if it adapts to them."""
+    """Return the initial learning rate, by the lengths of the rows if it adapts to them."""
     loss = loss_of(estimator)
     if lengths is not None:
         return suitable_rate(lengths, loss, batch_size)
@@ -178,7 +204,7 @@ def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> f
 
 
 def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: int) -> np.ndarray:
-    """Return rows by which progress is judged: a share of each class, or of a file whole blocks that fit in memory."""
+    """Return the validation set: a share of each class, or, of a file, whole blocks that fit in memory."""
     used, rng = task.weights > 0, np.random.default_rng((seed, 1))
     if source.resident:
         labels = task.targets if task.of_classes else np.zeros(len(used))
@@ -201,14 +227,14 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
     least = 1 if task.of_classes else 2  # of one number there is no variance to explain
     if len(held) < least or len(held) == used.sum():
         raise ValueError(
-            f"early_stopping needs rows to hold out and rows to learn from: of {used.sum()} rows validation_fraction="
-            f"{fraction} is {len(held)}. Change validation_fraction, or set early_stopping=False."
+            f"early_stopping needs a validation set and a training set: of {used.sum()} samples, validation_fraction="
+            f"{fraction} holds out {len(held)}. Change validation_fraction, or set early_stopping=False."
         )
     return held
 
 
 def _validator(task: Task, held: np.ndarray) -> Callable[[Linear], float]:
-    """Return the function that scores weights on the rows held out: accuracy, or R² for real numbers."""
+    """Return a function that scores weights on the validation set: accuracy, or R² for real targets."""
     block, targets, weights = task.source.rows(held), task.targets[held], task.weights[held]
     try:
         check_finite(block, 0)

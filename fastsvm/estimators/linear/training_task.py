@@ -1,7 +1,6 @@
 """What a linear model is to learn, from rows, labels and weights."""
 
 import hashlib
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from fastsvm.sources import ScaledSource, Source
 
-__all__ = ["Task", "as_stored", "deadline_of", "fingerprint", "seed_of", "task_of_classes"]
+__all__ = ["Task", "as_stored", "fingerprint", "seed_of", "task_of_classes"]
 
 
 class Task(NamedTuple):
@@ -89,8 +88,3 @@ def as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndarr
 def seed_of(estimator: Any) -> int:
     """Return a seed drawn by the estimator's random_state."""
     return int(check_random_state(estimator.random_state).randint(2**31 - 1))
-
-
-def deadline_of(estimator: Any) -> float:
-    """Return the moment at which the estimator's time is over."""
-    return time.perf_counter() + (estimator.max_time if estimator.max_time is not None else np.inf)

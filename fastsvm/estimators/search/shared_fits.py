@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.convergence_warnings import warn_unless_converged
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.labels import encode
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import (
-    centre_of,
     is_precomputed,
     resolve_gamma,
     resolve_kernel,
@@ -25,6 +24,8 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 )  # fmt: skip
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass, solve_paths
 from fastsvm.estimators.kernel.prepare import bounds, plan_shared
+from fastsvm.estimators.kernel.progress import NoMonitor
+from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
 from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
@@ -34,7 +35,7 @@ from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.outer_loop import Limits
-from fastsvm.sources import FeatureStatistics, Source, feature_statistics
+from fastsvm.sources import Source, feature_statistics
 
 __all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]
 
@@ -87,27 +88,11 @@ class _Fold(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What fits with one kernel have in common: the matrix, what is known of the rows, and sizes."""
+    """What fits with one kernel have in common: the matrix, what prediction must know of the rows, and sizes."""
 
     kernel: SharedKernel
-    found: FeatureStatistics
+    geometry: SampleGeometry
     spent: Plan
-
-
-class _Unwatched:
-    """Nobody watches these fits; only an error in one of them stops the others."""
-
-    checkpointer = None
-
-    def __init__(self) -> None:
-        self.stopped = False
-
-    def observe(self, *report: Any) -> bool:
-        """Return whether the fits are stopped."""
-        return self.stopped
-
-    def end(self) -> None:
-        """Do nothing."""
 
 
 class FoldModel(SVC):
@@ -210,8 +195,6 @@ class SharedFits:
         There are none if memory is too little to share.
         """
         begin = time.perf_counter()
-        for part in group.parts:
-            self.models[part.model]._gamma = group.gamma
         bounded = {part: self._bounds(part) for part in group.parts}
         given = self._given(group, max(float(upper.max()) for _, upper in bounded.values()))
         if given is None:
@@ -219,14 +202,14 @@ class SharedFits:
         tasks = {part: self._task(part, given, bounded[part][1]) for part in group.parts}
         paths = [[tasks[part] for part in path] for path in self._paths(group.parts)]
         limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
-        solve_paths(paths, limits, _Unwatched())
+        solve_paths(paths, limits, NoMonitor())
         seconds = (time.perf_counter() - begin) / len(group.parts)
         for k in dict.fromkeys(part.split for part in group.parts):
             parts = [part for part in group.parts if part.split == k]
-            models = [self._model(part, tasks[part], bounded[part][0], given.found) for part in parts]
+            models = [self._model(part, tasks[part], bounded[part][0], given.geometry) for part in parts]
             decisions = self._decisions(given.kernel, self._fold(k), models)
             for part, model, decided in zip(parts, models, decisions, strict=True):
-                warn_unless_converged(model)
+                warn_of_violation(model)
                 yield part, model, decided, seconds
 
     def _given(self, group: KernelGroup, most: float) -> _Given | None:
@@ -245,7 +228,7 @@ class SharedFits:
         if rows.source.nbytes <= budget // 4:
             place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
             budget -= rows.source.nbytes
-        gram = Gram(training_pairwise(first, rows, most, len(source)), rows.source, self.pool)
+        gram = Gram(training_pairwise(first, group.gamma, rows, most, len(source)), rows.source, self.pool)
         sizes = [len(pair.rows) for part in group.parts for pair in self._fold(part.split).pairs]
         spent = plan_shared(first, gram, max(sizes), budget - sum(sizes) * _PROBLEM_BYTES)
         if spent is None:
@@ -256,7 +239,7 @@ class SharedFits:
         kernel = SharedKernel(gram, self._arena[: spent.tile_bytes], place)
         if any(len(self._fold(part.split).classes) > 2 for part in group.parts):
             kernel.fill()  # rows are needed in so many problems that few will not be
-        return _Given(kernel, rows.found, spent)
+        return _Given(kernel, SampleGeometry.of(group.gamma, rows.statistics), spent)
 
     def _task(self, part: Part, given: _Given, upper: np.ndarray) -> OneVsOneFit:
         """Return the two-class problems of a fit."""
@@ -296,7 +279,7 @@ class SharedFits:
             found[2].append(part)
         return [sorted(path, key=lambda part: self.models[part.model].C) for _, _, path in paths]
 
-    def _model(self, part: Part, task: OneVsOneFit, class_weight: np.ndarray, found: FeatureStatistics) -> FoldModel:
+    def _model(self, part: Part, task: OneVsOneFit, class_weight: np.ndarray, geometry: SampleGeometry) -> FoldModel:
         """Return the fitted model of a part, as if it had seen the split's rows alone."""
         given, fold = self.models[part.model], self._fold(part.split)
         model = FoldModel(**given.get_params(deep=False))
@@ -306,8 +289,8 @@ class SharedFits:
         model._support_rows = model.support_
         model.support_, model.within_margin_ = place[model.support_], np.sort(place[model.within_margin_])
         model.class_weight_, model.shape_fit_ = class_weight, (len(fold.split.train), self.data.source.shape[1])
-        model._source, model._gamma = self.data.source, given._gamma
-        model._centre, model._sq_norm, model._centred_sq_norm = centre_of(found), found.sq_norm, found.usual_sq_norm
+        model._source = self.data.source
+        vars(model).update(geometry.attributes())
         return model
 
     def _decisions(self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel]) -> list[np.ndarray]:

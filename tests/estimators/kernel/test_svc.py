@@ -149,7 +149,7 @@ def test_hard_margin():
     np.testing.assert_array_equal(found.support_, wanted.support_)
 
 
-def test_the_offset_when_no_multiplier_is_free():
+def test_the_intercept_when_no_multiplier_is_free():
     X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1]
     found = SVC(kernel="linear", C=1e-3, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(np.abs(found.dual_coef_), 1e-3)
@@ -199,7 +199,7 @@ def test_predictions_are_those_of_scikit_learn(break_ties, both):
     assert a.score(X, y) == b.score(X, y)
 
 
-def test_the_offset_is_a_copy_for_each_model(overlapping):
+def test_the_intercept_is_a_copy_for_each_model(overlapping):
     X, y = overlapping
     first = SVC().fit(X, y)
     before = first.dual_coef_.copy()
@@ -365,7 +365,7 @@ def test_each_problem_may_take_as_many_steps(three_classes):
 
 
 @pytest.mark.parametrize("data", ["overlapping", "three_classes"])
-def test_warm_start_goes_on(data, request):
+def test_warm_start_resumes(data, request):
     X, y = request.getfixturevalue(data)
     wanted = SVC(C=10.0, tol=1e-8).fit(X, y)
     model = SVC(C=10.0, tol=1e-8, warm_start=True, max_iter=30)

@@ -1,0 +1,50 @@
+"""SGDRegressor: steps of scikit-learn, ridge regression, and what is refused."""
+
+import numpy as np
+import pytest
+from linear_svms import assert_same
+from sgd_models import STEPWISE, made_sgd, plain
+from sklearn import linear_model
+
+from fastsvm import SGDRegressor
+from fastsvm.losses.primal import REGRESSION
+
+
+@pytest.mark.parametrize("schedule", ["constant", "invscaling"])
+@pytest.mark.parametrize("loss", REGRESSION)
+def test_regression_on_batches_of_one_row_is_that_of_scikit_learn(loss, schedule, line_300):
+    X, y = line_300
+    parameters = STEPWISE | {"learning_rate": schedule, "epsilon": 0.2}
+    model = SGDRegressor(loss, **parameters).fit(X, y)
+    wanted = linear_model.SGDRegressor(loss, **plain(parameters)).fit(X, y)
+    assert_same(model, wanted, 1e-8)
+    np.testing.assert_allclose(model.predict(X), wanted.predict(X), atol=1e-7)
+    assert model.score(X, y) == pytest.approx(wanted.score(X, y))
+
+
+def test_ridge_regression(line_300):
+    X, y = line_300
+    centred = X - X.mean(axis=0)
+    coef = np.linalg.solve(centred.T @ centred + 0.1 * len(X) * np.eye(5), centred.T @ (y - y.mean()))
+    model = made_sgd("squared_error", alpha=0.1, batch_size=None, max_iter=2000, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-3)
+    assert model.intercept_ == pytest.approx(y.mean() - X.mean(axis=0) @ coef, abs=1e-3)
+
+
+def test_targets_that_are_not_finite_are_refused(line_300):
+    X, y = line_300
+    y = y.copy()
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="y contains NaN"):
+        SGDRegressor().fit(X, y)
+
+
+def test_losses_of_classes_are_not_for_regression(line_300):
+    with pytest.raises(ValueError, match="loss"):
+        SGDRegressor("hinge").fit(*line_300)
+
+
+def test_huber_without_a_quadratic_part_is_refused(line_300):
+    X, y = line_300
+    with pytest.raises(ValueError, match="epsilon"):
+        SGDRegressor("huber", epsilon=0).fit(X, y)
