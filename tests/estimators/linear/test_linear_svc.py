@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.linear import dual_fit
-from fastsvm.losses.dual import Demands, feasible, violation_of
-from fastsvm.losses.primal import LOSSES as LOSSES_OF
+from fastsvm.losses import LOSSES as LOSSES_OF
+from fastsvm.losses import Demands, feasible, violation_of
 from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits
 from fastsvm.solvers.linear_dual.sparse_epoch import RowVisits
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5

@@ -15,10 +15,11 @@ import fastsvm
 from fastsvm import SGDClassifier, SGDRegressor
 from fastsvm.estimators.linear import sgd_fit
 from fastsvm.estimators.linear.loss_curve import LossCurve
-from fastsvm.losses.primal import CLASSIFICATION, REGRESSION
+from fastsvm.losses import loss_names
 from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, as_source
 
+CLASSIFICATION, REGRESSION = loss_names("labels", "classes"), loss_names("numbers")
 BINARY = ["hinge", "log_loss", "squared_hinge", "modified_huber", "perceptron"]
 STEPWISE = {
     "batch_size": 1, "average": False, "shuffle": False, "max_iter": 3, "tol": None, "alpha": 1e-2, "eta0": 0.02
