@@ -4,7 +4,9 @@ import naive
 import numpy as np
 
 from fastsvm import SGDClassifier, SGDRegressor
-from fastsvm.losses.primal import REGRESSION
+from fastsvm.losses import loss_names
+
+REGRESSION = loss_names("numbers")
 
 BINARY = ["hinge", "log_loss", "squared_hinge", "modified_huber", "perceptron"]
 

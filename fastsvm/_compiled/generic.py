@@ -27,19 +27,29 @@ class generic:
 
     It does so in Python and, at compile time, in compiled code. There the choice costs nothing and the code can be
     cached, which Numba does neither for functions as arguments nor for jitclass instances.
+
+    Classes without a body of their own get the one that the function passed to `default` returns for them, if any.
     """
 
     def __new__(cls, stub: Callable) -> Any:
         """Make the dispatching function: `register` adds a body for a class to its `bodies`."""
         bodies: dict[type, Callable] = {}
+        defaults: list[Callable[[type], Callable | None]] = []
+
+        def body_for(kind: type) -> Callable | None:
+            body = bodies.get(kind)
+            return defaults[0](kind) if body is None and defaults else body
 
         @functools.wraps(stub)
         def dispatch(first: Any, *rest: Any) -> Any:
-            return bodies[type(first)](first, *rest)
+            body = body_for(type(first))
+            if body is None:
+                raise KeyError(f"{stub.__name__} has no body for {type(first)}")
+            return body(first, *rest)
 
         def choose(first: Any, *rest: Any) -> Callable | None:
             kind = getattr(first, "instance_class", None)
-            return None if kind is None else bodies.get(kind)
+            return None if kind is None else body_for(kind)
 
         def register(kind: type) -> Callable[[Callable], Callable]:
             if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
@@ -56,4 +66,5 @@ class generic:
 
         overload(dispatch, strict=False, jit_options={"fastmath": FASTMATH, "error_model": "numpy"})(choose)
         dispatch.register, dispatch.bodies = register, bodies  # type: ignore[attr-defined]
+        dispatch.default = defaults.append  # type: ignore[attr-defined]
         return dispatch

@@ -7,8 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.losses.dual import Demands, ascend, dual_losses, feasible, primal_losses, violation_of
-from fastsvm.losses.primal import LOSSES
+from fastsvm.losses import (
+    LOSSES,
+    Demands,
+    RowAt,
+    conjugate,
+    coordinate_update,
+    dual_losses,
+    feasible,
+    least_curvature,
+    loss_value,
+    primal_losses,
+    update_of_classes,
+    violation_of,
+)
 
 APART = ["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"]
 TOGETHER = ["crammer_singer", "weston_watkins"]
@@ -21,8 +33,19 @@ def made(name):
 
 
 @jit
-def stepped(loss, demands, row, dual, scores, curvature, changes, gaps):
-    return ascend(loss, demands, row, dual, scores, 0, curvature, (0, changes.size), changes, gaps)
+def step_of_classes(loss, demands, at, curvature, changes, gaps):
+    return update_of_classes(loss, demands, at, curvature, changes, gaps)
+
+
+@jit
+def step_of_one_score(loss, demands, at, curvature, changes, gaps):
+    """Do the same as the compiled loops over rows do for a loss of one score."""
+    dual, row, scores, place = at
+    own, score, target, cost = float(dual[row, 0]), scores[0, place], demands.targets[row], demands.costs[row]
+    gaps[0] = cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
+    new = coordinate_update(loss, own, score, target, cost, least_curvature(curvature[0]))
+    changes[0] = changes.dtype.type(new) - dual[row, 0]
+    return changes[0] != 0
 
 
 class Row:
@@ -57,7 +80,8 @@ class Row:
         """Take the step of the row; return whether there was any, and the gap it found."""
         changes, gaps = np.empty(self.k, self.dual.dtype), np.zeros(self.k)
         curvature = np.full(self.k, self.curvature)
-        moved = stepped(self.loss, self.demands, 1, self.dual, self.scores[:, None], curvature, changes, gaps)
+        step = step_of_classes if self.loss.of_classes else step_of_one_score
+        moved = step(self.loss, self.demands, RowAt(self.dual, 1, self.scores[:, None], 0), curvature, changes, gaps)
         before = self.beta
         self.dual[1] += changes
         self.scores = self.scores + self.curvature * (self.beta - before)

@@ -3,12 +3,11 @@ import numpy as np
 import pytest
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.losses.primal import (
-    CLASSIFICATION,
+from fastsvm.losses import (
     LOSSES,
-    REGRESSION,
     Hinge,
     add_losses,
+    loss_names,
     loss_of_classes,
     loss_slope,
     loss_value,
@@ -47,7 +46,7 @@ def of_classes(name, scores, label, **parameters):
 
 
 def test_the_tables_name_all_losses():
-    assert set(CLASSIFICATION) | set(REGRESSION) == set(LOSSES)
+    assert set(loss_names("labels", "classes")) | set(loss_names("numbers")) == set(LOSSES)
     assert sorted(OF_CLASSES) == sorted(naive.OF_CLASSES)
 
 

@@ -14,7 +14,7 @@ from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task
-from fastsvm.losses.primal import Loss
+from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.state import LinearDualState
 from fastsvm.solvers.outer_loop import StopReason
@@ -41,7 +41,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
     """What classification and regression have in common."""
 
     def _check_parameters(self) -> None:
-        check_parameters(self, _RULES | self._OWN_RULES)
+        check_parameters(self, _RULES | self._own_rules())
         parse_memory(self.memory)
         if self.fit_intercept and self.intercept_scaling <= 0:
             raise ValueError(

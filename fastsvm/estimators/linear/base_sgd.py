@@ -33,7 +33,6 @@ _RULES = {
     "tol": optional(number(least=0)),
     "shuffle": boolean,
     "epsilon": number(least=0),
-    "learning_rate": one_of(*SCHEDULES),
     "eta0": number(above=0),
     "power_t": number(),
     "early_stopping": boolean,
@@ -54,7 +53,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
     """What the classifier and the regressor have in common."""
 
     def _check_parameters(self) -> None:
-        check_parameters(self, _RULES | self._LOSS_RULES)
+        check_parameters(self, _RULES | {"learning_rate": one_of(*SCHEDULES)} | self._own_rules())
         parse_memory(self.memory)
         if self.learning_rate in ("optimal", "pegasos") and self.alpha == 0:
             raise ValueError(f"alpha must be > 0 since learning_rate={self.learning_rate!r} divides by it; found 0.")

@@ -10,8 +10,7 @@ from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses.dual import Demands
-from fastsvm.losses.primal import Loss
+from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.problem import LinearProblem

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.losses.primal import Loss
+from fastsvm.losses import Loss
 from fastsvm.sources import Block, CSRBlock, Source
 
 __all__ = ["Lengths", "suitable_rate"]

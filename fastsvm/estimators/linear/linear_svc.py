@@ -1,18 +1,18 @@
 """Linear support vector classification."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.labels import class_weights, encode
-from fastsvm.estimators.fitting.parameters import one_of
+from fastsvm.estimators.fitting.parameters import Rule, one_of
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.linear.training_task import task_of_classes
-from fastsvm.losses.primal import LOSSES
 
 __all__ = ["LinearSVC"]
 
@@ -131,12 +131,6 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
     True
     """
 
-    _OWN_RULES: ClassVar[dict] = {
-        "penalty": one_of("l2"),
-        "loss": one_of("squared_hinge", "hinge"),
-        "multi_class": one_of("ovr", "crammer_singer", "weston_watkins"),
-    }
-
     def __init__(
         self,
         penalty: str = "l2",
@@ -178,6 +172,10 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
         self.criterion = criterion
         self.window_visits = window_visits
 
+    def _own_rules(self) -> dict[str, Rule]:
+        multi_class = loss_rule("classes", dual=True, others=("ovr",))
+        return {"penalty": one_of("l2"), "loss": loss_rule("labels", dual=True), "multi_class": multi_class}
+
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
@@ -212,7 +210,7 @@ shape (n_samples, n_features)
         task = task_of_classes(self._standardized(data.source, data.weight), labels, data.weight, factors, coupled)
         if coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
-        loss = LOSSES[self.multi_class if coupled else self.loss]()
+        loss = loss_of(self.multi_class if coupled else self.loss)
         self._fit(task, loss, {"classes_": classes})
         return self
 

@@ -1,17 +1,17 @@
 """Linear support vector regression."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
-from fastsvm.estimators.fitting.parameters import number, one_of
+from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.estimators.linear.prediction import LinearRegressor
 from fastsvm.estimators.linear.training_task import Task
-from fastsvm.losses.primal import LOSSES
 
 __all__ = ["LinearSVR"]
 
@@ -115,11 +115,6 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
     True
     """
 
-    _OWN_RULES: ClassVar[dict] = {
-        "epsilon": number(least=0),
-        "loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive"),
-    }
-
     def __init__(
         self,
         *,
@@ -157,6 +152,9 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
         self.criterion = criterion
         self.window_visits = window_visits
 
+    def _own_rules(self) -> dict[str, Rule]:
+        return {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}
+
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVR":
@@ -187,7 +185,7 @@ shape (n_samples, n_features)
         data = check_training_set(self, X, y, sample_weight, of_classes=False)
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         task = Task(source, data.y, data.weight, total, np.ones(1), of_classes=False)
-        self._fit(task, LOSSES[self.loss](float(self.epsilon)), {})
+        self._fit(task, loss_of(self.loss, epsilon=float(self.epsilon)), {})
         return self
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:

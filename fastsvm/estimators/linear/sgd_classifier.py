@@ -1,20 +1,20 @@
 """Linear classification by mini-batch stochastic gradient descent."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.labels import class_weights, encode
-from fastsvm.estimators.fitting.parameters import number, one_of  # fmt: skip
+from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.base_sgd import BaseSGD
+from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.linear.training_task import Task, task_of_classes
-from fastsvm.losses.primal import LOSSES
+from fastsvm.losses import LOSSES, probabilities, provides_probabilities
 from fastsvm.sources import Source
 
 __all__ = ["SGDClassifier"]
@@ -146,8 +146,6 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     array(['left'], dtype='<U5')
     """
 
-    _LOSS_RULES: ClassVar[dict] = {"loss": one_of(*LOSSES), "margin": number(above=0)}
-
     def __init__(
         self,
         loss: str = "hinge",
@@ -208,6 +206,9 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         self.memory = memory
         self.max_time = max_time
         self.standardize = standardize
+
+    def _own_rules(self) -> dict[str, Rule]:
+        return {"loss": loss_rule("labels", "classes", "numbers"), "margin": number(above=0)}
 
     @with_callbacks
     @one_threaded_blas
@@ -301,7 +302,7 @@ shape (n_samples, n_features)
 
     def _task(self, source: Source, labels: np.ndarray, weight: np.ndarray, classes: np.ndarray) -> Task:
         factors = class_weights(self.class_weight, classes, labels, weight)
-        return task_of_classes(source, labels, weight, factors, LOSSES[self.loss].of_classes)
+        return task_of_classes(source, labels, weight, factors, loss_of(self.loss).of_classes)
 
     @available_if(lambda self: _has_probabilities(self))
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -323,11 +324,12 @@ shape (n_samples, n_features)
             If X does not have the features of the fit, or is not finite.
         """
         found = self._scores(X)
-        if self.loss == "softmax" and found.shape[1] > 1:
-            return softmax(found, axis=1)
-        shares = (np.clip(found, -1, 1) + 1) / 2 if self.loss == "modified_huber" else expit(found)
+        loss = loss_of(self.loss)
+        shares = probabilities(loss, found)
         if shares.shape[1] == 1:
             return np.hstack([1 - shares, shares])
+        if loss.of_classes:
+            return shares
         total = shares.sum(axis=1, keepdims=True)
         return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
 
@@ -356,6 +358,7 @@ shape (n_samples, n_features)
 
 def _has_probabilities(estimator: SGDClassifier) -> bool:
     """Return whether the loss defines probabilities."""
-    if estimator.loss in ("log_loss", "modified_huber", "softmax"):
+    loss = estimator.loss
+    if provides_probabilities(LOSSES.get(loss) if isinstance(loss, str) else type(loss)):
         return True
     raise AttributeError(f"probability estimates are not available for loss={estimator.loss!r}")

@@ -7,13 +7,14 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.linear import loss_parameter
 from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
 from fastsvm.estimators.linear.loss_curve import CurveParts
 from fastsvm.estimators.linear.progress import SGDMonitor
 from fastsvm.estimators.linear.training_task import Task, as_stored
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores
-from fastsvm.losses.primal import LOSSES, Loss, loss_slope
+from fastsvm.losses import Loss, loss_slope
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.dense_steps import Penalty
@@ -178,10 +179,8 @@ def _adapts(estimator: Any) -> bool:
 
 def loss_of(estimator: Any) -> Loss:
     """Return the loss that an estimator's parameters name."""
-    kind = LOSSES[estimator.loss]
-    margin = 0.0 if estimator.loss == "perceptron" else float(getattr(estimator, "margin", 1.0))
-    given = {"epsilon": float(estimator.epsilon), "margin": margin}
-    return kind(**{name: given[name] for name in kind._fields})
+    margin = float(getattr(estimator, "margin", 1.0))
+    return loss_parameter.loss_of(estimator.loss, epsilon=float(estimator.epsilon), margin=margin)
 
 
 def _penalty(estimator: Any, intercept_rate: float) -> Penalty:

@@ -1,17 +1,17 @@
 """Linear regression by mini-batch stochastic gradient descent."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
-from fastsvm.estimators.fitting.parameters import one_of  # fmt: skip
+from fastsvm.estimators.fitting.parameters import Rule
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.base_sgd import BaseSGD
+from fastsvm.estimators.linear.loss_parameter import loss_rule
 from fastsvm.estimators.linear.prediction import LinearRegressor
 from fastsvm.estimators.linear.training_task import Task
-from fastsvm.losses.primal import REGRESSION
 
 __all__ = ["SGDRegressor"]
 
@@ -131,8 +131,6 @@ class SGDRegressor(LinearRegressor, BaseSGD):
     True
     """
 
-    _LOSS_RULES: ClassVar[dict] = {"loss": one_of(*REGRESSION)}
-
     def __init__(
         self,
         loss: str = "squared_error",
@@ -187,6 +185,9 @@ class SGDRegressor(LinearRegressor, BaseSGD):
         self.memory = memory
         self.max_time = max_time
         self.standardize = standardize
+
+    def _own_rules(self) -> dict[str, Rule]:
+        return {"loss": loss_rule("numbers")}
 
     @with_callbacks
     @one_threaded_blas

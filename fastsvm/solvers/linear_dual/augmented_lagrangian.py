@@ -36,8 +36,7 @@ from scipy import linalg
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.losses.dual import Demands, box, conjugate, coordinate_update, cost_of
-from fastsvm.losses.primal import Loss, loss_value
+from fastsvm.losses import Demands, Loss, box, conjugate, coordinate_update, cost_of, loss_value
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["Finish", "finish", "is_narrow"]

@@ -6,16 +6,16 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
-from fastsvm.losses.dual import Demands, ascend, conjugate, coordinate_update, cost_of, least_curvature
-from fastsvm.losses.primal import (
-    CrammerSinger,
-    EpsilonInsensitive,
-    Hinge,
+from fastsvm.losses import (
+    Demands,
     Loss,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-    WestonWatkins,
+    RowAt,
+    conjugate,
+    coordinate_update,
+    cost_of,
+    least_curvature,
     loss_value,
+    update_of_classes,
 )
 
 __all__ = ["Books", "Slab", "sweep"]
@@ -117,7 +117,7 @@ def _all_scores_of_a_row(loss, demands, slab, books, bounds):
             for c in range(low, high):
                 curvature[c] = float(gram[place, place]) * slab.damping[c]
             gaps = books.gaps if k == 0 else ignored
-            if not ascend(loss, demands, row, dual, scores, place, curvature, bounds, own, gaps):
+            if not update_of_classes(loss, demands, RowAt(dual, row, scores, place), curvature, own, gaps):
                 continue
             active[kept] = place
             kept += 1
@@ -139,10 +139,7 @@ def _follow(scores, c, factor, gram, place, n):
         scores[c, j] += factor * gram[place, j]
 
 
-for _kind in (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive):
-    sweep_rows.register(_kind)(_one_score_after_another)
-for _kind in (CrammerSinger, WestonWatkins):
-    sweep_rows.register(_kind)(_all_scores_of_a_row)
+sweep_rows.default(lambda kind: _all_scores_of_a_row if kind.of_classes else _one_score_after_another)
 
 
 @jit

@@ -9,7 +9,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, write_sparse
-from fastsvm.losses.dual import Demands, dual_losses, feasible, primal_losses, violation_of
+from fastsvm.losses import Demands, dual_losses, feasible, primal_losses, violation_of
 from fastsvm.solvers.linear_dual.epoch import class_bounds
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite

@@ -49,7 +49,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses.dual import dual_losses, feasible
+from fastsvm.losses import dual_losses, feasible
 from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.linear_dual.certificate import Certificate, certify, combination, primal_of
 from fastsvm.solvers.linear_dual.curvature import metric_of

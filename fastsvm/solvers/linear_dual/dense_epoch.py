@@ -21,8 +21,7 @@ from fastsvm.linalg.dense_products import (
     write_products,
 )
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses.dual import Demands
-from fastsvm.losses.primal import Loss
+from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.block_sweep import Books, Slab, sweep
 from fastsvm.solvers.linear_dual.epoch import EpochState, Visits, class_bounds, weight_left
 from fastsvm.sources import DenseBlock

@@ -8,8 +8,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.losses.dual import Demands
-from fastsvm.losses.primal import Loss
+from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.sources import Block
 

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.losses.dual import Demands
-from fastsvm.losses.primal import Loss
+from fastsvm.losses import Demands, Loss
 from fastsvm.sources import DenseBlock, Source, Window, check_finite
 
 __all__ = ["OVERFLOW", "LinearProblem", "explain"]

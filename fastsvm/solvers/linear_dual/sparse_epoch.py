@@ -7,16 +7,16 @@ import numpy as np
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
 from fastsvm.linalg.sparse_products import TOGETHER, readable
-from fastsvm.losses.dual import Demands, ascend, conjugate, coordinate_update, cost_of, least_curvature
-from fastsvm.losses.primal import (
-    CrammerSinger,
-    EpsilonInsensitive,
-    Hinge,
+from fastsvm.losses import (
+    Demands,
     Loss,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-    WestonWatkins,
+    RowAt,
+    conjugate,
+    coordinate_update,
+    cost_of,
+    least_curvature,
     loss_value,
+    update_of_classes,
 )
 from fastsvm.solvers.linear_dual.epoch import EpochState, Visits, class_bounds, weight_left
 from fastsvm.sources import CSRBlock
@@ -129,7 +129,7 @@ def _all_scores_of_a_row(loss, demands, block, turn, books, bounds):
         for c in range(k):
             score, square = _score(data, indices, indptr, place, turn.relief, turn.constant, books.weights[c])
             scores[c, 0], curvature[c] = score, square * turn.damping[c]
-        if not ascend(loss, demands, row, dual, scores, 0, curvature, bounds, changes, books.gaps):
+        if not update_of_classes(loss, demands, RowAt(dual, row, scores, 0), curvature, changes, books.gaps):
             continue
         books.moved[t] = 1
         for c in range(k):
@@ -164,10 +164,7 @@ def _add(data, indices, indptr, place, relief, constant, change, left, weights, 
     mean[last] += share * constant * relief[last]
 
 
-for _kind in (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive):
-    take_steps.register(_kind)(_one_score_after_another)
-for _kind in (CrammerSinger, WestonWatkins):
-    take_steps.register(_kind)(_all_scores_of_a_row)
+take_steps.default(lambda kind: _all_scores_of_a_row if kind.of_classes else _one_score_after_another)
 
 
 @jit

@@ -8,7 +8,7 @@ import scipy.linalg.cython_blas  # noqa: F401, because compiled code calls it: l
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
 from fastsvm.files.storable import storable
-from fastsvm.losses.primal import Loss, add_losses
+from fastsvm.losses import Loss, add_losses
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
 __all__ = ["Buffers", "Course", "Linear", "Model", "Penalty", "Rows", "steps"]

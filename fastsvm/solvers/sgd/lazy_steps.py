@@ -12,7 +12,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.files.storable import storable
-from fastsvm.losses.primal import Loss, add_losses
+from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.dense_steps import Course, Linear, Rows
 from fastsvm.sources import CSRBlock
 

@@ -1,11 +1,11 @@
-"""How long the steps of gradient descent are: one function of the step number a schedule, in the table `SCHEDULES`."""
+"""Learning rates of gradient descent: each a function of the step number, registered by its name."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["SCHEDULES", "Schedule"]
+__all__ = ["SCHEDULES", "Schedule", "register_rate"]
 
 _EARLY = 4  # an epoch ends at less than half of the first rate
 
@@ -38,33 +38,57 @@ class Schedule(NamedTuple):
         return SCHEDULES[self.name](self, before + np.arange(count, dtype=np.float64))
 
 
-def _constant(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    return np.full(len(t), schedule.first)
+Rates = Callable[[Schedule, np.ndarray], np.ndarray]
+SCHEDULES: dict[str, Rates] = {}
+"""Rates of the steps t = 0, 1, ..., by name."""
 
 
-def _inverse_scaling(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    return schedule.first / (t + 1) ** schedule.power
+def register_rate(name: str) -> Callable[[Rates], Rates]:
+    """Return a decorator that gives a learning rate the name by which estimators know it.
+
+    A learning rate is a function of a `Schedule` and of step numbers 0, 1, ..., an array, and returns the lengths of
+    these steps.
+
+    Raises
+    ------
+    ValueError
+        If there is a learning rate of that name already.
+    """
+    if name in SCHEDULES:
+        raise ValueError(f"There is a learning rate {name!r} already: choose another name.")
+
+    def add(rates: Rates) -> Rates:
+        SCHEDULES[name] = rates
+        return rates
+
+    return add
 
 
-def _pegasos(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    return 1 / (schedule.alpha * (t + 1))
-
-
-def _optimal(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    return 1 / (schedule.alpha * t + 1 / schedule.first)
-
-
+@register_rate("auto")
 def _auto(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    # The smaller of the two rates of theory: 1/√t without and 1/(αt) with strong convexity.
     slowing = np.sqrt(1 + _EARLY * t / schedule.steps_per_epoch)
     return schedule.first / (slowing + schedule.alpha * schedule.first * t)
 
 
-SCHEDULES: dict[str, Callable[[Schedule, np.ndarray], np.ndarray]] = {
-    "auto": _auto,  # the smaller of the two rates that theory knows, 1/√t without and 1/(αt) with strong convexity
-    "optimal": _optimal,  # Bottou (2012), Stochastic gradient descent tricks
-    "pegasos": _pegasos,  # Shalev-Shwartz et al. (2011), figure 2
-    "invscaling": _inverse_scaling,
-    "constant": _constant,
-    "adaptive": _constant,  # divided when progress ends
-}
-"""Rates of the steps t = 0, 1, ..., by name."""
+@register_rate("optimal")
+def _optimal(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    # Bottou (2012), Stochastic gradient descent tricks.
+    return 1 / (schedule.alpha * t + 1 / schedule.first)
+
+
+@register_rate("pegasos")
+def _pegasos(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    # Shalev-Shwartz et al. (2011), figure 2.
+    return 1 / (schedule.alpha * (t + 1))
+
+
+@register_rate("invscaling")
+def _inverse_scaling(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    return schedule.first / (t + 1) ** schedule.power
+
+
+@register_rate("constant")
+@register_rate("adaptive")  # the solver divides it when progress ends
+def _constant(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    return np.full(len(t), schedule.first)

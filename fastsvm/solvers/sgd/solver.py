@@ -40,7 +40,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece, product_type
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses.primal import Loss, add_losses
+from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.dense_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps

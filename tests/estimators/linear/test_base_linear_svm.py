@@ -22,8 +22,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm.estimators.linear import dual_fit
-from fastsvm.losses.dual import Demands, feasible, violation_of
-from fastsvm.losses.primal import LOSSES as LOSSES_OF
+from fastsvm.losses import LOSSES as LOSSES_OF
+from fastsvm.losses import Demands, feasible, violation_of
 
 
 def dual_variables(model, monkeypatch, rows, y):

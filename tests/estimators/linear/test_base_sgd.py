@@ -14,8 +14,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
 from fastsvm import SGDClassifier, SGDRegressor
-from fastsvm.losses.primal import REGRESSION
+from fastsvm.losses import loss_names
 from fastsvm.sources import as_source
+
+REGRESSION = loss_names("numbers")
 
 
 def least(loss, X, y, alpha):

@@ -9,7 +9,9 @@ from sklearn import linear_model
 
 import fastsvm
 from fastsvm import SGDClassifier, SGDRegressor
-from fastsvm.losses.primal import REGRESSION
+from fastsvm.losses import loss_names
+
+REGRESSION = loss_names("numbers")
 
 
 @pytest.mark.parametrize("data", ["two_300", "three_300"])

@@ -7,7 +7,9 @@ from sgd_models import BINARY, STEPWISE, made_sgd, objective, plain
 from sklearn import linear_model
 
 from fastsvm import SGDClassifier
-from fastsvm.losses.primal import CLASSIFICATION, REGRESSION
+from fastsvm.losses import loss_names
+
+CLASSIFICATION, REGRESSION = loss_names("labels", "classes"), loss_names("numbers")
 
 SCHEDULES = {"constant": {}, "invscaling": {"power_t": 0.3}, "optimal": {}}
 

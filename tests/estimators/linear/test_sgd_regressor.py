@@ -7,7 +7,9 @@ from sgd_models import STEPWISE, made_sgd, plain
 from sklearn import linear_model
 
 from fastsvm import SGDRegressor
-from fastsvm.losses.primal import REGRESSION
+from fastsvm.losses import loss_names
+
+REGRESSION = loss_names("numbers")
 
 
 @pytest.mark.parametrize("schedule", ["constant", "invscaling"])

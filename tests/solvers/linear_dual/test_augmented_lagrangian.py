@@ -8,8 +8,7 @@ from sklearn import datasets, svm
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import Pool
-from fastsvm.losses.dual import Demands, feasible
-from fastsvm.losses.primal import LOSSES
+from fastsvm.losses import LOSSES, Demands, feasible
 from fastsvm.solvers.linear_dual import coordinate_ascent
 from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.linear_dual.problem import LinearProblem

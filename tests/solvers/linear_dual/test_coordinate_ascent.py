@@ -8,8 +8,7 @@ from sklearn import datasets
 
 from fastsvm import LinearSVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.losses.dual import Demands
-from fastsvm.losses.primal import LOSSES
+from fastsvm.losses import LOSSES, Demands
 from fastsvm.solvers.linear_dual import coordinate_ascent
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.curvature import metric_of

@@ -4,7 +4,7 @@ import pytest
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.losses.primal import LOSSES, Hinge
+from fastsvm.losses import LOSSES, Hinge
 from fastsvm.solvers.sgd.dense_steps import Penalty
 from fastsvm.solvers.sgd.lazy_steps import settle
 from fastsvm.solvers.sgd.learning_rates import SCHEDULES, Schedule

@@ -1,0 +1,255 @@
+"""What a loss of linear scores is: the functions that it provides, each with a body for each class of losses.
+
+A loss is a NamedTuple of its parameters. It is a function of one score and a target, which is a label ±1 or a real
+number, or of the scores of all classes and the number of the right one. `register_loss` gives it a name. What the
+estimators can do with it follows from the functions that have a body for it:
+
+======================= ================================================ ==============================================
+Used by                 A loss of one score                              A loss of the scores of all classes
+======================= ================================================ ==============================================
+gradient descent        `loss_value`, `loss_slope`                       `loss_of_classes`
+dual coordinate ascent  `coordinate_update`, `conjugate`,                `update_of_classes`, `conjugate_of_classes`,
+                        `projected_gradient`, `box`, `feasible`          `violation_of_classes`, `feasible`
+probabilities           `probabilities`                                  `probabilities`
+======================= ================================================ ==============================================
+
+Dual
+    The weights are W = Σ_i β_i x_i, where β_i has an entry for each score. The dual objective is
+
+        D(β) = - Σ_i c_i ℓ*(-β_i / c_i) - ½ ‖W‖²
+
+    with the costs c_i and the conjugate ℓ* of the loss. In the variables of one sample, D is concave, and its maximum
+    is found exactly: for a loss of one score by a clipped Newton step (Hsieh, Chang, Lin, Keerthi and Sundararajan
+    2008, A dual coordinate descent method for large-scale linear SVM, equation 9; Ho and Lin 2012, for regression).
+"""
+
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.generic import generic
+
+__all__ = [
+    "Demands",
+    "Loss",
+    "RowAt",
+    "box",
+    "conjugate",
+    "conjugate_of_classes",
+    "coordinate_update",
+    "cost_of",
+    "feasible",
+    "least_curvature",
+    "loss_of_classes",
+    "loss_slope",
+    "loss_value",
+    "margin_excess",
+    "nearly",
+    "probabilities",
+    "projected_gradient",
+    "targets_and_costs",
+    "update_of_classes",
+    "violation_of_classes",
+]
+
+_LEAST = 1e-30  # curvature of a row that is zero
+_ROUNDINGS = 4  # by which a variable may be away from its bound
+
+
+class Loss(Protocol):
+    """What the rest of the package asks of the class of a loss; `register_loss` sets these attributes."""
+
+    of: ClassVar[str]
+    """What targets are: "labels" ±1, "numbers", or "classes" for a function of the scores of all classes."""
+    of_classes: ClassVar[bool]
+    """Whether it is a function of the scores of all classes."""
+    curvature: ClassVar[float]
+    """The largest second derivative, infinite at a kink."""
+    bounded: ClassVar[bool]
+    """Whether slopes are bounded."""
+
+
+class Demands(NamedTuple):
+    """Targets and costs of the rows of a problem.
+
+    Attributes
+    ----------
+    targets : ndarray of float64, shape (n,)
+        As `add_losses` takes them.
+    costs : ndarray of float64, shape (n,)
+        C times the sample weights; 0 excludes a row.
+    balance : ndarray of float64, shape (n_scores,)
+        As `add_losses` takes it.
+    """
+
+    targets: np.ndarray
+    costs: np.ndarray
+    balance: np.ndarray
+
+
+@jit
+def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
+    """Return target and cost of a row in score `c`; with several scores, class `c` is learnt against the rest."""
+    target, cost = demands.targets[row], demands.costs[row]
+    if demands.balance.size > 1:
+        target = 1.0 if target == c else -1.0
+        cost *= demands.balance[c] if target > 0 else 1.0
+    return target, cost
+
+
+def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
+    """Return targets and costs of all rows in all scores, as `cost_of` does for one."""
+    targets, costs, k = demands.targets[:, None], demands.costs[:, None], len(demands.balance)
+    if k == 1:
+        return targets, costs
+    own = targets == np.arange(k)
+    return np.where(own, 1.0, -1.0), np.where(own, demands.balance * costs, costs)
+
+
+@jit
+def least_curvature(curvature: float) -> float:
+    """Return a curvature that can be divided by; that of a zero row is 0."""
+    return max(curvature, _LEAST)
+
+
+@jit
+def nearly(cost: float, dual: np.ndarray) -> float:
+    """Return the upper bound of a dual variable, less the rounding of one that is at the bound."""
+    return cost * (1 - _ROUNDINGS * float(np.finfo(dual.dtype).eps))
+
+
+# --- of one score ----------------------------------------------------------------------------------------
+
+
+@generic
+def loss_value(loss: Loss, score: float, target: float) -> float:
+    """Return the loss of a score."""
+    raise NotImplementedError
+
+
+@generic
+def loss_slope(loss: Loss, score: float, target: float) -> float:
+    """Return a (sub)derivative of the loss by the score."""
+    raise NotImplementedError
+
+
+@generic
+def conjugate(loss: Loss, dual: float, target: float, cost: float) -> float:
+    """Return c ℓ*(-β / c) for a feasible β."""
+    raise NotImplementedError
+
+
+@generic
+def coordinate_update(loss: Loss, dual: float, score: float, target: float, cost: float, curvature: float) -> float:
+    """Return the dual variable that maximises D, if the score changes by `curvature` with it."""
+    raise NotImplementedError
+
+
+@generic
+def projected_gradient(loss: Loss, dual: float, score: float, target: float, cost: float) -> float:
+    """Return the size of the projected gradient: how fast D grows where β may move."""
+    raise NotImplementedError
+
+
+@generic
+def box(loss: Loss, cost: float) -> tuple[float, float]:
+    """Return the largest size of a dual variable, and the second derivative of the conjugate."""
+    raise NotImplementedError
+
+
+# --- of the scores of all classes ------------------------------------------------------------------------
+
+
+class RowAt(NamedTuple):
+    """A row with its dual variables and scores.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n, n_scores)
+        Dual variables of all rows.
+    row : int
+        Number of the row.
+    scores : ndarray of shape (n_scores, n_places)
+        Scores; those of the row are the column `place`.
+    place : int
+        Its place.
+    """
+
+    dual: np.ndarray
+    row: int
+    scores: np.ndarray
+    place: int
+
+
+@generic
+def loss_of_classes(loss: Loss, scores: np.ndarray, label: int, gradient: np.ndarray) -> float:
+    """Return the loss of the scores of all classes and write a (sub)gradient."""
+    raise NotImplementedError
+
+
+@generic
+def conjugate_of_classes(loss: Loss, dual: np.ndarray, label: int, cost: float) -> float:
+    """Return c ℓ*(-β / c) for the feasible dual variables β of one row."""
+    raise NotImplementedError
+
+
+@generic
+def update_of_classes(
+    loss: Loss, demands: Demands, at: RowAt, curvature: np.ndarray, changes: np.ndarray, gaps: np.ndarray
+) -> bool:
+    """Write the changes of a row's dual variables that maximise D, and return whether any is not zero.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    demands : Demands
+        Targets and costs.
+    at : RowAt
+        The row; its variables and scores are not changed.
+    curvature : ndarray of shape (n_scores,)
+        By how much each score changes with its variable.
+    changes : ndarray of shape (n_scores,)
+        It is written.
+    gaps : ndarray of float64, shape (n_scores,)
+        The duality gap of the row before the change is added to the first entry.
+    """
+    raise NotImplementedError
+
+
+@generic
+def violation_of_classes(loss: Loss, demands: Demands, at: RowAt) -> float:
+    """Return the largest violation of an optimality condition of a row's dual variables."""
+    raise NotImplementedError
+
+
+@jit
+def margin_excess(scores: np.ndarray, place: int, label: int, margin: float, c: int) -> float:
+    """Return s_c - s_y + margin, or 0 for the right class itself."""
+    return float(scores[c, place]) - float(scores[label, place]) + (margin if c != label else 0.0)
+
+
+# --- of many rows, not compiled --------------------------------------------------------------------------
+
+
+@generic
+def feasible(loss: Loss, demands: Demands, dual: np.ndarray) -> np.ndarray:
+    """Return dual variables that meet all constraints, near `dual` of shape (n, n_scores)."""
+    raise NotImplementedError
+
+
+@generic
+def probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
+    """Return estimated probabilities by scores of shape (n, n_scores), of each class against the rest or of all."""
+    raise NotImplementedError
+
+
+def provides_dual(kind: Any) -> bool:
+    """Return whether a class of losses has what dual coordinate ascent needs."""
+    return kind in coordinate_update.bodies or kind in update_of_classes.bodies
+
+
+def provides_probabilities(kind: Any) -> bool:
+    """Return whether a class of losses defines probabilities."""
+    return kind in probabilities.bodies

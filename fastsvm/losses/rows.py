@@ -1,0 +1,182 @@
+"""Sums over rows of losses, of their conjugates, and the largest violation: written once for all losses."""
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.generic import generic
+from fastsvm.losses.interface import (
+    Demands,
+    Loss,
+    RowAt,
+    conjugate,
+    conjugate_of_classes,
+    cost_of,
+    loss_of_classes,
+    loss_slope,
+    loss_value,
+    nearly,
+    projected_gradient,
+    violation_of_classes,
+)
+
+__all__ = ["add_losses", "dual_losses", "primal_losses", "violation_of"]
+
+
+@generic
+def add_losses(
+    loss: Loss,
+    scores: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    balance: np.ndarray,
+    gradient: np.ndarray,
+) -> float:
+    """Return the weighted sum of the losses of some rows and write its (sub)gradient.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    scores : ndarray of shape (n_rows, n_scores)
+        Scores; several are those of classes.
+    targets : ndarray of float64, shape (n_rows,)
+        Numbers of classes if there are several scores or the loss is one of classes; else ±1 or real numbers.
+    weights : ndarray of float64, shape (n_rows,)
+        Sample weights.
+    balance : ndarray of float64, shape (n_scores,)
+        One against the rest, factors of the weights of the rows of each class in its own score.
+    gradient : ndarray of shape (n_rows, n_scores)
+        It is written.
+    """
+    raise NotImplementedError
+
+
+def _add_each_score(loss, scores, targets, weights, balance, gradient):
+    n, k = scores.shape
+    total = 0.0
+    for i in range(n):
+        for c in range(k):
+            target, weight = targets[i], weights[i]
+            if k > 1:
+                target = 1.0 if target == c else -1.0
+                weight *= balance[c] if target > 0 else 1.0
+            total += weight * loss_value(loss, scores[i, c], target)
+            gradient[i, c] = weight * loss_slope(loss, scores[i, c], target)
+    return total
+
+
+def _add_all_scores(loss, scores, targets, weights, balance, gradient):
+    n, k = scores.shape
+    total = 0.0
+    for i in range(n):
+        weight = weights[i]
+        total += weight * loss_of_classes(loss, scores[i], int(targets[i]), gradient[i])
+        for c in range(k):
+            gradient[i, c] *= weight
+    return total
+
+
+add_losses.default(lambda kind: _add_all_scores if kind.of_classes else _add_each_score)
+
+
+@generic
+def _losses_of_rows(loss: Loss, demands: Demands, first: int, scores: np.ndarray, out: np.ndarray) -> None:
+    pass
+
+
+def _losses_of_each_score(loss, demands, first, scores, out):
+    for c in range(scores.shape[0]):
+        total = 0.0
+        for place in range(scores.shape[1]):
+            target, cost = cost_of(demands, first + place, c)
+            total += cost * loss_value(loss, float(scores[c, place]), target)
+        out[c] += total
+
+
+def _losses_of_all_scores(loss, demands, first, scores, out):
+    own, ignored = np.empty(scores.shape[0]), np.empty(scores.shape[0])
+    for place in range(scores.shape[1]):
+        for c in range(own.size):
+            own[c] = scores[c, place]
+        row = first + place
+        out[0] += demands.costs[row] * loss_of_classes(loss, own, int(demands.targets[row]), ignored)
+
+
+_losses_of_rows.default(lambda kind: _losses_of_all_scores if kind.of_classes else _losses_of_each_score)
+
+
+@jit
+def primal_losses(loss: Loss, demands: Demands, first: int, scores: np.ndarray, out: np.ndarray) -> None:
+    """Add costs times losses of the rows from `first` on to `out`; their scores are columns.
+
+    There is a sum for each score; a loss of all classes has one, the first.
+    """
+    _losses_of_rows(loss, demands, first, scores, out)
+
+
+@generic
+def _conjugates_of_rows(loss: Loss, demands: Demands, dual: np.ndarray, out: np.ndarray) -> None:
+    pass
+
+
+def _conjugates_of_each_score(loss, demands, dual, out):
+    for c in range(dual.shape[1]):
+        total = 0.0
+        for row in range(dual.shape[0]):
+            if dual[row, c] != 0:
+                target, cost = cost_of(demands, row, c)
+                total += conjugate(loss, float(dual[row, c]), target, cost)
+        out[c] += total
+
+
+def _conjugates_of_all_scores(loss, demands, dual, out):
+    total = 0.0
+    for row in range(dual.shape[0]):
+        total += conjugate_of_classes(loss, dual[row], int(demands.targets[row]), demands.costs[row])
+    out[0] += total
+
+
+_conjugates_of_rows.default(lambda kind: _conjugates_of_all_scores if kind.of_classes else _conjugates_of_each_score)
+
+
+@jit
+def dual_losses(loss: Loss, demands: Demands, dual: np.ndarray, out: np.ndarray) -> None:
+    """Add Σ_i c_i ℓ*(-β_i / c_i) to `out`, for each score or, of a loss of all classes, to the first."""
+    _conjugates_of_rows(loss, demands, dual, out)
+
+
+@generic
+def _worst_of_rows(loss: Loss, demands: Demands, first: int, dual: np.ndarray, scores: np.ndarray) -> float:
+    raise NotImplementedError
+
+
+def _worst_of_each_score(loss, demands, first, dual, scores):
+    worst = 0.0
+    for c in range(scores.shape[0]):
+        for place in range(scores.shape[1]):
+            target, cost = cost_of(demands, first + place, c)
+            if cost > 0:
+                own, score = float(dual[first + place, c]), float(scores[c, place])
+                worst = max(worst, projected_gradient(loss, own, score, target, nearly(cost, dual)))
+    return worst
+
+
+def _worst_of_all_scores(loss, demands, first, dual, scores):
+    worst = 0.0
+    for place in range(scores.shape[1]):
+        if demands.costs[first + place] > 0:
+            worst = max(worst, violation_of_classes(loss, demands, RowAt(dual, first + place, scores, place)))
+    return worst
+
+
+_worst_of_rows.default(lambda kind: _worst_of_all_scores if kind.of_classes else _worst_of_each_score)
+
+
+@jit
+def violation_of(loss: Loss, demands: Demands, first: int, dual: np.ndarray, scores: np.ndarray) -> float:
+    """Return the largest violation of an optimality condition of the rows from `first` on.
+
+    Of a loss of one score that is the projected gradient. Of a loss of all classes it is the difference of the slopes
+    of two classes, of which one variable could grow and the other fall.
+    """
+    return _worst_of_rows(loss, demands, first, dual, scores)

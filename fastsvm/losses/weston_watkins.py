@@ -1,0 +1,113 @@
+"""The multiclass hinge of Weston and Watkins (1999).
+
+The step in the dual variables of a row is the root of one piecewise linear function (Wang and Scott 2021, An exact
+solver for the Weston-Watkins SVM subproblem).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.losses.interface import (
+    conjugate_of_classes,
+    feasible,
+    least_curvature,
+    loss_of_classes,
+    margin_excess,
+    nearly,
+    update_of_classes,
+    violation_of_classes,
+)
+from fastsvm.losses.registry import register_loss
+
+__all__ = ["WestonWatkins"]
+
+_ROUNDS = 200  # of a search that ends after a few
+
+
+@register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
+class WestonWatkins(NamedTuple):
+    """Σ max(0, s_j - s_y + margin) over the classes j other than y."""
+
+    margin: float = 1.0
+
+
+@loss_of_classes.register(WestonWatkins)
+def _value(loss, scores, label, gradient):
+    total, count = 0.0, 0
+    for c in range(scores.size):
+        if c != label:
+            excess = max(0.0, scores[c] - scores[label] + loss.margin)
+            violated = excess > 0
+            gradient[c] = 1.0 if violated else 0.0
+            total += excess
+            count += violated
+    gradient[label] = -count
+    return total
+
+
+@conjugate_of_classes.register(WestonWatkins)
+def _conjugate(loss, dual, label, cost):
+    return -loss.margin * float(dual[label])
+
+
+@update_of_classes.register(WestonWatkins)
+def _update(loss, demands, at, curvature, changes, gaps):
+    dual, row, scores, place = at
+    label, cost, k = int(demands.targets[row]), demands.costs[row], changes.size
+    ridge, before = least_curvature(curvature[0]), float(dual[row, label])
+    for c in range(k):
+        if c != label:
+            own = -float(dual[row, c])
+            excess = margin_excess(scores, place, label, loss.margin, c)
+            gaps[0] += cost * max(0.0, excess) - own * excess
+            changes[c] = own + excess / ridge
+    # α_c = min(max(z_c - γ, 0), c) with γ = Σ α_c - before: the root of a falling function that is linear in pieces.
+    low, high, shift = -before, k * cost, 0.0
+    for _ in range(_ROUNDS):
+        total, free = -before - shift, 1
+        for c in range(k):
+            if c != label:
+                value = changes[c] - shift
+                total += min(max(value, 0.0), cost)
+                free += 0.0 < value < cost
+        if total > 0:
+            low = shift
+        else:
+            high = shift
+        step = shift + total / free
+        if abs(step - shift) <= 1e-15 * (abs(shift) + cost):
+            break
+        shift = step if low < step < high else 0.5 * (low + high)
+    moved, total = False, 0.0
+    for c in range(k):
+        if c != label:
+            new = -changes.dtype.type(min(max(changes[c] - shift, 0.0), cost))
+            total -= float(new)
+            changes[c] = new - dual[row, c]
+            moved |= changes[c] != 0
+    changes[label] = changes.dtype.type(total) - dual[row, label]
+    return moved
+
+
+@violation_of_classes.register(WestonWatkins)
+def _violation(loss, demands, at):
+    dual, row, scores, place = at
+    label, cost, worst = int(demands.targets[row]), demands.costs[row], 0.0
+    for c in range(scores.shape[0]):
+        if c != label:
+            excess, own = margin_excess(scores, place, label, loss.margin, c), -float(dual[row, c])
+            if not ((excess < 0 and own <= 0) or (excess > 0 and own >= nearly(cost, dual))):
+                worst = max(worst, abs(excess))
+    return worst
+
+
+@feasible.register(WestonWatkins)
+def _feasible(loss, demands, dual):
+    found = -np.clip(-dual, 0.0, demands.costs[:, None])
+    rows = np.flatnonzero(demands.costs > 0)
+    labels = demands.targets[rows].astype(np.int64)
+    found[demands.costs == 0] = 0.0
+    found[rows, labels] = 0.0
+    found[rows, labels] = -found[rows].sum(axis=1)
+    return found

@@ -1,0 +1,54 @@
+"""Learning rates: those of the package by their formulas, and one that is added from outside."""
+
+import numpy as np
+import pytest
+
+from fastsvm import SGDClassifier
+from fastsvm.solvers.sgd.learning_rates import SCHEDULES, Schedule, register_rate
+
+T = np.arange(5.0)
+WANTED = {
+    "auto": 0.3 / (np.sqrt(1 + 4 * T / 10) + 0.01 * 0.3 * T),
+    "optimal": 1 / (0.01 * (T + 1 / (0.01 * 0.3))),
+    "pegasos": 1 / (0.01 * (T + 1)),
+    "invscaling": 0.3 / (T + 1) ** 0.7,
+    "constant": np.full(5, 0.3),
+    "adaptive": np.full(5, 0.3),
+}
+
+
+def test_all_rates_are_tested():
+    assert set(WANTED) == set(SCHEDULES)
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_rates_are_those_of_the_formulas(name):
+    schedule = Schedule(name, first=0.3, power=0.7, alpha=0.01, steps_per_epoch=10.0)
+    np.testing.assert_allclose(schedule.rates(0, 5), WANTED[name], rtol=1e-14)
+    np.testing.assert_array_equal(schedule.rates(2, 3), schedule.rates(0, 5)[2:])
+
+
+@pytest.fixture
+def cosine():
+    """Give a rate a name for the time of a test."""
+
+    @register_rate("cosine of tests")
+    def rates(schedule, t):
+        return schedule.first * (1 + np.cos(np.pi * t / 24)) / 2
+
+    yield
+    del SCHEDULES["cosine of tests"]
+
+
+def test_a_learning_rate_is_added_in_one_place(cosine):
+    X = np.random.default_rng(0).normal(size=(64, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = SGDClassifier(learning_rate="cosine of tests", eta0=0.2, batch_size=8, max_iter=3, tol=None, random_state=0)
+    model.fit(X, y)
+    last = 0.2 * (1 + np.cos(np.pi * np.array([7, 15, 23]) / 24)) / 2
+    np.testing.assert_allclose(model.history_["rate"], last, rtol=1e-14)
+
+
+def test_a_name_is_given_once():
+    with pytest.raises(ValueError, match="There is a learning rate 'auto' already"):
+        register_rate("auto")
