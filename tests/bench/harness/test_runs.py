@@ -36,7 +36,8 @@ def small(monkeypatch):
     quick = [one for one in CASES if one.name in ("iris", "digits-sgd", "digits-linear")]
     kernel, cold = KernelParameters(C=10, gamma=0.03), KernelParameters(C=1, gamma=0.1)
     cancer = Case("cancer", ("kernel", "predict"), recipes.breast_cancer, kernel, quick=True)
-    sizes = [Case(f"{n}", ("growth",), partial(recipes.synthetic, n), kernel, True, "synthetic") for n in (200, 400)]
+    wide = KernelParameters(C=10, gamma=0.01)
+    sizes = [Case(f"{n}", ("growth",), partial(recipes.synthetic, n), wide, True, "synthetic") for n in (500, 1000)]
     caches = [Case(cache, ("cold",), recipes.iris, cold, True, "", cache) for cache in ("empty", "full")]
     monkeypatch.setattr("bench.cases.CASES", [*quick, cancer, *sizes, *caches])
     everyone = list(LINEAR_COMPETITORS)
