@@ -1,18 +1,20 @@
 """The command line: `python -m bench SUITE [--quick] [--case NAME] ...`, from the root of the repository."""
 
 import argparse
+import fnmatch
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from bench.cases import Case, cases_of
-from bench.competitors import Competitor
-from bench.data import DataMissing
-from bench.outcomes import Options
-from bench.processes import Crew
-from bench.report import Report
-from bench.runs import run_case
+from bench.cases import cases_of
+from bench.harness.competitor import Competitor
+from bench.harness.data import DataMissing
+from bench.harness.outcomes import Options
+from bench.harness.processes import Crew
+from bench.harness.report import Report
+from bench.harness.runs import run_case
+from bench.harness.suite import Case
 from bench.suites import SUITES, competitors_of
 
 __all__ = ["main"]
@@ -22,21 +24,25 @@ _RESULTS = Path("bench/results")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run suites; return 0, 1 if a competitor failed, 2 if the request makes no sense, or 130 after Ctrl-C."""
+    """Run suites.
+
+    Returns 0, 1 if a competitor failed or an answer is wrong, 2 if a name is unknown, or 130 after Ctrl-C.
+    """
     asked = _parser().parse_args(arguments)
     wrong = _what_is_wrong(asked)
     if wrong:
         print(f"bench: {wrong}", file=sys.stderr)
         return 2
     repeat = asked.repeat or (2 if asked.quick else 3)
-    options = Options(repeat, asked.timeout, asked.threads, asked.memory, not asked.no_gap, asked.quick)
+    gap, folder = not asked.no_gap, asked.folder
+    options = Options(repeat, asked.timeout, asked.threads, asked.memory, gap, asked.quick, folder)
     failed = False
     try:
         with Crew() as crew:
             for suite in _suites(asked):
                 failed |= _run_suite(suite, asked, options, crew)
     except KeyboardInterrupt:
-        print("\nInterrupted; the finished cases are kept.")
+        print("\nInterrupted. The finished cases are saved.")
         return 130
     return int(failed)
 
@@ -44,15 +50,16 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m bench", description="Measure, compare, and judge the answers.")
     parser.add_argument("suite", help=f"what to measure: {', '.join(SUITES)}, or {_ALL}")
-    parser.add_argument("--quick", action="store_true", help="small bundled cases only, one process for all of them")
-    parser.add_argument("--case", action="append", metavar="NAME", help="only this case (repeatable)")
+    parser.add_argument("--quick", action="store_true", help="small bundled cases only, in shared processes")
+    parser.add_argument("--case", action="append", metavar="NAME", help="only this case, * is any text (repeatable)")
     parser.add_argument("--only", action="append", metavar="NAME", help="only this competitor (repeatable)")
     positive, seconds = _positive(int), _positive(float)
     parser.add_argument("--repeat", type=positive, metavar="N", help="repetitions (3; 2 with --quick)")
-    parser.add_argument("--timeout", type=seconds, default=3600, metavar="S", help="most of a fit (3600)")
+    parser.add_argument("--timeout", type=seconds, default=3600, metavar="S", help="limit of a fit (3600)")
     parser.add_argument("--threads", type=positive, default=os.cpu_count(), metavar="N", help="of each (all)")
     parser.add_argument("--memory", type=positive, default=4000, metavar="MIB", help="of each, for caches (4000)")
-    parser.add_argument("--no-gap", action="store_true", help="judge the objective only, which is quicker")
+    parser.add_argument("--no-gap", action="store_true", help="judge the objective only, which is faster")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="where streaming writes its large file and keeps it")
     parser.add_argument("--out", type=Path, default=_RESULTS, metavar="DIR", help=f"folder ({_RESULTS})")
     return parser
 
@@ -78,35 +85,35 @@ def _what_is_wrong(asked: argparse.Namespace) -> str | None:
     for kind, names, known_of in (("case", asked.case, cases_of), ("competitor", asked.only, competitors_of)):
         known = list(dict.fromkeys(name for suite in _suites(asked) for name in known_of(suite)))
         for name in names or ():
-            if name not in known:
+            if not fnmatch.filter(known, name):
                 return f"unknown {kind} {name!r} in suite {asked.suite}; there are: {', '.join(known)}"
     return None
 
 
 def _run_suite(suite: str, asked: argparse.Namespace, options: Options, crew: Crew) -> bool:
-    """Run the cases that were asked for; return whether a competitor failed."""
+    """Run the requested cases. Return whether a competitor failed or an answer is wrong."""
     cases = _chosen_cases(suite, asked)
     if not cases:
         return False
-    report = Report(suite, options, asked.out)
+    report = Report(suite, SUITES[suite].view, options, asked.out)
     competitors = _importable(suite, asked, report)
     try:
         for case in cases if competitors else ():
             _run_case(suite, case, competitors, report, crew)
     finally:
         _close(suite, report)
-    return any(result.status == "failed" for one in report.finished for result in one.results)
+    return report.failed
 
 
 def _chosen_cases(suite: str, asked: argparse.Namespace) -> list[Case]:
     cases = cases_of(suite)
     if asked.case:
-        return [cases[name] for name in dict.fromkeys(asked.case) if name in cases]
+        return [case for name, case in cases.items() if any(fnmatch.fnmatch(name, one) for one in asked.case)]
     return [case for case in cases.values() if case.quick or not asked.quick]
 
 
 def _importable(suite: str, asked: argparse.Namespace, report: Report) -> list[Competitor]:
-    """Return the competitors asked for, less those that are not installed."""
+    """Return the requested competitors that are installed."""
     wanted = [one for one in competitors_of(suite).values() if not asked.only or one.name in asked.only]
     for one in wanted:
         if not one.importable:
@@ -118,33 +125,36 @@ def _run_case(suite: str, case: Case, competitors: list[Competitor], report: Rep
     slow = _too_slow(case, report)
     for name in slow:
         report.skip(f"{case.name}, {name}", f"a smaller size took more than {report.options.timeout:g} s")
+    competitors = [one for one in competitors if one.takes_part(case.parameters)]
     unable = {one.name: why for one in competitors if (why := one.lacks(case.parameters))}
     for name, why in unable.items():
         report.skip(f"{case.name}, {name}", why)
     taking_part = [one for one in competitors if one.name not in (*slow, *unable)]
     try:
-        data, results = run_case(case, taking_part, SUITES[suite], report.options, crew)
+        finished, data = run_case(case, taking_part, SUITES[suite], report.options, crew)
     except DataMissing as error:
         report.skip(case.name, str(error))
         return
-    report.add(case, data, results)
+    report.add(finished, data)
     print(*report.last_lines(), "", sep="\n", flush=True)
 
 
 def _too_slow(case: Case, report: Report) -> list[str]:
-    """Return who has exceeded the time on a smaller problem of the same series, which come first."""
+    """Return the competitors that exceeded the time on a smaller case of the same series. Smaller cases come first."""
     before = [one.results for one in report.finished if case.series and one.case.series == case.series]
     return list(dict.fromkeys(one.competitor for results in before for one in results if one.status == "timeout"))
 
 
 def _close(suite: str, report: Report) -> None:
-    """Print the whole table and say where results and picture are."""
+    """Print the whole table and the paths of results and picture."""
     if not report.finished:
         print("No case was run.")
         return
     if len(report.finished) > 1:
         print(*report.lines(), "", sep="\n")
     print(f"Saved {report.path}")
+    if report.view.figure is None:
+        return
     try:
         _draw(suite, report)
     except ImportError:
@@ -152,7 +162,7 @@ def _close(suite: str, report: Report) -> None:
 
 
 def _draw(suite: str, report: Report) -> None:
-    """Draw the picture, below the question that it answers and the machine that was measured."""
+    """Draw the picture. Its title is the question and the machine."""
     asked, picture = SUITES[suite], report.path.with_suffix(".png")
     figure = asked.view.figure(report.finished, asked.clock, report.options.timeout)
     figure.suptitle(f"{asked.question}\n{report.content['machine']['cpu']}, {report.options.threads} threads")

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as LIBSVM
 
-from bench.kernel_values import ExactKernel
-from bench.referee import Answer, Verdict, examine
+from bench.kernel.exact_kernel import ExactKernel
+from bench.kernel.referee import Answer, Verdict, examine
 from fastsvm import SVC
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")

@@ -1,47 +1,15 @@
 """On which data, with which parameters? One entry of `CASES` each."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from bench import recipes
-from bench.competitors import KernelParameters
-from bench.data import Data
-from bench.linear_parameters import LinearParameters
+from bench.classical.cases import CLASSICAL_CASES
+from bench.harness.suite import Case
+from bench.kernel.competitors import KernelParameters
+from bench.linear.parameters import LinearParameters
+from bench.streaming.cases import STREAMING_CASES
 
-__all__ = ["CASES", "Case", "cases_of"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A data set with parameters; the quick ones need no files and take seconds.
-
-    Attributes
-    ----------
-    name : str
-        What it is called in tables.
-    suites : tuple of str
-        Where it belongs.
-    recipe : callable
-        Returns the data.
-    parameters : KernelParameters or LinearParameters
-        What to fit.
-    quick : bool
-        Whether it is run with `--quick`.
-    series : str
-        Name that it shares with cases of other sizes, of which it is one point of a curve.
-    code_cache : str
-        "" for the user's own cache of machine code, "empty" for none, "full" for one that a run before has filled.
-    """
-
-    name: str
-    suites: tuple[str, ...]
-    recipe: Callable[[], Data]
-    parameters: KernelParameters | LinearParameters
-    quick: bool = False
-    series: str = ""
-    code_cache: str = ""
-
+__all__ = ["CASES", "cases_of"]
 
 _KERNEL, _MULTICLASS, _PREDICT, _COLD, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("cold",), ("growth",))
 _SGD, _LINEAR = ("sgd",), ("linear",)
@@ -111,6 +79,8 @@ CASES = [
         )
         for C in (0.01, 0.1)
     ],
+    *CLASSICAL_CASES,
+    *STREAMING_CASES,
 ]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_svmlight_file, make_classification
 
-from bench.data import Data, DataMissing
+from bench.harness.data import Data, DataMissing
 
 _ANIMALS = (2, 3, 4, 5, 6, 7)  # bird cat deer dog frog horse
 _CIFAR_PIXELS = 3 * 32 * 32

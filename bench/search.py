@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from bench.data import Data
+from bench.harness.data import Data
+from bench.harness.text import aligned
 from bench.recipes import digits, mnist_pixels
-from bench.tables import aligned
 from fastsvm import SVC, SVCSearch
 
 _ROWS, _FOLDS = 10_000, 5

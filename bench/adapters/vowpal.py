@@ -46,8 +46,8 @@ def stored(X: Any, y: np.ndarray) -> StoredRows:
 class VowpalLinear:
     """Linear SVM with the hinge, one class against the rest; `rule` is an option that says how steps are scaled."""
 
-    def __init__(self, alpha: float, max_iter: int, rule: str, free_offset: bool) -> None:
-        free = "--no_bias_regularization" if free_offset else ""
+    def __init__(self, alpha: float, max_iter: int, rule: str, free_intercept: bool) -> None:
+        free = "--no_bias_regularization" if free_intercept else ""
         self._given = f"--l2 {alpha!r} {free} --loss_function hinge --passes {max_iter} {rule}"
         self._rows: StoredRows | None = None
 

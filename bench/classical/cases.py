@@ -1,104 +1,60 @@
-"""Which cases are there, and who solves them? The first of each is the one that the others' times are relative to."""
+"""Cases of textbook methods. Their names begin with "coordinate", "loops" or "primal"."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
-from bench.classical import problems
-from bench.classical.competitors import HARD, Competitor, libsvm, ours
-from bench.classical.problems import Problem
-from bench.classical.tutorials import against_dual_loop, against_primal_loop
+from bench.classical import recipes
+from bench.classical.parameters import ClassicalParameters
+from bench.harness.suite import Case
 
-__all__ = ["CASES", "GROUPS", "Case"]
+__all__ = ["CLASSICAL_CASES"]
 
-_TIGHT = 1e-6
-_TIGHT_GAP = 1e-5
-_MANY_ROWS = (4500,)  # more than there are landmarks, by far
+_SUITE = ("classical",)
 _DUAL_FACTORS, _PRIMAL_FACTORS = (1, 2, 4, 8), (0.1, 0.2, 0.5, 1)  # the best lies inside
+_DUAL_WIDTH, _PRIMAL_WIDTH = 0.5, 0.7  # of the Gaussian kernel on moons, as published
+_FEW = 500  # up to this size the dual loop also runs for longer
+_DONUT = {"kernel": "poly", "degree": 2, "coef0": 1.0}
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem, and who solves it; `primal` tells which objective is shown."""
-
-    group: str
-    name: str
-    problem: Callable[[], Problem]
-    competitors: Callable[[Problem], list[Competitor]]
-    primal: bool = False
-    quick: bool = False
+def _scaled(published: float, n: int, factors: tuple[float, ...]) -> tuple[float, ...]:
+    """Return rates for n moons. The eigenvalues of the kernel matrix grow with n, so the rates must shrink."""
+    return tuple(factor * published * 400 / n for factor in factors)
 
 
-def _coordinate(problem: Problem) -> list[Competitor]:
-    found = [
-        Competitor(
-            f"coordinate, {order}",
-            ours(problem, solver="coordinate", selection=order, random_state=0),
-            offset=False,
-            most_gap=1e-3,
-        )
-        for order in ("cyclic", "random")
-    ]
-    return [*found, Competitor("smo", ours(problem))]
-
-
-def _squared(problem: Problem) -> list[Competitor]:
-    K, given = problem.matrix(), {"kernel": "precomputed", "C": HARD, "tol": _TIGHT}
-    primal = ours(problem, solver="primal", loss="squared_hinge", tol=_TIGHT)
+def _moons(n: int, dual_rates: tuple[float, ...], primal_rates: tuple[float, ...], quick: bool = False) -> list[Case]:
+    data = partial(recipes.moons, n)
+    dual = ClassicalParameters("dual loop", gamma=_DUAL_WIDTH**-2, rates=dual_rates, long_loop=n <= _FEW)
+    primal = ClassicalParameters("primal loop", gamma=_PRIMAL_WIDTH**-2, rates=primal_rates)
     return [
-        Competitor("primal", primal, most_gap=_TIGHT_GAP, against="smo, K + I/2C"),
-        Competitor("smo, K + I/2C", ours(problem, **given), K, most_gap=_TIGHT_GAP, certified=False),
-        Competitor("sklearn, K + I/2C", libsvm(problem, **given), K, most_gap=_TIGHT_GAP),
+        Case(f"loops-moons-{n}-dual", _SUITE, data, dual, quick),
+        Case(f"loops-moons-{n}-primal", _SUITE, data, primal, quick),
     ]
 
 
-def _hinge(problem: Problem) -> list[Competitor]:
-    return [
-        Competitor("primal", ours(problem, solver="primal"), against="smo"),
-        Competitor("smo", ours(problem)),
-        Competitor("sklearn", libsvm(problem)),
-    ]
+def _large_moons(n: int) -> list[Case]:
+    return _moons(n, _scaled(1e-2, n, _DUAL_FACTORS), _scaled(1e-3, n, _PRIMAL_FACTORS))
 
 
-def _landmarks(n_components: int, problem: Problem) -> list[Competitor]:
-    few = ours(problem, solver="primal", n_components=n_components)
-    name = f"primal, {n_components} of {len(problem.data.y)}"
-    return [
-        Competitor(name, few, feasible=False, certified=False, against="smo", warm_rows=_MANY_ROWS),
-        Competitor("smo", ours(problem)),
-    ]
+_COORDINATE = partial(ClassicalParameters, "coordinate", gamma=0.05)
+_SQUARED, _HINGE = partial(ClassicalParameters, "squared"), partial(ClassicalParameters, "hinge")
+_DONUT_DUAL = ClassicalParameters("dual loop", **_DONUT, rates=(1e-3,), long_loop=True)
+_DONUT_PRIMAL = ClassicalParameters("primal loop", **_DONUT, rates=(1e-5,))
+_DIGITS_FEW = ClassicalParameters("landmarks", C=10.0, gamma=0.05, n_components=100)
+_MNIST_FEW = ClassicalParameters("landmarks", C=10.0, gamma=0.02, n_components=500)
+_MNIST_5000 = partial(recipes.mnist_pair, 5000)
 
-
-def _of_dual_loop(name: str, problem: Callable[[], Problem], rates: list[float], quick: bool = False) -> Case:
-    return Case("loops", f"{name}-dual", problem, partial(against_dual_loop, rates), quick=quick)
-
-
-def _of_primal_loop(name: str, problem: Callable[[], Problem], rates: list[float], quick: bool = False) -> Case:
-    return Case("loops", f"{name}-primal", problem, partial(against_primal_loop, rates), primal=True, quick=quick)
-
-
-def _scaled(published: float, n: int, factors: tuple[float, ...]) -> list[float]:
-    """Return rates for moons of n rows: eigenvalues of the kernel matrix, hence rates, go with the rows."""
-    return [factor * published * 400 / n for factor in factors]
-
-
-CASES = [
-    Case("coordinate", "digits-C1", partial(problems.digits, 1.0), _coordinate, quick=True),
-    Case("coordinate", "a9a-C1", partial(problems.a9a, 1.0), _coordinate),
-    Case("coordinate", "a9a-C100", partial(problems.a9a, 100.0), _coordinate),
-    _of_dual_loop("moons-400", partial(problems.moons, 400, 0.5), [1e-2], quick=True),
-    _of_primal_loop("moons-400", partial(problems.moons, 400, 0.7), [1e-3], quick=True),
-    _of_dual_loop("donut-500", problems.donut, [1e-3]),
-    _of_primal_loop("donut-500", problems.donut, [1e-5]),
-    _of_dual_loop("moons-2000", partial(problems.moons, 2000, 0.5), _scaled(1e-2, 2000, _DUAL_FACTORS)),
-    _of_primal_loop("moons-2000", partial(problems.moons, 2000, 0.7), _scaled(1e-3, 2000, _PRIMAL_FACTORS)),
-    _of_dual_loop("moons-5000", partial(problems.moons, 5000, 0.5), _scaled(1e-2, 5000, _DUAL_FACTORS)),
-    _of_primal_loop("moons-5000", partial(problems.moons, 5000, 0.7), _scaled(1e-3, 5000, _PRIMAL_FACTORS)),
-    Case("primal", "digits-squared", partial(problems.digits_pair, True), _squared, primal=True, quick=True),
-    Case("primal", "digits-hinge", partial(problems.digits_pair, False), _hinge, primal=True, quick=True),
-    Case("primal", "digits-few", partial(problems.digits, 10.0), partial(_landmarks, 100), primal=True, quick=True),
-    Case("primal", "mnist-5000-squared", partial(problems.mnist_pair, 5000, True), _squared, primal=True),
-    Case("primal", "mnist-5000-hinge", partial(problems.mnist_pair, 5000, False), _hinge, primal=True),
-    Case("primal", "mnist-60000-few", partial(problems.mnist, 10.0), partial(_landmarks, 500), primal=True),
+CLASSICAL_CASES = [
+    Case("coordinate-digits-C1", _SUITE, recipes.digits, _COORDINATE(), quick=True),
+    Case("coordinate-a9a-C1", _SUITE, recipes.a9a, _COORDINATE()),
+    Case("coordinate-a9a-C100", _SUITE, recipes.a9a, _COORDINATE(C=100.0)),
+    *_moons(400, (1e-2,), (1e-3,), quick=True),
+    Case("loops-donut-500-dual", _SUITE, recipes.donut, _DONUT_DUAL),
+    Case("loops-donut-500-primal", _SUITE, recipes.donut, _DONUT_PRIMAL),
+    *_large_moons(2000),
+    *_large_moons(5000),
+    Case("primal-digits-squared", _SUITE, recipes.digits_pair, _SQUARED(gamma=0.1), quick=True),
+    Case("primal-digits-hinge", _SUITE, recipes.digits_pair, _HINGE(gamma=0.1), quick=True),
+    Case("primal-digits-few", _SUITE, recipes.digits, _DIGITS_FEW, quick=True),
+    Case("primal-mnist-5000-squared", _SUITE, _MNIST_5000, _SQUARED(gamma=0.02)),
+    Case("primal-mnist-5000-hinge", _SUITE, _MNIST_5000, _HINGE(gamma=0.02)),
+    Case("primal-mnist-60000-few", _SUITE, recipes.mnist, _MNIST_FEW),
 ]
-GROUPS = tuple(dict.fromkeys(case.group for case in CASES))

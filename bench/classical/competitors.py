@@ -1,80 +1,153 @@
-"""Who solves a problem, and what is expected of the answer?"""
+"""Who solves a textbook problem, and what is expected of the answer?
 
-from collections.abc import Callable
+The times of a case are relative to the first competitor that takes part in it.
+"""
+
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-from sklearn.svm import SVC as LIBSVM
+from bench.classical.parameters import ClassicalParameters
+from bench.harness.competitor import Competitor, Resources
 
-from bench.classical.problems import Problem
-from fastsvm import SVC
+__all__ = ["CLASSICAL_COMPETITORS", "EPOCHS", "ClassicalCompetitor", "classical_competitor"]
 
-__all__ = ["HARD", "Competitor", "libsvm", "ours"]
-
-HARD = 1e9  # C of the dual problem of the squared hinge, whose multipliers have no upper bound
-_MEMORY_MIB = 4000  # of each, for caches or the whole fit
+EPOCHS = 500
+"""Epochs of the loops of tutorials."""
+_LONGER = 20  # the long loop has this many times as many epochs
+_HARD = 1e9  # C of the dual problem of the squared hinge, whose multipliers have no upper bound
+_TIGHT, _TIGHT_GAP = 1e-6, 1e-5
+_DUAL_LOOP, _PRIMAL_LOOP = "numpy dual loop", "numpy primal loop"
 
 
 @dataclass(frozen=True)
-class Competitor:
-    """A way to solve a problem.
+class ClassicalCompetitor(Competitor):
+    """A way to solve a textbook problem.
 
     Attributes
     ----------
-    name : str
-        What it is called in tables; unique in a case.
-    build : callable
-        Returns the estimator.
-    rows : ndarray, CSR matrix or None
-        What it is fitted to instead of the problem's rows: a kernel matrix, which is computed outside the clock.
-    offset : bool
-        Whether its problem has an offset.
+    groups : tuple of str
+        Groups of `ClassicalParameters` in which it takes part.
+    precomputed : bool
+        Whether it is given the kernel matrix, which is computed outside the clock.
+    has_intercept : bool
+        Whether the problem that it solves has an intercept.
     most_gap : float or None
-        What its relative duality gap may be at the end.
+        Upper bound of its relative duality gap.
     feasible : bool
         Whether its coefficients should satisfy the constraints of the dual problem.
     certified : bool
         Whether its `duality_gap_` is that of the problem.
     against : str or None
-        Whose dual objective its gap is measured to; None for its own.
+        Competitor whose dual objective its gap is measured to; None for its own.
     stops : bool
-        Whether it ends by itself, so that a warning that it did not counts.
+        Whether it stops by itself. If so, warnings count.
     goal : str or None
-        Whose objective it has to reach, from which on its time is counted too.
-    warm_rows : tuple of int
-        Rows of the fits that warm up: code may be another as soon as a problem is not small.
-    chosen : str
-        What was chosen for it outside the clock.
+        Competitor whose objective it must reach. The time until then is measured too.
+    is_long : bool
+        Whether it takes part only where `long_loop` is set.
+    warm_up_rows : tuple of int
+        Numbers of samples of the warm-up fits. Large problems may use other code than small ones.
     """
 
-    name: str
-    build: Callable[[], Any]
-    rows: Any = None
-    offset: bool = True
+    groups: tuple[str, ...] = ()
+    precomputed: bool = False
+    has_intercept: bool = True
     most_gap: float | None = None
     feasible: bool = True
     certified: bool = True
     against: str | None = None
     stops: bool = True
     goal: str | None = None
-    warm_rows: tuple[int, ...] = (300, 4500)
-    chosen: str = ""
+    is_long: bool = False
+    warm_up_rows: tuple[int, ...] = (300, 4500)
 
-    def rows_of(self, problem: Problem) -> Any:
-        return problem.data.X if self.rows is None else self.rows
-
-    def some(self, problem: Problem, which: np.ndarray) -> Any:
-        """Return what it is fitted to, of some rows only."""
-        rows = self.rows_of(problem)[which]
-        return rows if self.rows is None else rows[:, which]
+    def takes_part(self, parameters: ClassicalParameters) -> bool:
+        return parameters.group in self.groups and (parameters.long_loop or not self.is_long)
 
 
-def ours(problem: Problem, **given: Any) -> Callable[[], Any]:
-    """Return what makes fastsvm's estimator for a problem; what is given goes before the problem's parameters."""
-    return lambda: SVC(**{**problem.parameters, "memory": _MEMORY_MIB * 2**20, **given})
+def classical_competitor(name: str) -> ClassicalCompetitor:
+    """Return the competitor of that name."""
+    return next(one for one in CLASSICAL_COMPETITORS if one.name == name)
 
 
-def libsvm(problem: Problem, **given: Any) -> Callable[[], Any]:
-    """Return what makes scikit-learn's estimator for a problem; what is given goes before its parameters."""
-    return lambda: LIBSVM(**{**problem.parameters, "cache_size": _MEMORY_MIB, **given})
+def _fastsvm(parameters: ClassicalParameters, resources: Resources, **given: Any) -> Any:
+    from fastsvm import SVC
+
+    return SVC(**{**parameters.estimator, "memory": resources.memory_mb * 2**20, **given})
+
+
+def _sklearn(parameters: ClassicalParameters, resources: Resources, **given: Any) -> Any:
+    from sklearn.svm import SVC
+
+    return SVC(**{**parameters.estimator, "cache_size": resources.memory_mb, **given})
+
+
+def _exact(solver: str, parameters: ClassicalParameters, resources: Resources) -> Any:
+    return _fastsvm(parameters, resources, solver=solver, tol=parameters.tol)
+
+
+def _stepped(solver: str, parameters: ClassicalParameters, resources: Resources) -> Any:
+    return _fastsvm(parameters, resources, solver=solver, learning_rate=parameters.rate, max_iter=EPOCHS)
+
+
+def _landmarks(parameters: ClassicalParameters, resources: Resources) -> Any:
+    return _fastsvm(parameters, resources, solver="primal", n_components=parameters.n_components)
+
+
+def _dual_loop(parameters: ClassicalParameters, resources: Resources, factor: int = 1) -> Any:
+    from bench.classical.loops import DualLoop, Recipe, kernel_of
+
+    return DualLoop(kernel_of(parameters), Recipe(parameters.rate, factor * EPOCHS, parameters.C, factor == 1))
+
+
+def _primal_loop(parameters: ClassicalParameters, resources: Resources) -> Any:
+    from bench.classical.loops import PrimalLoop, Recipe, kernel_of
+
+    return PrimalLoop(kernel_of(parameters), Recipe(parameters.rate, EPOCHS, parameters.C))
+
+
+def _one(name: str, module: str, build: Any, *groups: str, **given: Any) -> ClassicalCompetitor:
+    return ClassicalCompetitor(name, module, ("classical",), build, groups=groups, **given)
+
+
+_COORDINATE = {"solver": "coordinate", "random_state": 0}
+_CYCLIC, _RANDOM = (partial(_fastsvm, **_COORDINATE, selection=order) for order in ("cyclic", "random"))
+_PRIMAL = partial(_fastsvm, solver="primal")
+_SQUARED = partial(_fastsvm, solver="primal", loss="squared_hinge", tol=_TIGHT)
+_SHIFTED = {"kernel": "precomputed", "C": _HARD, "tol": _TIGHT}
+_OF_DUAL_LOOP = {"has_intercept": False, "stops": False}
+_OF_PRIMAL_LOOP = {"feasible": False, "certified": False, "stops": False, "against": "primal, exact"}
+_FEW, _MANY = {"warm_up_rows": (300,)}, {"warm_up_rows": (4500,)}  # loops do not compile; landmarks need many samples
+
+CLASSICAL_COMPETITORS = [
+    _one("coordinate, cyclic", "fastsvm", _CYCLIC, "coordinate", has_intercept=False, most_gap=1e-3),
+    _one("coordinate, random", "fastsvm", _RANDOM, "coordinate", has_intercept=False, most_gap=1e-3),
+    _one("primal", "fastsvm", _PRIMAL, "hinge", against="smo"),
+    _one(
+        "primal, landmarks", "fastsvm", _landmarks, "landmarks", feasible=False, certified=False, against="smo", **_MANY
+    ),
+    _one("smo", "fastsvm", _fastsvm, "coordinate", "hinge", "landmarks"),
+    _one("sklearn", "sklearn", _sklearn, "hinge"),
+    _one("primal, squared hinge", "fastsvm", _SQUARED, "squared", most_gap=_TIGHT_GAP, against="smo, shifted matrix"),
+    _one(
+        "smo, shifted matrix", "fastsvm", partial(_fastsvm, **_SHIFTED), "squared", precomputed=True,
+        most_gap=_TIGHT_GAP, certified=False,
+    ),
+    _one(
+        "sklearn, shifted matrix", "sklearn", partial(_sklearn, **_SHIFTED), "squared", precomputed=True,
+        most_gap=_TIGHT_GAP,
+    ),
+    _one(
+        "coordinate, exact", "fastsvm", partial(_exact, "coordinate"), "dual loop", has_intercept=False, goal=_DUAL_LOOP
+    ),
+    _one("coordinate, loop's rate", "fastsvm", partial(_stepped, "coordinate"), "dual loop", **_OF_DUAL_LOOP),
+    _one(_DUAL_LOOP, "numpy", _dual_loop, "dual loop", **_OF_DUAL_LOOP, **_FEW),
+    _one(
+        f"{_DUAL_LOOP}, {_LONGER} times as long", "numpy", partial(_dual_loop, factor=_LONGER), "dual loop",
+        is_long=True, **_OF_DUAL_LOOP, **_FEW,
+    ),
+    _one("primal, exact", "fastsvm", partial(_exact, "primal"), "primal loop", goal=_PRIMAL_LOOP),
+    _one("primal, loop's rate", "fastsvm", partial(_stepped, "primal"), "primal loop", **_OF_PRIMAL_LOOP),
+    _one(_PRIMAL_LOOP, "numpy", _primal_loop, "primal loop", **_OF_PRIMAL_LOOP, **_FEW),
+]  # fmt: skip

@@ -1,7 +1,7 @@
-"""The loops of the tutorials, with the estimator's interface: NumPy on the whole kernel matrix, one rate, all at once.
+"""The loops of tutorials as estimators: NumPy on the whole kernel matrix, one learning rate, all coefficients at once.
 
-The dual problem is that without an offset, which is found afterwards; the primal one has an offset. Both start at zero.
-Unless told not to, they record the objective after each epoch, the dual one by outer products, as the formula is read.
+The dual problem has no intercept, which is computed afterwards. The primal problem has one. Both start at zero. Unless
+`recorded` is False they record the objective after each epoch, the dual one by outer products, as tutorials write it.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["DualLoop", "Kernel", "Loop", "PrimalLoop", "Recipe", "gaussian", "quadratic"]
+from bench.classical.parameters import ClassicalParameters
+
+__all__ = ["DualLoop", "Kernel", "Loop", "PrimalLoop", "Recipe", "gaussian", "kernel_of", "quadratic"]
 
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Recipe(NamedTuple):
-    """How a loop is run."""
+    """Learning rate, number of epochs, C, and whether the objective is recorded."""
 
     rate: float
     epochs: int = 500
@@ -36,10 +38,13 @@ def quadratic(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return (1 + A @ B.T) ** 2
 
 
-class Loop:
-    """What both loops have in common: epochs, and the answer in scikit-learn's layout."""
+def kernel_of(parameters: ClassicalParameters) -> Kernel:
+    """Return the kernel as tutorials write it."""
+    return gaussian(parameters.gamma**-0.5) if parameters.kernel == "rbf" else quadratic
 
-    sign = 1.0  # of the objective that falls
+
+class Loop:
+    """Runs epochs, and stores the answer in scikit-learn's layout."""
 
     def __init__(self, kernel: Kernel, recipe: Recipe) -> None:
         self.kernel, self.recipe = kernel, recipe
@@ -55,28 +60,26 @@ class Loop:
         self.support_, self.dual_coef_, self.intercept_ = np.arange(len(y)), beta[None], np.array([intercept])
         return self
 
-    def _epoch(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> tuple[np.ndarray, float]:
+    def _epoch(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
         raise NotImplementedError
 
-    def _loss(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> float:
+    def _loss(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> float:
         raise NotImplementedError
 
-    def _answer(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> tuple[np.ndarray, float]:
-        return coef, offset
+    def _answer(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
+        return coef, intercept
 
 
 class DualLoop(Loop):
     """Projected gradient ascent."""
 
-    sign = -1.0
+    def _epoch(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
+        return np.clip(coef + self.recipe.rate * (1 - y * (K @ (coef * y))), 0, self.recipe.C), intercept
 
-    def _epoch(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> tuple[np.ndarray, float]:
-        return np.clip(coef + self.recipe.rate * (1 - y * (K @ (coef * y))), 0, self.recipe.C), offset
-
-    def _loss(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> float:
+    def _loss(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> float:
         return float(coef.sum() - 0.5 * np.sum(np.outer(coef, coef) * np.outer(y, y) * K))
 
-    def _answer(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> tuple[np.ndarray, float]:
+    def _answer(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
         free = np.flatnonzero((coef > 0) & (coef < self.recipe.C))
         return coef * y, float(np.mean(y[free] - K[free] @ (coef * y))) if len(free) else 0.0
 
@@ -84,13 +87,13 @@ class DualLoop(Loop):
 class PrimalLoop(Loop):
     """Descent along a subgradient."""
 
-    def _epoch(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> tuple[np.ndarray, float]:
+    def _epoch(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float]:
         rate, C = self.recipe.rate, self.recipe.C
         scores = K @ coef
-        inside = y * (scores + offset) < 1
-        pull = C * np.where(inside, y, 0)
-        return coef - rate * (scores - K @ pull), offset + rate * float(pull.sum())
+        inside = y * (scores + intercept) < 1
+        loss_term = C * np.where(inside, y, 0)
+        return coef - rate * (scores - K @ loss_term), intercept + rate * float(loss_term.sum())
 
-    def _loss(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, offset: float) -> float:
+    def _loss(self, K: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> float:
         scores = K @ coef
-        return float(0.5 * coef @ scores + self.recipe.C * np.maximum(0, 1 - y * (scores + offset)).sum())
+        return float(0.5 * coef @ scores + self.recipe.C * np.maximum(0, 1 - y * (scores + intercept)).sum())

@@ -1,130 +1,180 @@
-"""What came out, as a table in Markdown, what was chosen, and what failed."""
+"""Times, objectives and gaps of textbook methods as a table, and what is wrong."""
 
 import statistics
-from collections.abc import Sequence
 from typing import Any
 
-from bench.classical.cases import Case
-from bench.classical.competitors import Competitor
-from bench.outcomes import Result
-from bench.tables import number
+import numpy as np
 
-__all__ = ["HEADING", "chosen", "compared", "failures", "rows"]
+from bench.classical.competitors import ClassicalCompetitor, classical_competitor
+from bench.classical.parameters import ClassicalParameters
+from bench.classical.referee import SAME, relative_gap
+from bench.harness.outcomes import Options, Result
+from bench.harness.suite import Finished
+from bench.harness.text import aligned, ending, number
 
-HEADING = [
-    "| case | who | median s | min-max s | there after s | ratio | objective | gap | claimed | accuracy | signs |",
-    "|---|---|---|---|---|---|---|---|---|---|---|",
-]
-_TOLD_GAP = 1e-4  # by which a relative gap may differ from what is claimed
+__all__ = ["compared", "failures", "lines", "reached"]
+
+_HEADING = (
+    "case", "competitor", "median s", "min-max s", "there after s", "ratio", "objective", "gap", "claimed", "accuracy",
+    "signs",
+)  # fmt: skip
+_TOLD_GAP = 1e-4  # allowed difference between a relative gap and the claimed one
 _ROUNDING = 1e-6  # relative, in float32
-_CLOSE = 1e-3  # gap of those who must agree on signs
+_CLOSE = 1e-3  # competitors with smaller gaps must agree on signs
 _SAME_SIGNS, _AGREEMENT = 0.99, 0.999
 
 
-def rows(case: Case, competitors: Sequence[Competitor], results: Sequence[Result]) -> list[str]:
-    """Return one line a competitor."""
-    pairs = zip(competitors, results, strict=True)
-    return [_row(case, result, compared(result, results), one.certified) for one, result in pairs]
-
-
-def compared(result: Result, results: Sequence[Result]) -> dict[str, Any]:
-    """Return the ratios to the first of the case: of whole fits, and to its time to the goal if it had one."""
-    first = results[0]
-    there = _reached_s(first) if result is not first else None
+def compared(result: Result, finished: Finished) -> dict[str, Any]:
+    """Return gaps, time to the goal, and ratios to the first competitor: of whole fits, and to its time to the goal."""
+    first = finished.results[0]
+    there = _reached_s(first, finished) if result is not first else None
     return {
-        "reached_s": _reached_s(result),
+        "gaps": _gaps(result, finished),
+        "reached_s": _reached_s(result, finished),
         "ratio": _ratio(result.median_s, first.median_s),
         "ratio_to_goal": _ratio(result.median_s, there),
     }
 
 
-def chosen(case: Case, competitors: Sequence[Competitor]) -> list[str]:
-    """Return what was chosen outside the clock."""
-    return [f"{case.name}, {one.name}: {one.chosen}." for one in competitors if one.chosen]
+def lines(finished: list[Finished], options: Options) -> list[str]:
+    """Return the table, with the choices made outside the clock below."""
+    rows = [_HEADING, *(_row(one, each, options) for one in finished for each in one.results)]
+    chosen = [_chosen(one.case.name, one.case.parameters) for one in finished if one.case.parameters.rates]
+    ended = [(one.case.name, each) for one in finished for each in one.results if each.status != "ok"]
+    return [*aligned(rows), *chosen, *(f"{name}, {each.competitor}: {each.message}" for name, each in ended)]
 
 
-def failures(case: Case, competitors: Sequence[Competitor], results: Sequence[Result]) -> list[str]:
-    """Return what a reader of the table must not overlook."""
+def failures(finished: Finished) -> list[str]:
+    """Return a sentence for each wrong answer."""
     return [
-        f"{case.name}, {one.name}: {text}"
-        for one, result in zip(competitors, results, strict=True)
-        for text in (_of_answers(one, result, results[0]) if result.status == "ok" else [result.message])
+        f"{finished.case.name}, {result.competitor}: {text}"
+        for result in finished.results
+        if result.status == "ok"
+        for text in _wrong(result, finished)
     ]
+
+
+def _chosen(name: str, parameters: ClassicalParameters) -> str:
+    best = f", the best of {len(parameters.rates)}" if len(parameters.rates) > 1 else ""
+    return f"{name}: rate {parameters.rate:.3g}{best}; tol {parameters.tol:g} for exact steps."
 
 
 def _ratio(seconds: float | None, reference: float | None) -> float | None:
     return seconds / reference if seconds and reference else None
 
 
-def _reached_s(result: Result) -> float | None:
-    """Return the median seconds to the goal, None if a fit never was there."""
-    found = [one.get("reached_s") for one in result.records]
-    return statistics.median(found) if found and None not in found else None
-
-
-def _row(case: Case, result: Result, found: dict[str, Any], certified: bool) -> str:
-    seconds, worst = result.seconds, _worst(case, result)
+def _row(finished: Finished, result: Result, options: Options) -> tuple[str, ...]:
+    seconds, found = result.seconds, compared(result, finished)
+    primal = finished.case.parameters.primal
+    worst = max(result.findings, key=lambda one: one["primal"] if primal else -one["dual"], default={})
     ratio = found["ratio"] if found["ratio_to_goal"] is None else found["ratio_to_goal"]
-    cells = (
-        case.name,
+    certified = classical_competitor(result.competitor).certified
+    return (
+        finished.case.name,
         result.competitor,
-        number(result.median_s, ".4f") if result.status == "ok" else result.status,
+        number(result.median_s, ".4f") if result.status == "ok" else ending(result, options),
         f"{min(seconds):.4f}-{max(seconds):.4f}" if seconds else "",
         number(found["reached_s"], ".4f"),
         number(ratio, ".2f"),
-        number(worst.get("primal" if case.primal else "dual"), ".8g"),
-        number(worst.get("gap"), ".1e"),
+        number(worst.get("primal" if primal else "dual"), ".8g"),
+        number(max((gap for gap in found["gaps"] if gap is not None), default=None), ".1e"),
         number(_claimed_gap(result) if certified else None, ".1e"),
         number(worst.get("accuracy"), ".4f"),
         number(worst.get("same_signs"), ".4f"),
     )
-    return f"| {' | '.join(cells)} |"
 
 
-def _worst(case: Case, result: Result) -> dict[str, Any]:
-    """Return what was found about the worst of the answers."""
-    value = (lambda one: one["primal"]) if case.primal else (lambda one: -one["dual"])
-    return max(result.findings, key=value, default={})
+# --- gaps ---------------------------------------------------------------------------------------------------
+
+
+def _gaps(result: Result, finished: Finished) -> list[float | None]:
+    """Return the relative gap of each answer, to the bound of the competitor it is measured against, if any."""
+    name = classical_competitor(result.competitor).against
+    others = (finding for one in finished.results if one.competitor == name for finding in one.findings)
+    bound = max((one["dual"] for one in others if one["feasible"]), default=None)
+    return [one["own_gap"] if bound is None else relative_gap(one["primal"], bound) for one in result.findings]
 
 
 def _claimed_gap(result: Result) -> float | None:
-    """Return the largest duality gap that fits said they have, in parts of the primal objective that was found."""
+    """Return the largest duality gap that the fits claim, relative to the primal objective that was found."""
     claimed = [one["claimed"]["duality_gap_"] for one in result.records if "duality_gap_" in one["claimed"]]
     return max(claimed) / min(one["primal"] for one in result.findings) if claimed and result.findings else None
 
 
-def _of_answers(one: Competitor, result: Result, first: Result) -> list[str]:
-    told = (text for record in result.records for text in record["warnings"] if text and one.stops)
+# --- times to a goal ----------------------------------------------------------------------------------------
+
+
+def _reached_s(result: Result, finished: Finished) -> float | None:
+    """Return the median seconds to the goal. None if there is no goal or a fit did not reach it."""
+    name = classical_competitor(result.competitor).goal
+    goals = [finding for one in finished.results if one.competitor == name for finding in one.findings]
+    if not goals or not result.findings:
+        return None
+    key, sign = ("primal", 1) if finished.case.parameters.primal else ("dual", -1)
+    goal, end = min(sign * one[key] for one in goals), max(sign * one[key] for one in result.findings)
+    found = [reached(record, sign, goal, end) for record in result.records]
+    return None if None in found else statistics.median(found)
+
+
+def reached(record: dict[str, Any], sign: int, goal: float, end: float) -> float | None:
+    """Return the seconds until the objective was as good as the goal, None if it never was.
+
+    The recorded times begin after the fit did. The seconds that are missing count as spent before the first record.
+
+    Parameters
+    ----------
+    record : dict
+        Seconds of the fit, and the curve of the objective over time.
+    sign : int
+        1 if the objective falls, -1 if it rises.
+    goal, end : float
+        The objective to reach, and the fit's last one as the referee found it, both times `sign`.
+    """
+    allowed = goal + SAME * abs(goal)
+    times, objectives = np.array(record["curve"]["time"]), sign * np.array(record["curve"]["objective"])
+    there = np.flatnonzero(objectives <= allowed)
+    if end > allowed:
+        return None
+    return record["seconds"] - float(times[-1] - times[there[0]]) if len(there) else record["seconds"]
+
+
+# --- what is wrong ------------------------------------------------------------------------------------------
+
+
+def _wrong(result: Result, finished: Finished) -> list[str]:
+    competitor, first = classical_competitor(result.competitor), finished.results[0]
+    told = (text for record in result.records for text in record["warnings"] if text and competitor.stops)
     texts = sorted({text.splitlines()[0] for text in told})
-    for finding in result.findings:
-        texts += [*_of_constraints(one, finding), *_of_gap(one, result, finding), *_of_signs(finding, first)]
-    if one.goal and any(record.get("reached_s") is None for record in result.records):
-        texts.append(f"the objective of {one.goal} was not reached")
-    if any(record["agreement"] < _AGREEMENT for record in result.records):
-        texts.append("its predictions are not those of its own coefficients")
+    close = max((_size(gap) for gap in _gaps(first, finished)), default=np.inf) <= _CLOSE
+    for finding, gap in zip(result.findings, _gaps(result, finished), strict=True):
+        texts += [*_wrong_constraints(competitor, finding), *_wrong_gap(competitor, result, finding, gap)]
+        if close and _size(gap) <= _CLOSE and finding["same_signs"] < _SAME_SIGNS:
+            texts.append(f"only {finding['same_signs']:.2%} of the signs agree with the first competitor")
+        if finding["agreement"] < _AGREEMENT:
+            texts.append("its predictions are not those of its own coefficients")
+    if competitor.goal and _reached_s(result, finished) is None:
+        texts.append(f"the objective of {competitor.goal} was not reached")
     return list(dict.fromkeys(texts))
 
 
-def _of_constraints(one: Competitor, finding: dict[str, Any]) -> list[str]:
-    if not one.feasible or finding["feasible"]:
+def _size(gap: float | None) -> float:
+    return np.inf if gap is None else gap
+
+
+def _wrong_constraints(competitor: ClassicalCompetitor, finding: dict[str, Any]) -> list[str]:
+    if not competitor.feasible or finding["feasible"]:
         return []
     return [f"constraints of the dual problem are violated by {finding['violation']:.1e}, relatively"]
 
 
-def _of_gap(one: Competitor, result: Result, finding: dict[str, Any]) -> list[str]:
-    texts, gap, own, claimed = [], finding["gap"], finding["own_gap"], _claimed_gap(result)
+def _wrong_gap(
+    competitor: ClassicalCompetitor, result: Result, finding: dict[str, Any], gap: float | None
+) -> list[str]:
+    texts, own, claimed, most = [], finding["own_gap"], _claimed_gap(result), competitor.most_gap
     if gap is not None and gap < -_ROUNDING:
-        texts.append(f"the objective is below a lower bound, by {-gap:.1e}: an answer, or the judge, is wrong")
-    if one.most_gap is not None and (gap is None or gap > one.most_gap + _ROUNDING):
-        texts.append(f"the gap is {number(gap, '.2e') or 'unknown'}, allowed are {one.most_gap:g}")
-    if one.certified and claimed is not None and own is not None and abs(own - claimed) > _TOLD_GAP:
-        texts.append(f"it claims a gap of {claimed:.2e}, found are {own:.2e}")
+        texts.append(f"the objective is below a lower bound, by {-gap:.1e}: the answer or the referee is wrong")
+    if most is not None and _size(gap) > most + _ROUNDING:
+        texts.append(f"the gap is {number(gap, '.2e') or 'unknown'}, allowed is {most:g}")
+    if competitor.certified and claimed is not None and own is not None and abs(own - claimed) > _TOLD_GAP:
+        texts.append(f"it claims a gap of {claimed:.2e}, the referee finds {own:.2e}")
     return texts
-
-
-def _of_signs(finding: dict[str, Any], first: Result) -> list[str]:
-    """Return whether an answer has other signs than the first, if both are close to the optimum."""
-    gaps = [one["gap"] for one in (finding, *first.findings)]
-    if None in gaps or max(gaps) > _CLOSE or finding["same_signs"] >= _SAME_SIGNS:
-        return []
-    return [f"only {finding['same_signs']:.2%} of the signs are the first one's"]

@@ -12,13 +12,13 @@ from bench.gallery.page import Entry, page
 from bench.gallery.style import STYLE
 
 
-def main() -> None:
-    """Draw the pictures that are asked for and write `index.html`."""
+def main(arguments: list[str] | None = None) -> None:
+    """Draw the requested pictures and write `index.html`."""
     parser = argparse.ArgumentParser(prog="python -m bench.gallery", description="Draw the gallery.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which pictures (default: all of {', '.join(NAMES)})")
     parser.add_argument("--out", type=Path, required=True, help="folder for the pictures and index.html")
     parser.add_argument("--quick", action="store_true", help="smaller data and fewer steps")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     unknown = set(options.names) - set(NAMES)
     if unknown:
         parser.error(f"there is no picture {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _entry(name: str, folder: Path, quick: bool) -> Entry:
-    """Draw one picture, and return what the page shows of it."""
+    """Draw one picture. Return its part of the page."""
     begin = time.perf_counter()
     module = importlib.import_module(f"bench.gallery.{name}")
     with plt.rc_context(STYLE):

@@ -1,1 +1,1 @@
-"""What do fits from files cost? `python -m bench.streaming` asks it of linear SVMs, `.kernel` of exact kernel SVMs."""
+"""Fits from files: the suite `streaming` for linear SVMs, `python -m bench.streaming.kernel` for exact kernel SVMs."""

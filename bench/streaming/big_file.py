@@ -1,4 +1,4 @@
-"""A large HDF5 file of bytes: images again and again, each time with other noise, in random order."""
+"""A large HDF5 file of bytes: copies of images in random order, each with noise of its own."""
 
 import os
 import shutil
@@ -9,13 +9,18 @@ import h5py
 import numpy as np
 from tqdm import tqdm
 
-__all__ = ["Plan", "drop_from_cache", "write"]
+from bench.harness.data import Data, DataMissing
+from bench.harness.outcomes import Options
+from bench.harness.processes import ROOT
+from bench.harness.suite import Case
 
-_MARGIN = 1.05  # free space wanted, for what HDF5 adds
+__all__ = ["Plan", "drop_from_cache", "write", "written"]
+
+_MARGIN = 1.05  # required free space relative to the data, for what HDF5 adds
 
 
 class Plan(NamedTuple):
-    """How many rows, how many a chunk, and how many levels the noise is at most."""
+    """How many samples, how many in a chunk, and the largest noise in levels."""
 
     rows: int
     chunk_rows: int
@@ -27,10 +32,26 @@ class Plan(NamedTuple):
         return f"rows-{self.rows}-chunks-{self.chunk_rows}-noise-{self.noise}-seed-{self.seed}.h5"
 
 
-def write(folder: Path, plan: Plan, images: np.ndarray, labels: np.ndarray) -> Path:
-    """Return the path of the file; one that was written before with the same plan is taken.
+def written(case: Case, options: Options, folder: Path) -> tuple[Case, Data]:
+    """Return a case and its file as data, written to the folder of the options if there is one."""
+    if options.folder:
+        folder = options.folder
+        if folder.resolve().is_relative_to(ROOT):
+            raise DataMissing(f"{folder} is inside the repository, where no data belong")
+        folder.mkdir(parents=True, exist_ok=True)
+    elif not case.quick:
+        raise DataMissing("--folder is needed for the large file")
+    images = case.recipe()
+    path = write(folder, Plan(case.parameters.rows, case.parameters.chunk_rows), images.X, images.y)
+    file = h5py.File(path)
+    y = file["y"][:]
+    return case, Data(file["X"], y, images.X_test[:0], y[:0])
 
-    In memory are the images, their order and the rows of one chunk.
+
+def write(folder: Path, plan: Plan, images: np.ndarray, labels: np.ndarray) -> Path:
+    """Return the path of the file. A file that was written before with the same plan is reused.
+
+    Only the images, their order and the samples of one chunk are in memory.
     """
     path = folder / f"{images.shape[1]}-features-{plan.name}"
     if path.exists():
@@ -61,12 +82,12 @@ def _fill(path: Path, plan: Plan, images: np.ndarray, labels: np.ndarray) -> Non
 
 
 def drop_from_cache(path: Path) -> bool:
-    """Have the system forget what it has in memory of a file; return whether it can be told to."""
+    """Drop a file from the system's page cache. Return whether the system can do that."""
     if not hasattr(os, "posix_fadvise"):
         return False
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)  # what is not on the disk yet cannot be forgotten
+        os.fsync(handle)  # pages that are not on the disk yet cannot be dropped
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(handle)

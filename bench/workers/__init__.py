@@ -34,9 +34,9 @@ class Task:
     parameters : dict
         Fields of the parameters of the case.
     threads, memory_mb : int
-        Fields of `bench.competitors.Resources`.
+        Fields of `bench.kernel.competitors.Resources`.
     data : str
-        Folder that `bench.data.save` wrote.
+        Folder that `bench.harness.data.save` wrote.
     timeout : float
         Seconds until a fit or a prediction is ended; an import and a warm-up get five minutes more.
     """

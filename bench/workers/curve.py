@@ -1,4 +1,4 @@
-"""What does a larger budget bring? `python -m bench.workers.curve`, called by `bench.processes`.
+"""What does a larger budget bring? `python -m bench.workers.curve`, started by the harness.
 
 A run fits from the start several times, with a larger and larger budget, and keeps the weights of each fit: if one
 takes too long and the process is ended, what was found before lies there. The clock runs during the fits only: not
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from bench.competitors import Resources
-from bench.data import Data, load
-from bench.linear_competitors import LinearCompetitor, linear_competitor
-from bench.linear_parameters import LinearParameters
-from bench.linear_referee import Weights, objectives, refusal
+from bench.harness.competitor import Resources
+from bench.harness.data import Data, load
+from bench.linear.competitors import LinearCompetitor, linear_competitor
+from bench.linear.parameters import LinearParameters
+from bench.linear.referee import Weights, objectives, refusal
 from bench.workers import UNTIMED_S, Task, Watch, serve
 from bench.workers.memory import Memory
 from bench.workers.results import claims_of, measured, megabytes, write

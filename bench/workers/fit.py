@@ -1,4 +1,4 @@
-"""How long does a fit, or a prediction, take? `python -m bench.workers.fit`, called by `bench.processes`.
+"""How long does a fit, or a prediction, take? `python -m bench.workers.fit`, started by the harness.
 
 The clock runs while `fit` or `predict` does and at no other time: not while data are read and converted, not
 while the first fits of a process compile, start threads and load libraries, and not while a virtual machine's host
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.competitors import COMPETITORS, KernelParameters, Resources
-from bench.data import Data, load
+from bench.harness.competitor import Resources
+from bench.harness.data import Data, load
+from bench.kernel.competitors import COMPETITORS, KernelParameters
 from bench.workers import UNTIMED_S, Task, Watch, serve
 from bench.workers.memory import Memory, touch
 from bench.workers.results import answer_of, claims_of, measured, megabytes, write
@@ -49,11 +50,16 @@ def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
 
 def _fit(ready: _Ready, out: Path) -> None:
     model, data = ready.build(), ready.data
-    touch(min(ready.memory_mb, _VALUE_BYTES * len(data.y) ** 2 / 1e6))
+    touch_kernel(len(data.y), ready.memory_mb)
     memory = Memory()
     seconds, told = measured(ready.watch, "fit", lambda: model.fit(data.X, data.y))
     record = {"seconds": seconds, **memory.json(), "rows_mb": megabytes(data.X), **told, **claims_of(model)}
     write(out, {**record, "parts": {"warm-up": ready.warm_up_s}}, answer_of(model))
+
+
+def touch_kernel(n_rows: int, memory_mb: int) -> None:
+    """Touch as much memory as a kernel matrix may take; see `touch`."""
+    touch(min(memory_mb, _VALUE_BYTES * n_rows**2 / 1e6))
 
 
 def _fitted(ready: _Ready) -> Callable[[Path], None]:

@@ -1,4 +1,4 @@
-"""How long until a new process has predicted? `python -m bench.workers.start`, called by `bench.processes`.
+"""How long until a new process has predicted? `python -m bench.workers.start`, started by the harness.
 
 The clock runs over the import, the first fit and the first prediction. A second fit tells how much of the
 first one was compilation, starting of threads and loading of libraries. Nothing outside the standard library
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench.competitors import COMPETITORS, KernelParameters, Resources
+from bench.harness.competitor import Resources
+from bench.kernel.competitors import COMPETITORS, KernelParameters
 from bench.workers import UNTIMED_S, Task, Watch, serve
 
 
@@ -26,7 +27,7 @@ def _run(task: Task, watch: Watch, out: Path) -> None:
     parts = {"import": watch("import", lambda: models.append(build()), UNTIMED_S)}
 
     # Imported only now: they bring NumPy and SciPy along.
-    from bench.data import load
+    from bench.harness.data import load
     from bench.workers.memory import Memory
     from bench.workers.results import answer_of, claims_of, megabytes, write
 

@@ -1,11 +1,6 @@
 """Does the benchmark of searches compare the same folds, and tell who is how fast?"""
 
-import sys
-from pathlib import Path
-
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not part of the installed package
 
 from bench import search
 

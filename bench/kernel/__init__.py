@@ -1,0 +1,1 @@
+"""Exact kernel SVMs: competitors, referee, table, picture."""

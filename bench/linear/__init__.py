@@ -1,0 +1,1 @@
+"""Linear models: competitors, referee, tables of curves and of goals, picture."""

@@ -1,0 +1,92 @@
+"""Do the weights of all competitors predict, and come near the optimum?"""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+from bench.harness.competitor import OURS
+from bench.harness.data import save
+from bench.harness.processes import Crew
+from bench.linear.parameters import LinearParameters
+from bench.linear.referee import Weights, judge, objectives
+from bench.suites import competitors_of
+from bench.workers import ANSWER, Task
+
+NOT_QUITE = dict.fromkeys(("sklearn-sgd", "sklearn-sgd-tuned", "vowpalwabbit"), 1.5)  # times the optimum
+IN_PROCESS = "fastsvm", "sklearn", "numpy"  # the others bring threads of their own
+
+
+@pytest.fixture
+def judged(in_process, tmp_path):
+    """Return what the referee finds about a competitor's curve."""
+
+    def run(suite, competitor, data, parameters):
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        save(data, folder)
+        task = Task(competitor.name, suite, asdict(parameters), 2, 100, str(folder), 60)
+        crew.run("bench.workers.curve", task, folder, {}, "session")
+        with np.load(folder / ANSWER) as stored:
+            (found,) = judge(parameters, data, [dict(stored)], True)
+        assert [point["budget"] for point in found["points"]] == list(competitor.budgets)
+        return found
+
+    with Crew() as processes:
+        crew = None
+
+        def choose(suite, competitor, data, parameters):
+            nonlocal crew
+            crew = in_process if competitor.module in IN_PROCESS else processes
+            return run(suite, competitor, data, parameters)
+
+        yield choose
+
+
+@pytest.fixture(scope="module")
+def problem(reversed_digits):
+    """Return data, parameters and the optimum, each once."""
+    known = {}
+
+    def make(n_classes, form, loss):
+        data, parameters = reversed_digits(n_classes, form), LinearParameters(loss, C=0.1)
+        if (n_classes, loss) not in known:
+            known[n_classes, loss] = optimum(data, parameters)
+        return data, parameters, known[n_classes, loss]
+
+    return make
+
+
+def optimum(data, parameters):
+    model = LinearSVC(C=parameters.C, loss=parameters.loss, tol=1e-8, max_iter=100_000, random_state=0)
+    model.fit(data.X, data.y)
+    return objectives(data.X, data.y, parameters, [Weights(model.coef_, model.intercept_)])[0]
+
+
+@pytest.mark.parametrize("competitor", competitors_of("linear").values(), ids=lambda one: one.name)
+def test_competitors_come_near_the_common_optimum(competitor, judged, problem):
+    if not competitor.importable:
+        pytest.skip(f"{competitor.module} is not installed")
+    for n_classes, form in ((2, np.asarray), (4, np.asarray), (4, sparse.csr_matrix)):
+        for loss in competitor.losses:
+            data, parameters, least = problem(n_classes, form, loss)
+            found = judged("linear", competitor, data, parameters)
+            best = min(point["objective"] for point in found["points"])
+            assert (1 - 1e-6) * least < best < NOT_QUITE.get(competitor.name, 1.005) * least
+            assert found["accuracy"] > 0.85
+            offs = [point["off"] for point in found["points"]]
+            assert all(off < 1e-6 for off in offs) if competitor.name == OURS else set(offs) == {None}
+
+
+@pytest.mark.parametrize("competitor", competitors_of("sgd").values(), ids=lambda one: one.name)
+def test_weights_of_competitors_predict(competitor, judged, reversed_digits):
+    if not competitor.importable:
+        pytest.skip(f"{competitor.module} is not installed")
+    for n_classes, form in ((2, np.asarray), (2, sparse.csr_matrix), (4, np.asarray), (4, sparse.csr_matrix)):
+        for loss in {"hinge", "softmax"} & set(competitor.losses):
+            data = reversed_digits(n_classes, form)
+            found = judged("sgd", competitor, data, LinearParameters(loss, 1e-3))
+            assert found["accuracy"] > 0.85
+            assert found["objective"] < n_classes / 4
