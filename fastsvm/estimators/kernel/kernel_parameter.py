@@ -160,7 +160,7 @@ class TrainingRows(NamedTuple):
 
 
 def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spare: int, pool: Pool) -> TrainingRows:
-    """Return the rows of a fit, as bytes if they are an affine quantization of bytes and a copy of `spare` bytes holds them.
+    """Return the rows of a fit, as bytes if they are quantized and a copy of `spare` bytes holds them.
 
     Raises
     ------
