@@ -1,8 +1,8 @@
-"""Pictures of what the solvers do, one short file each, which defines `TITLE` and `draw(out, quick)`."""
+"""Pictures of what the solvers do. Each file defines `TITLE` and `draw(out, quick)`."""
 
 __all__ = ["NAMES"]
 
-# In the order in which they are best looked at: each needs only what was seen before.
+# In the order of learning: each needs only the ones before.
 NAMES = [
     "separating_line",
     "soft_and_hard_decisions",

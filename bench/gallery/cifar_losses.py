@@ -1,4 +1,4 @@
-"""Multiclass hinge, softmax and logistic on images: losses of mini-batches, what weights look for, what is confused."""
+"""Multiclass hinge, softmax and logistic loss on images: losses of mini-batches, templates, confusion matrix."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ _BATCH, _STEPS = 200, 1_000
 
 
 class Images(NamedTuple):
-    """Images as bytes, to be learnt from and to be tested with, their shape, and the names of their classes."""
+    """Training and test images as bytes, their shape, and the names of their classes."""
 
     X: np.ndarray
     y: np.ndarray
@@ -31,7 +31,7 @@ class Images(NamedTuple):
 
 
 def draw(out: Path, quick: bool) -> str:
-    """Draw loss curves of mini-batches of 200, the classes' templates, and the confusions of the best model."""
+    """Draw losses of mini-batches of 200, the templates of the classes, and the confusion matrix of the best model."""
     images = _images(quick)
     X, X_test = _features(images)
     figure = plt.figure(figsize=(13, 20.5))
@@ -41,12 +41,12 @@ def draw(out: Path, quick: bool) -> str:
         model = _fitted(X, images.y, loss)
         accuracies[loss] = model.score(X_test, images.y_test)
         ConvergenceDisplay.from_estimator(model, y="loss", ax=ax)
-        ax.set_title(f"{name}: {accuracies[loss]:.1%} right")
+        ax.set_title(f"{name}: accuracy {accuracies[loss]:.1%}")
         _draw_templates(strip, model.coef_[:, :-1], images, name)
         if accuracies[loss] == max(accuracies.values()):
             best, predicted = name, model.predict(X_test)
     ax = last.subplots()
-    ax.set_title(f"{best}: what {len(X_test):,} images were taken for, with the first of each")
+    ax.set_title(f"{best}: confusion matrix of {len(X_test):,} test images, with the first image of each cell")
     ConfusionDisplay.from_predictions(
         images.y_test, predicted, images.X_test, images.shape, class_names=images.names, ax=ax
     )
@@ -65,7 +65,7 @@ def _images(quick: bool) -> Images:
 
 
 def _features(images: Images) -> tuple[np.ndarray, np.ndarray]:
-    """Return pixels of mean 0 and variance 1, and a last feature that is 1, whose weight is the bias."""
+    """Return pixels of mean 0 and variance 1, and a last feature that is 1, whose weight is the intercept."""
     mean, deviation = images.X.mean(axis=0, dtype=np.float64), images.X.std(axis=0, dtype=np.float64)
     prepared = []
     for bytes_ in (images.X, images.X_test):
@@ -86,7 +86,7 @@ def _fitted(X: np.ndarray, y: np.ndarray, loss: str) -> SGDClassifier:
 
 
 def _draw_templates(strip: plt.Figure, coef: np.ndarray, images: Images, name: str) -> None:
-    strip.suptitle(f"{name}: what each class looks for")
+    strip.suptitle(f"{name}: template of each class")
     templates = TemplatesDisplay(coef.reshape(-1, *images.shape), images.names)
     if len(images.shape) == 3:
         templates.templates = np.moveaxis(templates.templates, 1, -1)
@@ -97,15 +97,14 @@ def _words(images: Images, steps: int, accuracies: list[float]) -> str:
     data = "the bundled digits" if images.shape == (8, 8) else "CIFAR-10"
     told = ", ".join(f"{name} {accuracy:.1%}" for name, accuracy in zip(_LOSSES.values(), accuracies, strict=True))
     return (
-        f"{len(images.X):,} images of {data}, {len(images.X_test):,} others to test with. A linear model gives each "
-        "image a score for each class. Three losses say how wrong scores are: the multiclass hinge asks that the "
-        "right score be larger than each other by the margin Δ = 1, softmax that its share of probability be "
-        "large, and the logistic loss asks each class for itself: is it this or the rest? Steps follow the mean "
-        f"gradient of {_BATCH} images, {steps:,} times, plus half the squared length of the weights times 0.01. The "
-        "bias is the weight of an extra feature that is 1 for each image, so it is penalised like the others; "
-        "SGDClassifier's own offset, fit_intercept=True, is not.\n\n"
-        f"The loss of single mini-batches (pale) goes up and down; its running mean falls. Right are {told}. The "
-        "weights of a class are an image too, of what it looks for. In the matrix each row is a true class, each "
-        "column a predicted one, with the first image of that kind: off the diagonal one sees what was taken for "
-        "what."
+        f"{len(images.X):,} images of {data}, and {len(images.X_test):,} others as test set. A linear model gives each "
+        "image a score for each class. Three losses say how wrong scores are. The multiclass hinge wants the score of "
+        "the true class to exceed each other score by the margin Δ = 1. Softmax wants its share of probability to be "
+        "large. The logistic loss treats each class against the rest. Each step follows the mean gradient of "
+        f"{_BATCH} images, {steps:,} times, plus the gradient of the penalty, 0.01 ½‖w‖². The intercept is the weight "
+        "of an extra feature that is 1 for each image, so it is penalised like the others. The intercept of "
+        "SGDClassifier itself, fit_intercept=True, is not penalised.\n\n"
+        f"The loss of single mini-batches (pale) goes up and down; its running mean falls. Accuracy: {told}. The "
+        "weights of a class are an image too, its template. In the confusion matrix each row is a true class and each "
+        "column a predicted one. Each cell shows its first image; off the diagonal are the mistakes."
     )

@@ -1,6 +1,6 @@
-"""A fit from a file in a process of its own, watched: `python -m bench.gallery.fit_from_file FILE MEMORY EPOCHS`.
+"""A fit from a file in a process of its own: `python -m bench.gallery.fit_from_file FILE MEMORY EPOCHS`.
 
-What it found is printed as JSON. A fit of some rows before it compiles and starts threads outside the curve.
+It prints JSON. A fit to some samples before the curve begins compiles and starts threads.
 """
 
 import json
@@ -17,7 +17,7 @@ _FEW = 2_000
 
 
 def main() -> None:
-    """Fit to the rows of a file within a memory budget, and print how it went."""
+    """Fit to a file within a memory budget, and print the memory curve and the number of passes."""
     path, memory, epochs = sys.argv[1:]
     model = SGDClassifier(loss="softmax", alpha=0.01, standardize=True, max_iter=int(epochs), tol=None, random_state=0)
     with open_hdf5(path) as data, tempfile.TemporaryDirectory() as folder:

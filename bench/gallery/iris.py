@@ -1,4 +1,4 @@
-"""Three kinds of iris by several kernels: regions in a plane of two features, and accuracy with two and with four."""
+"""Three kinds of iris with six kernels: regions for two features, and accuracy with two and with four."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def draw(out: Path, quick: bool) -> str:
         model = make_pipeline(StandardScaler(), SVC(kernel=name, **given))
         of_two, of_four = (cross_val_score(model, rows, y, cv=5 if quick else 10).mean() for rows in (plane, X))
         MarginDisplay.from_estimator(model.fit(plane, y), plane, y, ax=ax, legend=ax is axes[0, 0])
-        ax.set_title(f"{name}: {of_two:.0%} right with two features, {of_four:.0%} with four", fontsize=11)
+        ax.set_title(f"{name}: accuracy {of_two:.0%} with two features, {of_four:.0%} with four", fontsize=11)
         ax.label_outer()
         told.append((of_two, of_four, len(model[-1].support_)))
     legend_above(axes[0, 0])
@@ -48,15 +48,14 @@ def draw(out: Path, quick: bool) -> str:
 def _words(told: list[tuple[float, float, int]]) -> str:
     of_two, of_four, vectors = (np.array(column) for column in zip(*told, strict=True))
     return (
-        "150 flowers, three kinds. A support vector machine parts two classes; for three, one is trained for each "
-        "of the three pairs, and each votes. The shade is the kind with most votes. In each picture the same two "
-        "features, length and width of the sepals, are looked at through another kernel: straight borders from the "
-        "linear one, and nearly straight ones from the sigmoid; bent ones from the polynomial of degree 3, the "
-        "Gaussian (rbf) and the exponential; from the laplacian, which adds up the differences of the features, "
+        "150 flowers of three kinds. A support vector machine separates two classes. For three classes one is trained "
+        "for each of the three pairs, and each votes. The shade is the kind with most votes. All pictures show the "
+        "same two features, length and width of the sepals, with different kernels. The linear kernel gives straight "
+        "borders, and the sigmoid nearly straight ones. The polynomial of degree 3, the Gaussian (rbf) and the "
+        "exponential kernel give curved borders. The laplacian, which adds up the differences of the features, gives "
         "borders with corners.\n\n"
-        "One kind is easy to tell. The other two are mixed in this plane, and no kernel can part what is mixed: "
-        f"all are right in {of_two.min():.0%} to {of_two.max():.0%} of flowers not seen in training "
-        f"(cross-validation), with {vectors.min()} to {vectors.max()} support vectors, which are circled. With all "
-        f"four features it is {of_four.min():.0%} to {of_four.max():.0%}. Here other features help more than other "
-        "kernels."
+        "One kind is easy to recognise. The other two overlap in this plane, and no kernel can separate them: the "
+        f"cross-validated accuracy is {of_two.min():.0%} to {of_two.max():.0%} for all kernels, with "
+        f"{vectors.min()} to {vectors.max()} support vectors, which are circled. With all four features it is "
+        f"{of_four.min():.0%} to {of_four.max():.0%}. Here other features help more than other kernels."
     )

@@ -1,4 +1,4 @@
-"""A file that is larger than the memory allowed for the fit, and what the process takes meanwhile."""
+"""A file that is larger than the memory budget of the fit, and the memory of the process during the fit."""
 
 import json
 import os
@@ -19,12 +19,12 @@ from bench.gallery.style import COLOURS
 TITLE = "A file larger than memory"
 
 _ROOT = Path(__file__).parents[2]
-_THREADS = 2  # each has some rows as floats in its hands, which a bound as small as the quick one would feel
+_THREADS = 2  # each holds some samples as floats, which counts for the small quick budget
 _EPOCHS = 3
 
 
 class Plan(NamedTuple):
-    """Where images come from, in blocks of bytes and classes, and what the fit may take."""
+    """Blocks of images and classes, their description, and the memory budget of the fit."""
 
     blocks: Iterator[tuple[np.ndarray, np.ndarray]]
     words: str
@@ -32,7 +32,7 @@ class Plan(NamedTuple):
 
 
 def draw(out: Path, quick: bool) -> str:
-    """Write a file, fit to it within a bound and without one, and draw the memory of both processes."""
+    """Write a file, fit to it with and without a budget, and draw the memory of both processes."""
     real = "FASTSVM_DATA" in os.environ and not quick
     plan = Plan(_varied_cifar(), "images of CIFAR-10, shifted and mirrored", 256) if real else _made_up(quick)
     with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ def draw(out: Path, quick: bool) -> str:
     figure, ax = plt.subplots(figsize=(12, 5.6))
     for colour, (name, fit) in zip(COLOURS[1::-1], fits.items(), strict=True):
         ax.plot(fit["times"], fit["added_mb"], color=colour, linewidth=2, label=name)
-    ax.axhline(plan.memory_mb, color=COLOURS[1], linestyle="--", label=f"the bound, {plan.memory_mb} MB")
+    ax.axhline(plan.memory_mb, color=COLOURS[1], linestyle="--", label=f"the budget, {plan.memory_mb} MB")
     ax.axhline(size_mb, color="0.2", linestyle=":", label=f"the file, {size_mb:,.0f} MB")
     ax.set(xlabel="time since the fit began (s)", ylabel="memory added to the process (MB)", ylim=(0, None))
     ax.grid(alpha=0.3)
@@ -55,7 +55,7 @@ def draw(out: Path, quick: bool) -> str:
 
 
 def _write(path: Path, blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Write blocks of images one after another, of which only one is in memory, and return how many images."""
+    """Write blocks of images, of which only one is in memory. Return the number of images."""
     with h5py.File(path, "w") as file:
         for X, y in blocks:
             if "X" not in file:
@@ -68,7 +68,7 @@ def _write(path: Path, blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def _varied_cifar() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the 50,000 images in eight variants: shifted by some pixels, and mirrored."""
+    """Yield the 50,000 images in eight variants: shifted and mirrored."""
     data = recipes.cifar10(50_000)
     images = data.X.reshape(-1, 3, 32, 32)
     for shift in ((0, 0), (0, 2), (2, 0), (-2, -2)):
@@ -77,7 +77,7 @@ def _varied_cifar() -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _made_up(quick: bool) -> Plan:
-    """Return images of 16 × 16 pixels: the pattern of a class, and noise."""
+    """Return images of 16 × 16 pixels: the pattern of a class plus noise."""
     rng = np.random.default_rng(0)
     patterns = rng.integers(0, 64, (10, 768), dtype=np.uint8)
 
@@ -86,11 +86,11 @@ def _made_up(quick: bool) -> Plan:
             y = rng.integers(0, 10, 16_000)
             yield patterns[y] + rng.integers(0, 192, (len(y), 768), dtype=np.uint8), y
 
-    return Plan(blocks(), "made-up images", 64 if quick else 256)
+    return Plan(blocks(), "synthetic images", 64 if quick else 256)
 
 
 def _fit(path: Path, memory: str) -> dict:
-    """Return what a fresh process says of its fit."""
+    """Return what a fresh process reports of its fit."""
     words = [sys.executable, "-m", "bench.gallery.fit_from_file", str(path), memory, str(_EPOCHS)]
     environment = {**os.environ, "NUMBA_NUM_THREADS": str(_THREADS), "OMP_NUM_THREADS": str(_THREADS)}
     done = subprocess.run(words, cwd=_ROOT, env=environment, capture_output=True, text=True)
@@ -103,15 +103,15 @@ def _words(plan: Plan, n: int, size_mb: float, bounded: dict, free: dict) -> str
     peaks = [np.nanmax(fit["added_mb"], initial=-np.inf) for fit in (bounded, free)]
     told = (
         f"{n:,} {plan.words}, {size_mb:,.0f} MB in an HDF5 file that was made for this picture, and a linear model "
-        f"(softmax, {_EPOCHS} epochs) by SGDClassifier. Allowed {plan.memory_mb} MB, it never has all rows in memory: "
-        "it reads a window of rows, learns from them in random order, and meanwhile reads the next. The curve goes up "
-        "when the windows are filled for the first time, and then stays where it is, however large the file: "
-        f"{peaks[0]:,.0f} MB at most were added to the process, while the file was read {bounded['passes']:.1f} times "
-        f"({_EPOCHS} epochs, and once each for the scale of the features and the objective in the end).\n\n"
-        'With memory="auto", which is half of what the machine has to spare, the same fit adds '
-        f"{peaks[1]:,.0f} MB: rows are read into memory once where they fit. What is drawn is the memory of a fresh "
-        "process above what it had before the fit."
+        f"(softmax, {_EPOCHS} epochs) by SGDClassifier. With a budget of {plan.memory_mb} MB it never holds all "
+        "samples. It reads a window of them, learns from it in random order, and reads the next window meanwhile. "
+        "The curve rises when the windows are filled for the first time, and then stays level, however large the file "
+        f"is: at most {peaks[0]:,.0f} MB were added to the process. The file was read {bounded['passes']:.1f} times: "
+        f"{_EPOCHS} epochs, once for the scale of the features, and once for the objective at the end.\n\n"
+        'With memory="auto", which is half of the free memory of the machine, the same fit adds '
+        f"{peaks[1]:,.0f} MB: samples are read into memory once if they fit. The curves show the memory of a fresh "
+        "process above its memory before the fit."
     )
     if np.isneginf(peaks[0]):
-        return "This system does not tell how much memory a process has; on Linux and macOS there are curves here."
-    return told if bounded["falls"] else told + " This system tells only the most there ever was, so no curve falls."
+        return "This system does not report the memory of a process. On Linux and macOS there are curves here."
+    return told if bounded["falls"] else told + " This system reports only the peak, so no curve falls."

@@ -1,4 +1,4 @@
-"""Kernels of one's own: a class whose formula is compiled, and a plain function, each of which knows something."""
+"""Custom kernels that know the problem: a class whose formula is compiled, and a plain function."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -11,18 +11,18 @@ from fastsvm import SVC
 from fastsvm.displays import MarginDisplay
 from fastsvm.kernels import RBF, kernel_value
 
-TITLE = "A kernel of one's own"
+TITLE = "Custom kernels"
 
 
 class Rings(NamedTuple):
-    """k(x, z) = exp(-gamma (‖x‖ - ‖z‖)²), which only sees how far from the centre a point is."""
+    """k(x, z) = exp(-gamma (‖x‖ - ‖z‖)²), which depends only on the distance from the centre."""
 
     gamma: float = 1.0
     pairing = "dot"
     translation_invariant = False
 
     def rounding(self, eps, sq_norm):
-        """Return the error of a value: that of the difference of two lengths, squared."""
+        """Return the error of a value: that of a squared difference of two norms."""
         return 4 * self.gamma * eps * sq_norm + eps
 
 
@@ -33,12 +33,12 @@ def _rings(kernel, dot, sq_x, sq_z):
 
 
 def periodic(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return exp(-2 Σ sin²(π (x - z) / 2)) of all pairs of rows: what is 2 apart is the same."""
+    """Return exp(-2 Σ sin²(π (x - z) / 2)) of all pairs of samples. It has period 2."""
     return np.exp(-2 * np.sum(np.sin(np.pi / 2 * (A[:, None] - B[None])) ** 2, axis=2))
 
 
 class Pattern(NamedTuple):
-    """Points of the plane, which of them are learnt from, and the outline of these."""
+    """Points of the plane, which of them are for training, and the outline of those."""
 
     X: np.ndarray
     y: np.ndarray
@@ -47,7 +47,7 @@ class Pattern(NamedTuple):
 
 
 def draw(out: Path, quick: bool) -> str:
-    """Draw rings and a chessboard, of which a part is learnt from, by a Gaussian kernel and by one that knows more."""
+    """Draw rings and a chessboard. Models with a Gaussian and with a custom kernel learn from a part of each."""
     n = 1_000 if quick else 2_000
     figure, axes = plt.subplots(2, 2, figsize=(12, 11.4), sharex=True, sharey=True)
     told = []
@@ -56,8 +56,8 @@ def draw(out: Path, quick: bool) -> str:
             model = SVC(kernel=kernel, C=10).fit(pattern.X[pattern.seen], pattern.y[pattern.seen])
             unseen = ~pattern.seen
             told.append(model.score(pattern.X[unseen], pattern.y[unseen]))
-            name = "Gaussian kernel" if kernel != own else "kernel of one's own"
-            ax.set_title(f"{name}: {told[-1]:.1%} right outside the outline")
+            name = "Gaussian kernel" if kernel != own else "custom kernel"
+            ax.set_title(f"{name}: accuracy {told[-1]:.1%} outside the outline")
             _draw_pattern(ax, model, pattern)
     legend_above(axes[0, 0])
     figure.savefig(out)
@@ -93,13 +93,13 @@ def _draw_pattern(ax: plt.Axes, model: SVC, pattern: Pattern) -> None:
 
 def _words(told: list[float]) -> str:
     return (
-        "A kernel says which points are alike, and this is where knowledge of a problem goes. In each picture the "
-        "model learns only from the points within the thick outline, and is asked about all others. The Gaussian "
-        "kernel (on the left) finds alike what is near: it is right where it has seen points, and knows nothing "
-        f"elsewhere ({told[0]:.0%} and {told[2]:.0%} right).\n\n"
-        "On the right are kernels of one's own. The one for the rings, exp(-4 (‖x‖ - ‖z‖)²), looks at the distance "
-        f"from the centre alone, and completes the rings: {told[1]:.1%} right. It is a NamedTuple of its parameters "
-        "with one formula, which is compiled like those of the package. The one for the chessboard, exp(-2 Σ "
-        f"sin²(π (x - z) / 2)), finds alike what is two squares apart, and continues the board: {told[3]:.1%} "
-        "right. It is a plain function of two blocks of rows, SVC(kernel=periodic)."
+        "A kernel says which points are similar. Here knowledge of the problem can be used. In each picture the model "
+        "learns only from the points inside the thick outline, and predicts all others. With the Gaussian kernel "
+        "(left), near points are similar: the model is right near the training points and knows nothing elsewhere "
+        f"(accuracy {told[0]:.0%} and {told[2]:.0%}).\n\n"
+        "On the right are custom kernels. The one for the rings, exp(-4 (‖x‖ - ‖z‖)²), depends only on the distance "
+        f"from the centre, and the model completes the rings: accuracy {told[1]:.1%}. It is a NamedTuple of its "
+        "parameters with one formula, which is compiled like those of the package. In the one for the chessboard, "
+        "exp(-2 Σ sin²(π (x - z) / 2)), points that are two squares apart are similar, and the model continues the "
+        f"board: accuracy {told[3]:.1%}. It is a plain function of two blocks of samples, SVC(kernel=periodic)."
     )

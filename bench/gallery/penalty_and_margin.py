@@ -1,4 +1,4 @@
-"""How the penalty λ of a linear SVM sets its margin, and the line on its way there."""
+"""How the penalty λ of a linear SVM sets its margin, and the line after more and more steps."""
 
 from pathlib import Path
 
@@ -19,11 +19,11 @@ _GAP = 0.1
 def draw(out: Path, quick: bool) -> str:
     """Draw the line for one λ after more and more steps, and boundary and margins for several λ."""
     X, y = _points(400 if quick else 2_000)
-    epochs = (20_000 if quick else 100_000) * _BATCH // len(X)
+    epochs = (6_000 if quick else 100_000) * _BATCH // len(X)
     figure = plt.figure(figsize=(16, 10))
     upper, lower = figure.subfigures(2, 1, height_ratios=[1.25, 1])
     left, right = upper.subplots(1, 2, width_ratios=[1.5, 1])
-    _draw_way(left, X, y, epochs)
+    _draw_path(left, X, y, epochs)
     models = [_descent(alpha, epochs).fit(X, y) for alpha in _LAMBDAS]
     widths = [2 / np.linalg.norm(model.coef_) for model in models]
     widest = 2 / np.linalg.norm(SVC(kernel="linear", C=1e6).fit(X, y).coef_)
@@ -39,7 +39,7 @@ def draw(out: Path, quick: bool) -> str:
 
 
 def _points(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points in two clouds, a small gap apart, which is not at right angles to the way from one to the other."""
+    """Return two clouds of points. The gap between them is narrow and oblique to the line between their centres."""
     rng = np.random.default_rng(0)
     y = np.where(np.arange(n) % 2, 1, -1)
     across, along = y * (_GAP + np.abs(rng.normal(0, 0.8, n))), rng.normal(0, 1.2, n) + 0.9 * y
@@ -53,20 +53,20 @@ def _descent(alpha: float, epochs: int) -> SGDClassifier:
     )  # fmt: skip
 
 
-def _draw_way(ax: plt.Axes, X: np.ndarray, y: np.ndarray, epochs: int) -> None:
-    """Draw the line after ever more epochs, named by their steps."""
+def _draw_path(ax: plt.Axes, X: np.ndarray, y: np.ndarray, epochs: int) -> None:
+    """Draw the line after more and more epochs. The colour bar counts steps."""
     shown = np.unique(np.geomspace(1, epochs, 6).astype(int)).tolist()
     display = HyperplaneDisplay.from_estimator(
         _descent(_SHOWN_LAMBDA, epochs), X, y, max_iters=shown, ax=ax, legend="lower left", points_kwargs={"s": 9}
     )
     display.colorbar_.set_label("steps")
     display.colorbar_.set_ticklabels([f"{k * len(X) // _BATCH:,}" for k in shown])
-    ax.set_title(f"λ = {_SHOWN_LAMBDA:g}: the line after some steps, at last with its margins")
+    ax.set_title(f"λ = {_SHOWN_LAMBDA:g}: the line after some steps; margins of the last")
 
 
 def _draw_widths(ax: plt.Axes, widths: list[float], widest: float) -> None:
     ax.axhline(widest, color="0.3", linestyle="--", label=f"hard margin, {widest:.2f}")
-    ax.plot(_LAMBDAS, widths, "o-", color=COLOURS[0], label="2 / ‖w‖ in the end")
+    ax.plot(_LAMBDAS, widths, "o-", color=COLOURS[0], label="2 / ‖w‖ at the end")
     ax.set(xscale="log", yscale="log", xlabel="λ", ylabel="width of the margin")
     ax.set_title("a smaller λ, a narrower margin")
     ax.set_yticks([0.2, 0.5, 1.0], ["0.2", "0.5", "1"])
@@ -77,11 +77,11 @@ def _draw_widths(ax: plt.Axes, widths: list[float], widest: float) -> None:
 
 def _words(n: int, steps: int, widths: list[float], widest: float) -> str:
     return (
-        f"{n:,} points that a line separates. The objective is the mean hinge loss + λ ½‖w‖², and each step follows "
-        f"its gradient on {_BATCH} points with the rate {_RATE:g}. Above, λ = {_SHOWN_LAMBDA:g}: the first steps "
-        f"turn the line, and the later of the {steps:,} hardly move it but bring its margins together.\n\n"
-        "λ is what long weights cost, and the margin is 2/‖w‖ wide: a large λ keeps the weights short and the "
-        f"margin wide, over points that then violate it ({widths[0]:.2f} at λ = {_LAMBDAS[0]:g}); with a small λ "
-        f"the weights may grow until hardly a point is in the margin ({widths[-1]:.2f} at λ = {_LAMBDAS[-1]:g}). "
-        f"Then nothing is left to gain, and the widest margin without a point in it, {widest:.2f}, is what it tends to."
+        f"{n:,} points that a line separates. The objective is the mean hinge loss + λ ½‖w‖². Each step follows its "
+        f"gradient on {_BATCH} points with the learning rate {_RATE:g}. Above, with λ = {_SHOWN_LAMBDA:g}, the first "
+        f"steps turn the line. The later ones, of {steps:,} in all, hardly move it but narrow its margin.\n\n"
+        "λ is the price of long weights, and the margin is 2/‖w‖ wide. A large λ keeps the weights short and the "
+        f"margin wide, so that many points violate it ({widths[0]:.2f} at λ = {_LAMBDAS[0]:g}). With a small λ the "
+        f"weights grow until hardly a point is in the margin ({widths[-1]:.2f} at λ = {_LAMBDAS[-1]:g}). As λ goes "
+        f"to 0, the margin tends to the widest one that contains no point, {widest:.2f}."
     )

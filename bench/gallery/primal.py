@@ -1,4 +1,4 @@
-"""Descent in the primal problem: by subgradients with a rate, and by Newton's method for the squared hinge."""
+"""Descent in the primal problem: subgradient steps, and Newton's method for the squared hinge."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _TIGHT = 1e-9
 
 
 def draw(out: Path, quick: bool) -> str:
-    """Draw what both methods find, and how far above the minimum they are after each step."""
+    """Draw the models of both methods, and the distance from the minimum after each step."""
     figure, axes = plt.subplots(2, 3, figsize=(16, 9.4))
     told = []
     for row, case in zip(axes, (donut(1e-5), moons(0.7, 1e-3)), strict=True):
@@ -34,7 +34,7 @@ def draw(out: Path, quick: bool) -> str:
 
 
 def _draw_excess(ax: plt.Axes, slow: SVC, newton: SVC, least: tuple[float, float]) -> None:
-    """Draw how far above the minimum of its own loss each objective is."""
+    """Draw the distance of each objective from the minimum for its own loss."""
     curves = []
     for name, model, minimum in zip(("subgradients", "Newton"), (slow, newton), least, strict=True):
         excess = model.history_["objective"] - minimum
@@ -47,16 +47,16 @@ def _draw_excess(ax: plt.Axes, slow: SVC, newton: SVC, least: tuple[float, float
 def _words(told: list[tuple[SVC, SVC, float]]) -> str:
     (ring, ring_newton, ring_left), (moon, moon_newton, moon_left) = told
     return (
-        "The same rings and moons (σ = 0.7 now) trained from the side of the errors: the primal objective, ½‖w‖² + "
-        "C Σ loss, falls to its minimum. With the hinge loss, max(0, 1 - y f), it has a kink at the margin of each "
-        "point, so that there is no gradient, only subgradients, and no length of step is right everywhere. On the "
-        f"left are {EPOCHS} steps of one rate. On the right, how far above its minimum the objective is: the rings "
-        f"are still {ring_left:.1f} above after the last step of {ring.learning_rate:g}; the moons get near in some "
-        f"ten steps of {moon.learning_rate:g} and then jump to and fro for ever, {moon_left:.1f} above at the last. "
-        "All points may be on their right side long before.\n\n"
-        "The squared hinge has no kink but only a bend, and Newton's method uses it: each step goes to where the "
-        "minimum would be if no point crossed its margin. In the middle what it finds, after "
+        "The same rings and moons (σ = 0.7), trained in the primal. The primal objective, ½‖w‖² + C Σ loss, falls to "
+        "its minimum. The hinge loss, max(0, 1 - y f), has a kink at the margin of each point. There is no gradient, "
+        "only a subgradient, and no step length suits all points. On the left is the model after "
+        f"{EPOCHS} steps with one learning rate. On the right is the distance of the objective from its minimum. After "
+        f"the last step with rate {ring.learning_rate:g} the rings are still {ring_left:.1f} above it. The moons come "
+        f"near in some ten steps with rate {moon.learning_rate:g}, and then oscillate: the last step is "
+        f"{moon_left:.1f} above. All points may be classified correctly long before.\n\n"
+        "The squared hinge has a continuous gradient, and Newton's method uses it. Each step goes to the point that "
+        "would be the minimum if no sample crossed its margin. In the middle are the models after "
         f"{int(ring_newton.n_iter_[0])} and {int(moon_newton.n_iter_[0])} steps to a tolerance of {_TIGHT:g}, with "
-        "no rate to choose. The squared hinge charges next to nothing for a small violation, so more points end up "
+        "no learning rate to choose. The squared hinge charges little for a small violation. So more points end up "
         f"within the margin, circled: {len(ring_newton.within_margin_)} and {len(moon_newton.within_margin_)}."
     )

@@ -1,4 +1,4 @@
-"""Two problems that no line solves, and what the pictures of them have in common."""
+"""Two problems that no line separates, and what their pictures share."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ EPOCHS = 500
 
 
 class Case(NamedTuple):
-    """Points, the kernel through which they are looked at, and the rate of gradient steps."""
+    """Points, a kernel, and the learning rate of gradient steps."""
 
     X: np.ndarray
     y: np.ndarray
@@ -27,7 +27,7 @@ class Case(NamedTuple):
 
 
 def donut(rate: float) -> Case:
-    """Return a ring around another, and the kernel (1 + x·z)²."""
+    """Return two concentric rings, and the kernel (1 + x·z)²."""
     X, y = make_circles(500, noise=0.08, factor=0.5, random_state=0)
     return Case(X, y, Polynomial(degree=2, coef0=1.0), rate)
 
@@ -39,14 +39,14 @@ def moons(sigma: float, rate: float) -> Case:
 
 
 def fitted(case: Case, **given: Any) -> SVC:
-    """Return a model of a case, which may end before it has converged."""
+    """Return a fitted model, which may stop before it converges."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return SVC(kernel=case.kernel, **given).fit(case.X, case.y)
 
 
 def show(ax: Axes, case: Case, model: SVC, title: str, legend: bool) -> None:
-    """Draw boundary, margins and the rows that decide."""
+    """Draw boundary, margins and the points within the margin."""
     MarginDisplay.from_estimator(model, case.X, case.y, ax=ax, legend=legend)
-    ax.set_title(f"{title}: {len(model.within_margin_)} circled, {model.score(case.X, case.y):.1%} right")
+    ax.set_title(f"{title}: {len(model.within_margin_)} circled, accuracy {model.score(case.X, case.y):.1%}")
     ax.set(xlabel="", ylabel="")

@@ -1,4 +1,4 @@
-"""What a linear model says of each place: its score f, the sign of f, and f cut off at the margins."""
+"""Score f of a linear model, its sign, and f clipped at the margins."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _HARD, _SOFT = "hard: sign(f)", "soft: clip(f, -1, 1)"
 
 
 def draw(out: Path, quick: bool) -> str:
-    """Draw both decisions over the plane, and along a path across the line."""
+    """Draw both decisions in the plane, and along a path across the line."""
     X, y = make_blobs(200 if quick else 600, centers=[[-1.3, -0.8], [1.3, 0.8]], cluster_std=1.0, random_state=3)
     model = SGDClassifier(alpha=0.01, random_state=0).fit(X, y)
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(16, 5.2))
@@ -33,7 +33,7 @@ def draw(out: Path, quick: bool) -> str:
 
 
 def _draw_section(ax: plt.Axes, model: SGDClassifier) -> None:
-    """Draw f, its sign, and f cut off, from one side of the line f = 0 to the other."""
+    """Draw f, its sign, and clipped f, from one side of the line f = 0 to the other."""
     w, reach = model.coef_[0], 2.5 / np.linalg.norm(model.coef_)
     at = np.linspace(-reach, reach, 801)
     path = at[:, None] * w / np.linalg.norm(w) - model.intercept_[0] * w / (w @ w)
@@ -50,10 +50,10 @@ def _words(model: SGDClassifier, X: np.ndarray, y: np.ndarray) -> str:
     right = model.predict(X) == y
     return (
         f"The same linear model of {len(X):,} points twice. The hard decision is the sign of f: it jumps at the "
-        "line, and a point beside the line counts as much as one far away. The soft decision is f itself as long "
-        "as it is between -1 and 1, and -1 or 1 beyond the dashed margins: it rises from one class to the other, "
-        "so that pale colour says: not sure.\n\n"
-        f"Here {unsure.sum():,} points are within the margin, where the soft decision is not sure, and "
-        f"{right[unsure].mean():.0%} of them are right; of the {np.sum(~unsure):,} others it is "
-        f"{right[~unsure].mean():.1%}. SGDClassifier.soft_decision gives these values, and predict the hard ones."
+        "line, and a point beside the line counts as much as one far away. The soft decision is f clipped to "
+        "[-1, 1], that is, at the dashed margins. It rises gradually from one class to the other. Pale colour means: "
+        "not sure.\n\n"
+        f"Here {unsure.sum():,} points are within the margin, and {right[unsure].mean():.0%} of them are classified "
+        f"correctly. Of the {np.sum(~unsure):,} others, {right[~unsure].mean():.1%} are. "
+        "SGDClassifier.soft_decision returns the soft decision, and predict the hard one."
     )

@@ -1,4 +1,4 @@
-"""What all pictures have in common."""
+"""Style that all pictures share."""
 
 import re
 
@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 __all__ = ["COLOURS", "STYLE", "legend_above"]
 
-# Those of the displays, which are told apart with any colour vision.
+# As in the displays; they can be distinguished with any colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 STYLE = {
@@ -24,7 +24,7 @@ STYLE = {
 
 
 def legend_above(ax: Axes) -> None:
-    """Move a legend above all axes, where it hides nothing and holds for each: without numbers of this one."""
+    """Move a legend above all axes, where it hides nothing. Numbers, which are those of one axes, are left out."""
     old = ax.get_legend()
     names = [re.sub(r" \([\d,]+\)", "", text.get_text()) for text in old.get_texts()]
     handles = old.legend_handles
