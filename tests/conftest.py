@@ -1,6 +1,7 @@
 """What all tests share: the naive oracles on the path, data sets, and fresh processes."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from hypothesis import settings
 from scipy import sparse
 from sklearn import datasets
 
+import fastsvm
 from fastsvm import open_hdf5
 from fastsvm.sources import hdf5
 
@@ -118,3 +120,23 @@ class Python:
 @pytest.fixture(scope="session")
 def python():
     return Python
+
+
+PROBE = """
+from fastsvm._compiled.compiler import jit
+from fastsvm.kernels import kernel_value
+
+@jit
+def value(kernel, dot):
+    return kernel_value(kernel, dot, dot, dot + dot)
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Return a copy of the package that is light to import, with a small compiled function in `probe.py`."""
+    copy = tmp_path / "copy" / "fastsvm"
+    shutil.copytree(Path(fastsvm.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "__init__.py").write_text("")
+    (copy / "probe.py").write_text(PROBE)
+    return copy

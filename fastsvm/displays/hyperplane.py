@@ -112,7 +112,7 @@ class HyperplaneDisplay:
         _check(estimator, max_iters)
         points = Points.of(X, y)
         if len(points.classes) != 2:
-            raise ValueError(f"One line parts two classes; y holds {len(points.classes)}.")
+            raise ValueError(f"One line separates two classes; y has {len(points.classes)}.")
         models = [_fitted(estimator, X, y, steps, last=steps == max_iters[-1]) for steps in max_iters]
         coef = np.array([np.ravel(model.coef_) for model in models], dtype=np.float64)
         intercept = np.array([np.ravel(model.intercept_)[0] for model in models], dtype=np.float64)

@@ -1,11 +1,12 @@
-"""From a published format to one HDF5 file."""
+"""Conversion of a published format to one HDF5 file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import DTypeLike
 from tqdm import tqdm
 
 from fastsvm.files.atomic_file import atomic_write, check_input, check_output, scratch_folder
@@ -21,7 +22,7 @@ _LEAST_MEMORY, _LEAST_ROWS = 16 << 20, 8
 
 
 class Summary(NamedTuple):
-    """What a conversion wrote.
+    """Properties of a file that `convert` wrote.
 
     Attributes
     ----------
@@ -52,28 +53,34 @@ class Summary(NamedTuple):
     bytes: int
 
 
+class ConversionOptions(TypedDict, total=False):
+    """Options of `convert` that apply to some formats, and names of classes."""
+
+    split: str | None
+    dense: bool | None
+    label: str | int | Path | None
+    array: str | None
+    n_features: int | None
+    dtype: DTypeLike
+    class_names: Iterable[str] | None
+
+
 def convert(
     source: str | Path,
     destination: str | Path,
     *,
     format: str | None = None,
-    split: str | None = None,
     shuffle: bool = True,
     seed: int = 0,
-    dense: bool | None = None,
-    label: str | int | Path | None = None,
-    array: str | None = None,
-    n_features: int | None = None,
-    dtype: object = None,
-    class_names: Iterable[str] | None = None,
     memory: int = 256 * 2**20,
     progress: bool = False,
+    **options: Unpack[ConversionOptions],
 ) -> Summary:
     r"""Convert a data set to an HDF5 file, in bounded memory.
 
-    The file appears under its name only when it is complete, and replaces a file of that name. Until then
-    it is in a folder `<destination>.*.part` beside it, which is removed whatever happens. Rows that are to
-    be shuffled and do not fit in `memory` need room on the disk for a second copy.
+    The write is atomic: the file gets its name when it is complete, and replaces a file of that name. Until then it is
+    in a folder `<destination>.*.part` beside it, which is always removed. Shuffling rows that do not fit in `memory`
+    needs disk space for a second copy.
 
     Parameters
     ----------
@@ -83,36 +90,35 @@ def convert(
         The HDF5 file to write, in a folder that exists.
     format : str, optional
         A key of `FORMATS`; by default the format is recognised by content and name.
-    split : {"train", "test"}, optional
-        Which part of a folder or archive to read (CIFAR-10, IDX).
     shuffle : bool, default=True
-        Whether to store the rows in random order.
+        Whether to write the rows in random order.
     seed : int, default=0
         Decides the random order; `memory` does not change it.
-    dense : bool, optional
-        Whether to store svmlight text as a dense matrix; by default it is stored as CSR.
-    label : str, int, Path or False, optional
-        Where the labels are. CSV: name or position (from 0) of their column; the last one by default. IDX:
-        their file; the one beside the images by default. NPY: their file; none by default. NPZ: name of
-        their array; `y`, or the only one of fitting length, by default. False: store no labels.
-    array : str, optional
-        NPZ: name of the array with the rows; by default `X`, or the only one that has two dimensions or
-        more.
-    n_features : int, optional
-        Number of features of svmlight text; by default the largest that occurs.
-    dtype : {"float32", "float64"}, optional
-        Type of values parsed from text (CSV, svmlight); by default float32.
-    class_names : iterable of str, optional
-        Names of the classes 0, 1, ...; by default those that the format tells.
     memory : int, default=256 MiB
-        Bytes of rows to hold in memory, roughly; some 16 MiB are used in any case.
+        Bytes of rows to have in memory, roughly; some 16 MiB are always used.
     progress : bool, default=False
         Whether to show a bar, if standard error is a terminal.
+    **options
+        Options of some formats, and names of classes:
+
+        - split : {"train", "test"}, optional. Which part of a folder or archive to read (CIFAR-10, IDX).
+        - dense : bool, optional. Whether to store svmlight text as a dense matrix; by default it is stored as CSR.
+        - label : str, int, Path or False, optional. Where the labels are. CSV: name or position (from 0) of their
+          column; the last one by default. IDX: their file; the one beside the images by default. NPY: their file;
+          none by default. NPZ: name of their array; `y`, or the only one of fitting length, by default. False: store
+          no labels.
+        - array : str, optional. NPZ: name of the array with the rows; by default `X`, or the only one that has two
+          dimensions or more.
+        - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs.
+        - dtype : {"float32", "float64"}, optional. Type of values parsed from text (CSV, svmlight); by default
+          float32.
+        - class_names : iterable of str, optional. Names of the classes 0, 1, ...; by default those that the format
+          tells.
 
     Returns
     -------
     Summary
-        What was written.
+        Properties of the file.
 
     Raises
     ------
@@ -136,17 +142,17 @@ def convert(
     (2, 2, 2)
     """
     source, destination = Path(source), Path(destination)
-    _check_paths(source, destination, label)
-    memory = int(memory)
-    _check_numbers(memory, seed, n_features)
-    format = recognise(source) if format is None else format
-    block_bytes = min(max(memory // 32, 1 << 14), 4 << 20)
-    value_type = None if dtype is None else _float_type(dtype)
-    options = Options(split, dense, label, array, n_features, value_type, block_bytes, memory)
-    _check_options(format, options)
+    class_names = options.get("class_names")
     names = None if class_names is None else tuple(class_names)
+    chosen = _reader_options(options)
+    _check_paths(source, destination, chosen.label)
+    memory = int(memory)
+    _check_numbers(memory, seed, chosen.n_features)
+    format = recognise(source) if format is None else format
+    chosen = chosen._replace(block_bytes=min(max(memory // 32, 1 << 14), 4 << 20), memory=memory)
+    _check_options(format, chosen)
     order = _Order(seed if shuffle else None, memory * 3 // 4)
-    with scratch_folder(destination) as scratch, FORMATS[format].read(source, options) as stream:
+    with scratch_folder(destination) as scratch, FORMATS[format].read(source, chosen) as stream:
         _check_rows(stream.header, source, memory)
         if names is not None:
             stream = stream._replace(header=stream.header._replace(class_names=names))
@@ -183,13 +189,16 @@ def _write(stream: Stream, destination: Path, scratch: Path, order: _Order, prog
 
 
 def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
-    """Pass on blocks whose labels are text that HDF5 can store, which ends at a NUL."""
+    """Yield the blocks; raise ValueError for a label with a NUL, at which strings in HDF5 end."""
     first = 0
     for block in blocks:
-        letters = np.ascontiguousarray(block.y).view(np.uint32).reshape(len(block), block.y.itemsize // 4)
-        cut = np.flatnonzero(((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1))  # at the end it is padding
+        y = np.ascontiguousarray(block.y)
+        letters = y.view(np.uint32).reshape(len(block), y.itemsize // 4)
+        cut = np.flatnonzero(
+            ((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1)
+        )  # NULs at the end are padding
         if len(cut):
-            label = str(block.y[cut[0]])
+            label = str(y[cut[0]])
             raise ValueError(
                 f"{source} is damaged, or is no text: the label of row {first + cut[0]} holds a NUL, {label!r}."
             )
@@ -197,7 +206,7 @@ def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
         first += len(block)
 
 
-def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) -> Iterator[Rows]:
+def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) -> Generator[Rows, None, None]:
     with tqdm(total=total, desc=title, unit=" rows", unit_scale=True, disable=None if show else True) as bar:
         for block in blocks:
             yield block
@@ -208,7 +217,7 @@ def _check_paths(source: Path, destination: Path, label: object) -> None:
     check_input(source)
     if source.is_file() and source.stat().st_size == 0:
         raise ValueError(f"{source} is empty.")
-    labels = Path(label) if isinstance(label, (str, Path)) else source  # which may be a column
+    labels = Path(label) if isinstance(label, (str, Path)) else source  # a str may name a column
     check_output(destination, source, labels)
 
 
@@ -222,7 +231,7 @@ def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
 
 
 def _check_rows(header: Header, source: Path, memory: int) -> None:
-    """Raise ValueError if some dense rows, which cannot be cut, do not fit into memory."""
+    """Raise ValueError if a few dense rows, which cannot be divided, do not fit into memory."""
     row_bytes = 0 if header.sparse else header.n_features * header.dtype.itemsize
     if row_bytes > max(memory, _LEAST_MEMORY) // _LEAST_ROWS:
         raise ValueError(
@@ -231,7 +240,24 @@ def _check_rows(header: Header, source: Path, memory: int) -> None:
         )
 
 
-def _float_type(dtype: object) -> np.dtype:
+def _reader_options(options: ConversionOptions) -> Options:
+    unknown = set(options) - set(ConversionOptions.__annotations__)
+    if unknown:
+        raise TypeError(
+            f"convert() has no options {sorted(unknown)}; it has {', '.join(ConversionOptions.__annotations__)}."
+        )
+    dtype = options.get("dtype")
+    return Options(
+        options.get("split"),
+        options.get("dense"),
+        options.get("label"),
+        options.get("array"),
+        options.get("n_features"),
+        None if dtype is None else _float_type(dtype),
+    )
+
+
+def _float_type(dtype: DTypeLike) -> np.dtype:
     found = np.dtype(dtype)
     if found not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float32 or float64, it is {found}.")

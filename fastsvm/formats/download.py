@@ -1,4 +1,4 @@
-"""Downloading one file whose size and checksum are known, continuing where an earlier attempt ended."""
+"""Download one file of known size and checksum, resuming an earlier attempt."""
 
 import hashlib
 import http.client
@@ -48,8 +48,8 @@ def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> P
     url : str
         Where the file is, http or https.
     folder : Path
-        Where to put it. Until it is complete and checked it is called `<name>.part`; what an earlier attempt
-        left under that name is continued.
+        Where to put it. Its name is `<name>.part` until it is complete and checked; a part that an earlier attempt
+        left is resumed.
     remote : Remote
         Name, checksum and size.
     progress : bool, default=True
@@ -93,7 +93,7 @@ def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> P
 
 
 def _transfer(url: str, part: Path, remote: Remote, progress: bool) -> None:
-    """Append to the part what is missing, or all of it if the server sends all."""
+    """Append the missing bytes to the part, or replace it if the server sends all bytes."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -124,13 +124,13 @@ def _transfer(url: str, part: Path, remote: Remote, progress: bool) -> None:
 
 
 def _start(response: http.client.HTTPResponse, have: int) -> int:
-    """Return from which byte on the server sends."""
+    """Return the first byte that the server sends."""
     if response.status != 206:
         return 0
     sent = response.headers.get("Content-Range", "")
     match = re.match(r"bytes (\d+)-", sent)
     if match is None or int(match[1]) != have:
-        raise FetchError(f"The server was asked for the bytes from {have} on and sends {sent or 'others'!r}.")
+        raise FetchError(f"The server was asked to send the bytes from {have} on and sends {sent or 'others'!r}.")
     return have
 
 
@@ -138,9 +138,9 @@ def _explained(error: Exception, url: str) -> FetchError:
     if isinstance(error, FetchError):
         return error
     if isinstance(error, urllib.error.HTTPError):
-        return FetchError(f"{url} cannot be had: the server answers {error.code} {error.reason}.")
+        return FetchError(f"{url} is not available: the server answers {error.code} {error.reason}.")
     reason = getattr(error, "reason", None) or error
-    return FetchError(f"{url} cannot be downloaded: {reason}; what has arrived is kept, run this again.")
+    return FetchError(f"{url} cannot be downloaded: {reason}; run this again to resume.")
 
 
 def _check(part: Path, url: str, remote: Remote) -> None:

@@ -1,4 +1,4 @@
-"""The formats that can be read."""
+"""The table of formats: a format is added by a line here, or by code that assigns to `FORMATS`."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -20,9 +20,9 @@ class Format(NamedTuple):
     Attributes
     ----------
     title : str
-        What the format is, in a few words.
+        A description in a few words.
     options : frozenset of str
-        The fields of `Options` that mean something to it.
+        The fields of `Options` that apply to it.
     recognises : callable
         `recognises(path) -> bool`, whether a file or folder looks like this format.
     read : callable
@@ -35,7 +35,7 @@ class Format(NamedTuple):
     read: Callable[[Path, Options], AbstractContextManager[Stream]]
 
 
-FORMATS = {
+FORMATS: dict[str, Format] = {
     "cifar10": Format(
         "CIFAR-10 batches, binary or Python: folder, .tar.gz or one batch",
         frozenset({"split"}),
@@ -66,7 +66,7 @@ FORMATS = {
 
 
 def recognise(path: str | Path) -> str:
-    r"""Return the name of the format of a file or folder, judged by content and name.
+    r"""Return the name of the format of a file or folder, by its content and name.
 
     Parameters
     ----------
@@ -102,4 +102,4 @@ def recognise(path: str | Path) -> str:
     if path.is_file() and h5py.is_hdf5(path):
         raise ValueError(f"{path} is an HDF5 file already.")
     listed = "".join(f"\n  {name}: {known.title}" for name, known in FORMATS.items())
-    raise ValueError(f"The format of {path} cannot be told; say which it is, format= one of:{listed}")
+    raise ValueError(f"The format of {path} is not recognised; set format= to one of:{listed}")

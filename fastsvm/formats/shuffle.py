@@ -1,8 +1,8 @@
-"""Shuffling rows that need not fit in memory.
+"""Shuffle rows that need not fit in memory.
 
-Each row draws a random 64-bit key, and the rows are sorted by key. Rows that do not fit in memory are
-first dealt out to files by the leading bits of their keys; each file then is sorted by itself. Both ways
-give the same order, which therefore depends on the seed alone.
+Each row draws a random 64-bit key, and the rows are sorted by key. Rows that do not fit in memory are first distributed
+to files by the leading bits of their keys; then each file is sorted. Both ways give the same order, which depends on
+the seed alone.
 """
 
 import os
@@ -51,9 +51,9 @@ def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Ite
     seed : int
         Decides the order, together with the number of rows; the sizes of the blocks do not matter.
     folder : Path
-        An empty folder for temporary files; what is left there is the caller's to remove.
+        An empty folder for temporary files, which the caller removes.
     limit : int
-        Bytes of rows that may be held in memory.
+        Bytes of rows to have in memory at most.
 
     Yields
     ------
@@ -66,7 +66,7 @@ def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Ite
 
 
 def _in_order(blocks: Iterator[_Keyed], room: _Room, shift: int) -> Iterator[Rows]:
-    """Yield rows by rising key; `shift` says which bits of the keys choose the file."""
+    """Yield rows by rising key; `shift` is the place of the bits that choose a file."""
     held: deque[_Keyed] = deque()
     size = 0
     for block in blocks:
@@ -105,7 +105,7 @@ def _deal(blocks: Iterable[_Keyed], room: _Room, shift: int) -> list[Path]:
 
 
 def _saved(stream: BinaryIO) -> Iterator[_Keyed]:
-    """Yield what `_deal` has written; nobody else can write to the folder."""
+    """Yield the blocks that `_deal` wrote; nobody else can write to the folder."""
     end = os.fstat(stream.fileno()).st_size
     while stream.tell() < end:
         yield pickle.load(stream)

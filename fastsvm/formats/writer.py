@@ -1,10 +1,12 @@
-"""Writing any stream of rows as one HDF5 file."""
+"""Write a stream of rows to one HDF5 file."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+from scipy import sparse
 
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.formats.readers.rows import Rows
@@ -25,7 +27,7 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
     path : Path
         The file.
     header : Header
-        What the blocks are like.
+        Properties of the blocks.
     blocks : iterable of Rows
         The rows, in the order in which they are to be stored.
 
@@ -36,7 +38,7 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
     n_classes : int or None
         Number of distinct labels; None if there are no labels or they are not classes.
     """
-    # The cache holds the chunks being filled: blocks do not end where chunks do.
+    # The cache holds unfinished chunks, since blocks do not end where chunks end.
     with hdf5_written(path, rdcc_nbytes=8 * _CHUNK_BYTES) as output:
         book = output.do(_Book, header)
         for block in blocks:
@@ -46,17 +48,17 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
 
 
 class _Book:
-    """The datasets of a file, and how many rows are in them."""
+    """The datasets of a file, and the number of rows written."""
 
     def __init__(self, file: h5py.File, header: Header) -> None:
         self._header, self.n_samples = header, 0
-        self._append = _sparse_rows(file, header) if header.sparse else _dense_rows(file, header)
-        self.labels = None if header.y_dtype is None else _Labels(file, header)
+        self._append: Callable[[Any], None] = (_sparse_rows if header.sparse else _dense_rows)(file, header)
+        self.labels = None if header.y_dtype is None else _Labels(file, header, header.y_dtype)
 
     def append(self, file: h5py.File, rows: Rows) -> None:
         self._append(rows.X)
         self.n_samples += len(rows)
-        if self.labels is not None:
+        if self.labels is not None and rows.y is not None:
             self.labels.append(rows.y)
 
     def end(self, file: h5py.File) -> None:
@@ -72,7 +74,7 @@ def _extend(dataset: h5py.Dataset, values: np.ndarray) -> None:
 
 
 def _column(parent: h5py.Group, name: str, dtype: np.dtype, length: int | None) -> h5py.Dataset:
-    """Create an empty one-dimensional dataset; `length` is what it will hold, if known."""
+    """Create an empty one-dimensional dataset; `length` is its final length, if known."""
     chunk = max(1, min(_CHUNK_VALUES, length or _CHUNK_VALUES))
     return parent.create_dataset(name, shape=(0,), maxshape=(None,), chunks=(chunk,), dtype=dtype)
 
@@ -86,7 +88,7 @@ def _dense_rows(file: h5py.File, header: Header) -> Callable[[np.ndarray], None]
     return lambda X: _extend(dataset, X)
 
 
-def _sparse_rows(file: h5py.File, header: Header) -> Callable[[np.ndarray], None]:
+def _sparse_rows(file: h5py.File, header: Header) -> Callable[[sparse.csr_array], None]:
     group = file.create_group("X")
     group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0"})
     narrow = header.n_features <= np.iinfo(np.int32).max
@@ -96,7 +98,7 @@ def _sparse_rows(file: h5py.File, header: Header) -> Callable[[np.ndarray], None
     indptr = _column(group, "indptr", np.dtype(np.int64), n_ends)
     _extend(indptr, np.zeros(1, np.int64))
 
-    def append(X: np.ndarray) -> None:
+    def append(X: sparse.csr_array) -> None:
         start = data.shape[0]
         _extend(data, X.data)
         _extend(indices, X.indices)
@@ -108,9 +110,9 @@ def _sparse_rows(file: h5py.File, header: Header) -> Callable[[np.ndarray], None
 class _Labels:
     """The dataset of the labels, and the classes seen."""
 
-    def __init__(self, file: h5py.File, header: Header) -> None:
-        self._text = header.y_dtype.kind == "U"
-        dtype = h5py.string_dtype() if self._text else header.y_dtype
+    def __init__(self, file: h5py.File, header: Header, dtype: np.dtype) -> None:
+        self._text = dtype.kind == "U"
+        dtype = h5py.string_dtype() if self._text else dtype
         self._dataset = _column(file, "y", dtype, header.n_samples)
         self._seen: set | None = set()
         if header.class_names:

@@ -1,7 +1,7 @@
-"""What the attributes of a fitted estimator must be, so that a model from a file predicts or is refused.
+"""Validation of the attributes of a fitted estimator, so that a model from a file predicts or is refused.
 
-A damaged file is found out by its checksum. These are for one that was forged, or written by other means: nothing that
-passes them makes a prediction read where there is nothing.
+The checksum reveals damage. These checks are for files that were forged or written by other means: no model that
+passes them makes a prediction read outside of its arrays.
 """
 
 from numbers import Integral, Real
@@ -33,7 +33,7 @@ _MOST_DEGREE = 1 << 31
 
 
 def is_fitted_name(name: str) -> bool:
-    """Return whether a model is stored with the attribute of this name."""
+    """Return whether a model file stores the attribute of this name."""
     return (name.endswith("_") and not name.startswith("_")) or name in _PRIVATE
 
 
@@ -44,7 +44,7 @@ def check_name(kind: type, name: str) -> None:
 
 
 def check_fitted(model: Any) -> None:
-    """Raise ValueError unless parameters and attributes of a model are such as a fit leaves.
+    """Raise ValueError unless parameters and attributes of a model are those of a fit.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
             _array(found, name, (d,), "d")
     scale = found.get("_scale")
     if (scale is None) != (found.get("_shift") is None) or (scale is not None and not scale.all()):
-        raise ValueError("_shift and _scale must be both there or both not, and no feature be scaled by 0")
+        raise ValueError("_shift and _scale must be both present or both missing, and no scale may be 0")
     if model.standardize and scale is None:
         raise ValueError("it lacks _scale, by which features are standardised")
 
@@ -202,7 +202,7 @@ def _holds(found: dict[str, Any], name: str, holds: Any, words: str) -> None:
 
 
 def _told(value: Any) -> str:
-    """Return what a value is, in few words."""
+    """Describe a value briefly."""
     if isinstance(value, np.ndarray) or sparse.issparse(value):
         return f"an array of type {value.dtype} and shape {value.shape}"
     words = repr(value)

@@ -1,4 +1,4 @@
-"""Models in files: arrays and a versioned header of JSON with a checksum, never pickle."""
+"""Models in files: arrays and a versioned JSON header with a checksum, never pickle."""
 
 import json
 from numbers import Integral
@@ -27,8 +27,7 @@ _CLASSES = {kind.__name__: kind for kind in ESTIMATORS.values()}
 def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to a file: a zip archive of arrays (.npy) and a header (JSON), with a checksum.
 
-    The file is written beside its destination and renamed, so that an interrupt leaves the old one. The same model
-    gives the same bytes.
+    The write is atomic: an interrupt leaves the old file. The same model gives the same bytes.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ def save(model: Any, path: str | Path) -> None:
         If the model is of another type, or its kernel is a function or a class of your own, which cannot be stored as
         data.
     ValueError
-        If the model is not fitted, or has parameters or attributes with which `load` would refuse it.
+        If the model is not fitted, or has parameters or attributes that `load` would refuse.
 
     Examples
     --------
@@ -91,9 +90,9 @@ def save(model: Any, path: str | Path) -> None:
 def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
 
-    The checksum is compared before anything else is looked at, then every parameter and attribute is checked: a file
-    that was damaged or forged is refused, in bounded time and with no more memory than it has bytes. Models of fastsvm
-    0.1.0, which are HDF5 files, have no checksum and depend on the HDF5 library.
+    The checksum is compared first, then every parameter and attribute is validated. A damaged or forged file is refused
+    in bounded time, with no more memory than the file has bytes. Models of fastsvm 0.1.0 are HDF5 files without a
+    checksum.
 
     Parameters
     ----------
@@ -111,6 +110,15 @@ def load(path: str | Path) -> Any:
         If there is no such file.
     ValueError
         If it is not a model file, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import fastsvm
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.model")
+    >>> fastsvm.save(fastsvm.LinearSVC().fit([[0.0], [1.0]], [0, 1]), path)
+    >>> fastsvm.load(path)
+    LinearSVC()
     """
     path = Path(path)
     if not path.is_file():
@@ -124,13 +132,13 @@ def load(path: str | Path) -> Any:
     _check_header(header, path)
     try:
         return _model(header, arrays)
-    except Exception as error:  # a forged header may have anything anywhere
+    except Exception as error:  # a forged header may raise anything
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
 
 
 def is_model_file(path: str | Path) -> bool:
-    """Return whether a file begins as a model does, in this or the first version of the format."""
+    """Return whether a file begins like a model, in this or the first version of the format."""
     path = Path(path)
     return path.is_file() and (is_array_file(path) or (_begins_as_hdf5(path) and is_version_1(path)))
 
@@ -154,7 +162,7 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     Raises
     ------
     ValueError
-        If they do not fit each other, or are none that a fit leaves. Others may be raised too.
+        If they do not fit each other or a fitted model. Other errors may be raised too.
     """
     if header["estimator"] not in _CLASSES:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
@@ -178,7 +186,7 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _kernel_words(kernel: Any) -> str | dict[str, Any]:
-    """Return a kernel as JSON has it: its name or, of an object, name and parameters."""
+    """Return a kernel for JSON: its name or, for an object, name and parameters."""
     if isinstance(kernel, str):
         return kernel
     name = next((name for name, kind in KERNELS.items() if type(kernel) is kind), None)
@@ -224,14 +232,14 @@ def _words(key: str, value: np.ndarray) -> np.ndarray:
 
 
 def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return the attributes that are made of arrays."""
+    """Return the attributes that consist of arrays."""
     arrays = dict(arrays)
     for key in header["objects"]:
         arrays[key] = arrays[key].astype(object)
     found: dict[str, Any] = {}
     for key, shape in header["sparse"].items():
         parts = tuple(arrays.pop(f"{key}.{name}") for name in _CSR)
-        if any(part.dtype.kind not in "iu" for part in parts[1:]):  # which SciPy would cut to whole numbers
+        if any(part.dtype.kind not in "iu" for part in parts[1:]):  # SciPy would truncate them
             raise ValueError(f"the indices and indptr of {key} must be integers")
         found[key] = sparse.csr_matrix(parts, shape=tuple(shape))
     for name, array in arrays.items():
@@ -241,7 +249,7 @@ def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, A
         elif key == "history_":
             found.setdefault(key, {})[column] = array
         else:
-            raise ValueError(f"it has a part {name!r} of nothing")
+            raise ValueError(f"it has an unknown part {name!r}")
     return found
 
 

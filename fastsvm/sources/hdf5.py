@@ -11,7 +11,7 @@ import numpy as np
 from fastsvm.files.atomic_file import check_input
 from fastsvm.sources.base import Kind, Reads, Source, read_ahead
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.hdf5_checks import attribute, check_heaps, reading
+from fastsvm.sources.hdf5_checks import attribute, check_heaps, place_of, reading
 
 __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
@@ -146,9 +146,9 @@ class HDF5DenseSource(HDF5Source):
     def _inspect(self) -> None:
         dataset = self.node
         if dataset.ndim != 2:
-            raise ValueError(f"{self.name} in {self.path} must have 2 dimensions, it has shape {dataset.shape}.")
+            raise ValueError(f"{place_of(dataset)} must have 2 dimensions, it has shape {dataset.shape}.")
         if dataset.dtype.kind not in "biuf":
-            raise ValueError(f"{self.name} in {self.path} must hold numbers, it holds {dataset.dtype}.")
+            raise ValueError(f"{place_of(dataset)} must hold numbers, it holds {dataset.dtype}.")
         self.shape, self.dtype = dataset.shape, _stored_type(dataset)
         row_bytes = max(1, self.shape[1] * self.dtype.itemsize)
         self.nbytes = self.shape[0] * row_bytes
@@ -196,7 +196,7 @@ class HDF5CSRSource(HDF5Source):
         self.block_rows = max(1, int(_block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
 
     def _check_parts(self, group: h5py.Group) -> None:
-        where = f"{self.name} in {self.path} is not a CSR group: "
+        where = f"{place_of(group)} is not a CSR group: "
         for name, kinds in (("data", "biuf"), ("indices", "iu"), ("indptr", "iu")):
             part = group.get(name)
             if not isinstance(part, h5py.Dataset):
@@ -251,7 +251,5 @@ def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
     with reading(node.file.filename):
         encoding = attribute(node, "encoding-type", "csr_matrix")
     if encoding != "csr_matrix":
-        raise ValueError(
-            f"{node.name} in {node.file.filename} is stored as {encoding!r}; rows can be read from 'csr_matrix' only."
-        )
+        raise ValueError(f"{place_of(node)} is stored as {encoding!r}; rows can be read from 'csr_matrix' only.")
     return HDF5CSRSource(node)

@@ -1,4 +1,4 @@
-"""What is looked at in an HDF5 file before its content is read, and one kind of error for all that HDF5 raises."""
+"""Checks of an HDF5 file before its content is read, and one kind of error for all that HDF5 raises."""
 
 import math
 import mmap
@@ -12,7 +12,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 
-__all__ = ["attribute", "check_heaps", "check_storage", "member", "reading"]
+__all__ = ["attribute", "check_heaps", "check_storage", "kind_of", "member", "place_of", "reading"]
 
 _KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # bools are an enumeration
 _MOST_LINKS = 16
@@ -23,11 +23,22 @@ _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  
 _MOST_RATIO = 4096  # of what is declared to what is stored; that of gzip is at most 1,032
 
 
+def place_of(node: h5py.Group | h5py.Dataset | h5py.Datatype) -> str:
+    """Return name and file of a node, for messages."""
+    return f"{node.name} in {node.file.filename}"
+
+
+def kind_of(node: h5py.Group | h5py.Dataset | h5py.Datatype) -> str:
+    """Return whether a node is a dataset, a group or a named type, for messages."""
+    kinds = {h5py.Dataset: "a dataset", h5py.Group: "a group", h5py.Datatype: "a named type"}
+    return next(name for kind, name in kinds.items() if isinstance(node, kind))
+
+
 @contextmanager
 def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[None]:
-    """Make whatever is raised within an OSError or a ValueError that names the file.
+    """Convert any error into an OSError or a ValueError that names the file.
 
-    HDF5 has an error of any kind for a byte that changed: KeyError, RuntimeError, TypeError, MemoryError.
+    For a changed byte, HDF5 raises a KeyError, RuntimeError, TypeError or MemoryError.
     """
     try:
         yield
@@ -40,10 +51,10 @@ def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[
 
 
 def check_heaps(path: str | Path) -> None:
-    """Raise ValueError if HDF5 would walk for ever through one of the heaps in which a file has its strings.
+    """Raise ValueError if HDF5 would loop forever in a heap of strings of a file.
 
-    A heap is a run of objects with their sizes. HDF5 does not notice a size of 0, which is what a disk that lost a
-    block leaves, nor one that leads back. A file of more than 64 MiB is not searched.
+    A heap is a sequence of objects with their sizes. HDF5 does not detect a size of 0, as a lost block of a disk leaves
+    it, nor a size that leads back. A file of more than 64 MiB is not searched.
     """
     with open(path, "rb") as file:
         size = file.seek(0, 2)
@@ -66,7 +77,7 @@ def check_heaps(path: str | Path) -> None:
 
 @jit
 def _stuck(content, at):
-    """Return where a walk from object to object does not go on, -1 if it comes to the end."""
+    """Return the place where a walk from object to object stops, -1 if it reaches the end."""
     while at + 16 <= content.size:
         size = np.int64(0)
         for k in range(8):
@@ -80,16 +91,16 @@ def _stuck(content, at):
 
 
 def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dataset:
-    """Return what a name in a group stands for, if that is in the same file.
+    """Return the node with a name in a group, following links within the file.
 
     Raises
     ------
     ValueError
-        If it is a link to another file, or leads in a circle.
+        If it is a link to another file, or links form a circle.
     """
     path = group.file.filename
     if hops > _MOST_LINKS:
-        raise ValueError(f"{name} in {path} is a link to a link that never ends.")
+        raise ValueError(f"{name} in {path} is a chain of links that never ends.")
     node: h5py.Group | h5py.Dataset = group.file if name.startswith("/") else group
     for part in filter(None, name.split("/")):
         link = node.get(part, getlink=True) if isinstance(node, h5py.Group) else None
@@ -108,24 +119,24 @@ def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -
     Raises
     ------
     ValueError
-        If it is of another type, for HDF5 may end the process where it reads one whose type was damaged.
+        If it is of another type: HDF5 may end the process when it reads one whose type was damaged.
     """
     if name not in node.attrs:
         return default
     kind = node.attrs.get_id(name).get_type()
     if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER):
-        raise ValueError(f"The attribute {name} of {node.name} in {node.file.filename} holds no strings or ints.")
+        raise ValueError(f"The attribute {name} of {place_of(node)} holds no strings or ints.")
     return node.attrs[name]
 
 
 def check_storage(dataset: h5py.Dataset) -> None:
-    """Raise ValueError unless the values of a dataset are in its file, and as many as it says.
+    """Raise ValueError unless the values of a dataset are in its file, as many as its shape says.
 
-    Other files are not read because this one says so: whoever passes a dataset as X means it, whoever opens a file
-    need not know. Nor is memory asked for that a few forged bytes declare.
+    A file may refer to others. These are read only if the user passes the dataset itself as X. And a few forged bytes
+    cannot make the reader allocate much memory.
     """
-    where = f"{dataset.name} in {dataset.file.filename}"
-    if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process where it reads others, damaged
+    where = place_of(dataset)
+    if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process for other types, if damaged
         raise ValueError(f"{where} holds values of type {dataset.dtype}, not numbers or strings.")
     if dataset.is_virtual:
         names = sorted({source.file_name for source in dataset.virtual_sources()})
@@ -154,7 +165,7 @@ def check_storage(dataset: h5py.Dataset) -> None:
 
 
 def _check_lengths(dataset: h5py.Dataset, where: str) -> None:
-    """Raise ValueError if a string is said to be longer than the file, for HDF5 asks for as much memory first."""
+    """Raise ValueError if a string claims to be longer than the file: HDF5 would allocate that much memory."""
     if dataset.file.userblock_size or not dataset.size:
         return
     chunks = range(dataset.id.get_num_chunks()) if dataset.chunks else ()
@@ -165,7 +176,7 @@ def _check_lengths(dataset: h5py.Dataset, where: str) -> None:
         size = file.seek(0, 2)
         for place, n_bytes in spans:
             if place is None or place + n_bytes > size:
-                continue  # never written, or damaged in a way that HDF5 finds
+                continue  # never written, or damage that HDF5 detects
             file.seek(place)
             lengths = np.frombuffer(file.read(n_bytes // _REFERENCE.itemsize * _REFERENCE.itemsize), _REFERENCE)[
                 "length"

@@ -6,13 +6,18 @@ import h5py
 import numpy as np
 
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source, open_file
-from fastsvm.sources.hdf5_checks import attribute, check_storage, member, reading
+from fastsvm.sources.hdf5_checks import attribute, check_storage, kind_of, member, place_of, reading
 
 __all__ = ["HDF5Data", "open_hdf5", "read_column"]
 
 
 class HDF5Data:
-    """The data set of one HDF5 file, to be passed as X to `fit`, `predict` and `score`.
+    """The data set of an HDF5 file, to pass as X to `fit`, `predict` and `score`; `open_hdf5` opens one.
+
+    Parameters
+    ----------
+    file : h5py.File
+        An open file with `X`, and optionally `y` and `sample_weight`; see `open_hdf5`.
 
     Attributes
     ----------
@@ -23,9 +28,21 @@ class HDF5Data:
     sample_weight : ndarray of shape (n_samples,) or None
         Weights, in memory.
     class_names : list of str or None
-        Names of the classes 0, 1, ... if the file tells them.
+        Names of the classes 0, 1, ... or None if the file has none.
     path : Path
         The file.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np, os, tempfile
+    >>> from fastsvm import open_hdf5
+    >>> path = os.path.join(tempfile.mkdtemp(), "data.h5")
+    >>> with h5py.File(path, "w") as file:
+    ...     file["X"] = np.eye(3)
+    ...     file["y"] = np.array(["ant", "bee", "cat"], dtype=h5py.string_dtype())
+    >>> with open_hdf5(path) as data:
+    ...     data.shape, data.y.tolist()
+    ((3, 3), ['ant', 'bee', 'cat'])
     """
 
     def __init__(self, file: h5py.File) -> None:
@@ -53,9 +70,9 @@ class HDF5Data:
             return None
         column = member(self._file, name)
         if not isinstance(column, h5py.Dataset) or column.shape != (len(self.X),):
+            found = f"has shape {column.shape}" if isinstance(column, h5py.Dataset) else f"is {kind_of(column)}"
             raise ValueError(
-                f"{name} in {self.path} must have shape ({len(self.X)},), one entry for each row of X; "
-                f"it has {getattr(column, 'shape', 'none, it is a group')}."
+                f"{place_of(column)} must have shape ({len(self.X)},), one entry for each row of X; it {found}."
             )
         check_storage(column)
         return read_column(column)
@@ -109,7 +126,7 @@ def open_hdf5(path: str | Path) -> HDF5Data:
     Returns
     -------
     HDF5Data
-        Pass it as X; its labels are used when no y is given. It is a context manager that closes the file.
+        The data set, to pass as X; its labels are used if no y is passed. It is a context manager that closes the file.
 
     Raises
     ------

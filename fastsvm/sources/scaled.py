@@ -32,7 +32,7 @@ class ScaledSource(Source):
     >>> import numpy as np
     >>> from fastsvm.sources import ScaledSource, as_source
     >>> pixels = as_source(np.array([[0, 255], [51, 102]], dtype=np.uint8))
-    >>> ScaledSource(pixels, None, 1 / 255).rows(np.array([1])).values
+    >>> ScaledSource(pixels, None, 1 / 255).rows(np.array([1])).values.round(3)
     array([[0.2, 0.4]], dtype=float32)
     """
 

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fastsvm.sources import HDF5Data, Source, as_source, check_compressed, check_finite, is_stored, read_column
+from fastsvm.sources.hdf5_checks import place_of
 
 __all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
 
@@ -77,7 +78,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
         return source
     source = as_source(X)
     if source.shape[0] == 0 or source.shape[1] == 0:
-        where = f"{X.name} in {X.file.filename}" if isinstance(X, (h5py.Dataset, h5py.Group)) else "X"
+        where = place_of(X) if isinstance(X, (h5py.Dataset, h5py.Group)) else "X"
         where = f"X in {X.path}" if isinstance(X, HDF5Data) else where
         raise ValueError(
             f"{where} holds no data, its shape is {source.shape}; it needs at least one row and one feature."

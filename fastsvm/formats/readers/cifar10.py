@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ __all__ = ["read", "recognises"]
 _PIXELS = 3 * 32 * 32
 _RECORD = 1 + _PIXELS
 _CLASSES = 10
-_MOST_MEMBERS = 10_000  # of an archive, each of which is remembered
+_MOST_MEMBERS = 10_000  # of an archive: tarfile stores each in memory
 _MOST_AT_ONCE = 64 << 20
 _MOST_NAMES, _LONGEST_NAME = 1_000, 1_000
 _BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
@@ -32,7 +32,7 @@ class _File(NamedTuple):
 
     where: str
     size: int
-    open: Callable[[], BinaryIO]
+    open: Callable[[], IO[bytes]]
 
 
 def recognises(path: Path) -> bool:
@@ -66,15 +66,15 @@ def _is_archive(path: Path) -> bool:
 
 @contextmanager
 def _files(path: Path) -> Iterator[dict[str, _File]]:
-    """Give the files of a folder or archive by name; for a batch, those of its folder."""
+    """Yield the files of a folder or archive by name; for a batch, those of its folder."""
     if not _is_archive(path):
         folder = path if path.is_dir() else path.parent
         yield {file.name: _on_disk(file) for file in folder.iterdir() if file.is_file()}
         return
     try:
-        with opened(path) as stream, tarfile.open(fileobj=_Sparing(stream, path), mode="r:") as archive:
+        with opened(path) as stream, tarfile.open(fileobj=_bounded(stream, path), mode="r:") as archive:
             files = _archived(archive, path)
-            # To the very end, past that of the archive: the checksum of gzip comes last.
+            # Read on after the end of the archive: the checksum of gzip comes last.
             while stream.read(1 << 20):
                 pass
             yield files
@@ -82,8 +82,12 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
 
 
-class _Sparing:
-    """A stream that refuses to read much at once, as the header of an archive may ask for."""
+def _bounded(stream: BinaryIO, path: Path) -> BinaryIO:
+    return cast(BinaryIO, _BoundedReads(stream, path))  # with all that tarfile calls of it
+
+
+class _BoundedReads:
+    """A stream that refuses large reads, for which the header of a damaged archive may ask."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream, self._path = stream, path
@@ -100,18 +104,25 @@ def _on_disk(path: Path) -> _File:
 
 
 def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
-    """Return the regular files of an archive by their last name; folders in it mean nothing here."""
+    """Return the regular files of an archive by their names without folders."""
     found: dict[str, _File] = {}
     for number, member in enumerate(archive):
         name = PurePosixPath(member.name).name
         if number >= _MOST_MEMBERS:
             raise ValueError(f"{path} holds more than {_MOST_MEMBERS} files; it is not the published archive.")
-        if not member.isreg() or member.issparse():  # which may be of any size without taking room
+        if not member.isreg() or member.issparse():  # sparse files may have any size
             continue
         if name in found and _BATCH.fullmatch(name):
             raise ValueError(f"{path} holds two files named {name}; it is not the published archive.")
-        found[name] = _File(f"{name} in {path}", member.size, partial(archive.extractfile, member))
+        found[name] = _File(f"{name} in {path}", member.size, partial(_extracted, archive, member))
     return found
+
+
+def _extracted(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    stream = archive.extractfile(member)
+    if stream is None:
+        raise ValueError(f"{member.name} is no regular file.")
+    return stream
 
 
 def _chosen(files: dict[str, _File], path: Path, split: str | None) -> list[str]:
@@ -129,7 +140,7 @@ def _chosen(files: dict[str, _File], path: Path, split: str | None) -> list[str]
 
 
 def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
-    """Return the class names that lie beside the batches, if any do."""
+    """Return the class names in a file beside the batches, None if there is none."""
     if "batches.meta.txt" in files:
         with files["batches.meta.txt"].open() as stream:
             names = stream.read(1 << 16).decode("utf-8", "replace").split("\n")
@@ -143,7 +154,7 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
 
 
 def _names(stored: Any, where: str) -> list[str]:
-    """Return the names in a list of str or bytes, which may all be the same long one."""
+    """Return a list of names as str; raise ValueError if there are too many or too long ones."""
     listed = isinstance(stored, (list, tuple)) and len(stored) <= _MOST_NAMES
     if not listed or not all(isinstance(name, (str, bytes)) and len(name) <= _LONGEST_NAME for name in stored):
         raise ValueError(f"{where} must hold 'label_names', a list of at most {_MOST_NAMES} names of classes.")

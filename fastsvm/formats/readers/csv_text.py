@@ -7,7 +7,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -23,12 +23,12 @@ __all__ = ["read", "recognises"]
 _DELIMITERS = "\t;,"
 _CELL_BYTES = 64  # a short str and the pointer to it
 _LINE_SHARE = 32  # of memory: cells take more than the line
-_COUNT = re.compile(r"-?\d+")  # as a label: a position, as it comes from a command line
+_COUNT = re.compile(r"-?\d+")  # a label like this is a position, from a command line
 _KINDS = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.str_))
 
 
 class _Layout(NamedTuple):
-    """How the cells of a file are laid out; `label` is None if no column holds labels, `longest` bounds a row."""
+    """How cells are laid out; `label` is None if no column holds labels, `longest` bounds the length of a row."""
 
     path: Path
     delimiter: str
@@ -38,7 +38,7 @@ class _Layout(NamedTuple):
     longest: int
 
     def column(self, position: int) -> str:
-        """Return a column as messages name it."""
+        """Return the name of a column for messages."""
         name = f" ({self.header[position]})" if self.header else ""
         return f"column {position + 1}{name}"
 
@@ -56,9 +56,9 @@ def recognises(path: Path) -> bool:
 
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
-    """Survey a table, then open it."""
+    """Count the rows of a table, then open it."""
     layout = _layout(path, options.label, options.memory // _LINE_SHARE)
-    n_samples, y_dtype = _survey(layout)
+    n_samples, y_dtype = _first_pass(layout)
     dtype = options.dtype or np.dtype(np.float32)
     n_features = layout.width - (layout.label is not None)
     header = Header(n_features, dtype, y_dtype, n_samples=n_samples)
@@ -74,7 +74,7 @@ def _text(path: Path, longest: int) -> Iterator[Lines[str]]:
             raise ValueError(f"{path} is not text in UTF-8: {error}.") from error
 
 
-def _cells(path: Path, delimiter: str, longest: int) -> Iterator[tuple[int, list[str]]]:
+def _cells(path: Path, delimiter: str, longest: int) -> Generator[tuple[int, list[str]], None, None]:
     """Yield the cells of each line that is not blank, with the number of the line."""
     with _text(path, longest) as text:
         lines = csv.reader(text, delimiter=delimiter, strict=True)
@@ -125,7 +125,7 @@ def _delimiter(path: Path, longest: int) -> str:
 
 
 def _n_cells(line: str, mark: str) -> int:
-    """Return in how many cells a delimiter cuts a line; in none if one is longer than a cell may be."""
+    """Return the number of cells of a line; 0 if one is longer than a cell may be."""
     try:
         return len(next(csv.reader([line], delimiter=mark), []))
     except csv.Error:
@@ -141,18 +141,18 @@ def _position(label: object, first: list[str], path: Path) -> int | None:
             found = "two such columns" if label in names else f"the columns {', '.join(names[:20])}"
             raise ValueError(f"{path} must have one column {label!r}; its first line has {found}.")
         return names.index(label)
-    position = -1 if label is None else int(label)
+    position = -1 if label is None else int(str(label))
     if not -len(first) <= position < len(first):
         raise ValueError(f"label={position} is no column of {path}, which has {len(first)}.")
     return position % len(first)
 
 
 def _is_header(first: list[str], second: list[str] | None, label: int | None) -> bool:
-    """Say whether the first line names the columns: nothing in it is a number, and it is not just gaps."""
+    """Return whether the first line names the columns: it has no number, and not only empty cells."""
     features = [cell for k, cell in enumerate(first) if k != label]
     if all(_number(cell) is None for cell in first) and any(map(str.strip, features)):
         return True
-    # Columns named 0, 1, 2, ...: then the label's name is the only word above a number.
+    # Columns may be named 0, 1, 2, ...: then only the label has a word above a number.
     if label is None or second is None or len(second) != len(first):
         return False
     return _number(first[label]) is None and _number(second[label]) is not None
@@ -165,22 +165,22 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _survey(layout: _Layout) -> tuple[int, np.dtype | None]:
+def _first_pass(layout: _Layout) -> tuple[int, np.dtype | None]:
     """Return the number of rows and the type that holds all labels."""
     n_samples, kind = 0, 0
     for line, cells in _rows(layout):
         n_samples += 1
         if layout.label is not None:
-            kind = max(kind, _kind(cells[layout.label].strip(), layout, line))
+            kind = max(kind, _kind(cells[layout.label].strip(), layout, layout.label, line))
     if n_samples == 0:
         raise ValueError(f"{layout.path} holds no rows below its first line.")
     return n_samples, None if layout.label is None else _KINDS[kind]
 
 
-def _kind(cell: str, layout: _Layout, line: int) -> int:
+def _kind(cell: str, layout: _Layout, column: int, line: int) -> int:
     value = _number(cell)
     if not cell or (value is not None and not math.isfinite(value)):
-        where = f"{layout.path}, line {line}, {layout.column(layout.label)}"
+        where = f"{layout.path}, line {line}, {layout.column(column)}"
         raise ValueError(f"{where}: {cell!r} is no label; a label is a finite number or a word.")
     if value is None:
         return 2
@@ -205,7 +205,7 @@ def _parsed(layout: _Layout, header: Header, lines: list[int], rows: list[list[s
     if layout.label is not None:
         words = [cells.pop(layout.label).strip() for cells in rows]
         y = np.array(words)
-        if header.y_dtype.kind != "U":
+        if header.y_dtype is not None and header.y_dtype.kind != "U":
             y = y.astype(np.float64).astype(header.y_dtype)
     try:
         values = np.array(rows, np.float64)

@@ -5,7 +5,10 @@ import gzip
 import io
 import zlib
 from pathlib import Path
-from typing import BinaryIO, Generic, TextIO, TypeVar
+from typing import IO, TYPE_CHECKING, BinaryIO, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 __all__ = ["Lines", "compressed", "head", "opened"]
 
@@ -16,7 +19,7 @@ Text = TypeVar("Text", bytes, str)
 
 
 def compressed(path: Path) -> str | None:
-    """Return "gz" or "bz2" if the first bytes of a file are those of such a file, else None."""
+    """Return "gz" or "bz2" if a file begins like one of these, else None."""
     with open(path, "rb") as stream:
         start = stream.read(10)
     if start.startswith(b"\x1f\x8b"):
@@ -25,9 +28,9 @@ def compressed(path: Path) -> str | None:
 
 
 class _Decompressed(io.RawIOBase):
-    """The content of a compressed file; damage is a ValueError that names the file."""
+    """The content of a compressed file; damaged data raise a ValueError that names the file."""
 
-    def __init__(self, stream: BinaryIO, path: Path) -> None:
+    def __init__(self, stream: io.BufferedIOBase, path: Path) -> None:
         self._stream, self._path = stream, path
 
     def readable(self) -> bool:
@@ -36,7 +39,7 @@ class _Decompressed(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         try:
             return self._stream.readinto(buffer)
         except (EOFError, OSError, zlib.error) as error:
@@ -62,9 +65,9 @@ class _Decompressed(io.RawIOBase):
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file for reading, decompressing it on the way if it is gzip or bzip2.
+    """Open a file for reading and decompress it if it is gzip or bzip2.
 
-    Reading raises ValueError where compressed data turn out to be damaged or to end early.
+    Reading raises ValueError where compressed data are damaged or end early.
     """
     opener = {"gz": gzip.open, "bz2": bz2.open, None: None}[compressed(path)]
     if opener is None:
@@ -79,20 +82,21 @@ def head(path: Path, n_bytes: int) -> bytes:
 
 
 class Lines(Generic[Text]):
-    """The lines of a stream, one after another, of which those that are held at once have a bounded length.
+    """The lines of a stream; the total length of those in memory is bounded.
 
     Parameters
     ----------
     stream : file
-        Of bytes or text.
+        Binary or text file.
     most : int
-        Bytes or characters that may be taken until `taken` is set to 0, a million at least.
+        Bytes or characters that may be read until `taken` is set to 0; at least a million.
     path : Path
         The file, for messages.
     """
 
-    def __init__(self, stream: BinaryIO | TextIO, most: int, path: Path) -> None:
-        self._stream, self._most, self._path = stream, max(most, _LEAST_LINE), path
+    def __init__(self, stream: IO[Text], most: int, path: Path) -> None:
+        self._stream: IO[Text] = stream
+        self._most, self._path = max(most, _LEAST_LINE), path
         self.taken = 0
 
     def __iter__(self) -> "Lines[Text]":
@@ -106,6 +110,6 @@ class Lines(Generic[Text]):
         if self.taken > self._most:
             raise ValueError(
                 f"{self._path} has a line of more than {self._most} bytes: raise memory if it is a row of a table, or "
-                "look whether it is one."
+                "check whether it is one."
             )
         return line

@@ -34,7 +34,7 @@ def recognises(path: Path) -> bool:
 
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
-    """Open images and, unless told otherwise, the labels beside them."""
+    """Open images and, unless `label` is False, their labels."""
     images_path = _images(path, options.split)
     labels_path = _labels_of(images_path, options.label)
     with ExitStack() as files:
@@ -162,6 +162,6 @@ def _labels_of(images: Path, label: object) -> Path | None:
         if candidate != images.name and path.is_file():
             return path
     raise FileNotFoundError(
-        f"There are no labels beside {images}: {name} was looked for. Name them with label=, or say "
+        f"There are no labels beside {images}: {name} does not exist. Name them with label=, or say "
         "label=False to store none."
     )

@@ -14,14 +14,14 @@ from fastsvm.formats.readers.stream import Header, Options, Stream
 __all__ = ["Matrix", "read", "recognises", "rows_of"]
 
 _LONGEST_LABEL = 1 << 16
-# What NumPy raises for headers that are cut short, name lengths that no array has, or are no Python literals.
+# NumPy raises any of these for headers that are truncated, impossible, or no Python literals.
 _NO_ARRAY = (
     ValueError, TypeError, OverflowError, EOFError, OSError, SyntaxError, MemoryError, RecursionError, TokenError
 )  # fmt: skip
 
 
 class Matrix(NamedTuple):
-    """An array in a file, of which successive rows are asked for.
+    """An array in a file that is read in successive rows.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ def _mapped(path: Path) -> Matrix:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
-        with np.errstate(all="ignore"):  # of a product of lengths that no file has
+        with np.errstate(all="ignore"):  # lengths that no file has may overflow
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except _NO_ARRAY as error:
         raise ValueError(f"{path} cannot be read as one array of numbers or strings: {error}") from error
@@ -72,7 +72,7 @@ def _mapped(path: Path) -> Matrix:
 
 
 def rows_of(matrix: Matrix, column: Matrix | None, options: Options) -> Stream:
-    """Return the stream of a matrix and its labels, after checking that they fit."""
+    """Return the stream of a matrix and its labels; raise ValueError if they do not fit."""
     if len(matrix.shape) < 2 or matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
         raise ValueError(
             f"{matrix.where} has shape {matrix.shape} and type {matrix.dtype}; rows of features need two "
@@ -103,8 +103,9 @@ def _label_type(column: Matrix, matrix: Matrix) -> np.dtype:
 
 
 def _blocks(matrix: Matrix, column: Matrix | None, header: Header, step: int) -> Iterator[Rows]:
-    for first in range(0, header.n_samples, step):
-        stop = min(first + step, header.n_samples)
+    n_samples = matrix.shape[0]
+    for first in range(0, n_samples, step):
+        stop = min(first + step, n_samples)
         X = matrix.take(first, stop).reshape(stop - first, -1).astype(header.dtype, copy=False)
         check_finite(X, matrix.where, first)
         yield Rows(np.ascontiguousarray(X), None if column is None else _labels(column, first, stop))

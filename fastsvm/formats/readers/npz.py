@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -73,7 +73,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
 
 
 def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:
-    """Return what the header of an array says, if the archive holds as much."""
+    """Return shape and type of an array; raise ValueError if the archive does not hold as many bytes."""
     info = archive.getinfo(name)
     known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     if not known or info.file_size > _MOST_RATIO * (info.compress_size + 1):
@@ -84,7 +84,7 @@ def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:
     with archive.open(name) as stream:
         try:
             shape, fortran, dtype = _header(stream)
-        except Exception as error:  # NumPy has many for a header that is no Python literal
+        except Exception as error:  # NumPy raises any error for a header that is no Python literal
             raise ValueError(f"The array {name} in {path} has no header that can be read: {error}") from error
         expected = stream.tell() + math.prod(shape) * dtype.itemsize
     if not dtype.hasobject and expected != info.file_size:
@@ -95,8 +95,8 @@ def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:
     return _Entry(name.removesuffix(".npy"), shape, dtype, fortran)
 
 
-def _header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return shape, order and type of an array from its header, whose length is looked at before it is read."""
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return shape, order and type of an array from its header, whose length is checked first."""
     version = npy_format.read_magic(stream)
     if version not in _READERS:
         raise ValueError(f"it is of version {version} of the format")
@@ -129,7 +129,7 @@ def _choose_rows(entries: list[_Entry], name: str | None, path: Path) -> _Entry:
 
 
 def _choose_labels(entries: list[_Entry], rows: _Entry, label: object, path: Path) -> _Entry | None:
-    """Return the array named, else `y`, else the only one with one entry for each row."""
+    """Return the array named, else `y`, else the only one with an entry for each row."""
     if label is False:
         return None
     listed = "; ".join(map(str, entries))

@@ -1,18 +1,18 @@
-"""Reading the arrays in a pickle without running anything that the pickle asks for.
+"""Read the arrays in a pickle without calling any function that the pickle names.
 
-A pickle may name any function and have it called. Here the few names that an array needs lead to inert
-stand-ins, and any other name is an error.
+A pickle may name any function and call it. Here the few names that an array needs are replaced by inert classes, and
+any other name is an error.
 
-A pickle is a program too, of which a few bytes can make gigabytes. Before it is run its steps are looked at: they must
-be of the kinds that make up a batch, and no more than a batch takes. What they made must be a dictionary of numbers,
-strings, arrays, and flat lists of numbers and strings.
+A pickle is also a program, and a few bytes of it can allocate gigabytes. Its steps are checked before it runs: only
+kinds that a batch contains are allowed, and no more of them than a batch has. The result must be a dictionary of
+numbers, strings, arrays, and flat lists of numbers and strings.
 """
 
 import io
 import pickle
 import pickletools
 import re
-from typing import Any, BinaryIO
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class _Type:
         self._code = code.decode("ascii") if isinstance(code, bytes) else str(code)
         if not _DTYPE.fullmatch(self._code):
             raise pickle.UnpicklingError(f"it holds an array of type {self._code[:20]!r}, not of numbers")
-        self._order = "|"
+        self._order: Any = "|"  # NumPy checks what a pickle says
 
     def __setstate__(self, state: tuple) -> None:
         order = state[1]
@@ -57,17 +57,17 @@ class _Array:
 
     def __setstate__(self, state: tuple) -> None:
         _, shape, kind, fortran, raw = state
-        order = "F" if fortran else "C"
+        order: Literal["C", "F"] = "F" if fortran else "C"
         self.values = np.frombuffer(raw, kind.dtype()).reshape(shape, order=order)
 
 
 class _Unpickler(pickle.Unpickler):
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content), encoding="bytes")
-        self._left = len(content)  # of characters to be encoded, each of which was written once
+        self._left = len(content)  # characters that may still be encoded; the pickle holds each once
 
     def find_class(self, module: str, name: str) -> object:
-        # Made anew for each name asked for: a pickle can set attributes of a function.
+        # Created again for each name: a pickle can set attributes of a function.
         allowed = {
             ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
             ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Array(),
@@ -91,8 +91,8 @@ class _Unpickler(pickle.Unpickler):
         return text.encode("latin-1")
 
 
-def _content(stream: BinaryIO) -> bytes:
-    """Return the bytes of a pickle whose steps are those of plain data, and bounded."""
+def _content(stream: IO[bytes]) -> bytes:
+    """Return the bytes of a pickle after a check that its steps are those of plain data and few."""
     pieces: list[bytes] = []
     while piece := stream.read(_PIECE):
         pieces.append(piece)
@@ -104,7 +104,7 @@ def _content(stream: BinaryIO) -> bytes:
             raise pickle.UnpicklingError(f"its byte {place} is {step.name}, which plain data does not need")
         if number >= _MOST_STEPS:
             raise pickle.UnpicklingError(f"it has more than {_MOST_STEPS} steps")
-        if step.name.endswith("PUT") and argument > number:  # memory for as many is asked for
+        if step.name.endswith("PUT") and isinstance(argument, int) and argument > number:  # it allocates that many
             raise pickle.UnpicklingError(f"its byte {place} remembers something as number {argument}, of {number}")
         if isinstance(argument, int) and argument.bit_length() > 64:  # such numbers can be chosen to have one hash
             raise pickle.UnpicklingError(f"its byte {place} holds an int of {argument.bit_length()} bits")
@@ -112,7 +112,7 @@ def _content(stream: BinaryIO) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Return a value with an array in the place of its stand-in."""
+    """Return a value, an array instead of its stand-in."""
     if isinstance(value, _Array):
         return value.values
     if isinstance(value, (list, tuple)):
@@ -124,8 +124,8 @@ def _plain(value: object) -> object:
     raise pickle.UnpicklingError("it holds dictionaries or types within its dictionary")
 
 
-def load_plain(stream: BinaryIO, where: object) -> dict[str, Any]:
-    """Return the dictionary in a pickle, its keys as str; strings of Python 2 come as bytes.
+def load_plain(stream: IO[bytes], where: object) -> dict[str, Any]:
+    """Return the dictionary in a pickle with str keys; strings of Python 2 are bytes.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class Rows:
     @property
     def nbytes(self) -> int:
         """Memory taken by values, indices and labels."""
-        parts = (self.X.data, self.X.indices, self.X.indptr) if sparse.issparse(self.X) else (self.X,)
+        parts = (self.X,) if isinstance(self.X, np.ndarray) else (self.X.data, self.X.indices, self.X.indptr)
         return sum(part.nbytes for part in parts) + (0 if self.y is None else self.y.nbytes)
 
     def take(self, index: np.ndarray) -> "Rows":
@@ -55,5 +55,5 @@ def check_finite(X: np.ndarray, source: object, first_row: int) -> None:
     row, column = np.argwhere(~np.isfinite(X))[0]
     raise ValueError(
         f"{source}: the value in row {first_row + row}, column {column} is {X[row, column]} (both counted "
-        "from 0); fill in or leave out values that are not finite first."
+        "from 0); impute or remove values that are not finite first."
     )

@@ -1,4 +1,4 @@
-"""What every format hands to the writer: a header, then blocks of rows."""
+"""The interface of all readers: options in; a header and blocks of rows out."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ __all__ = ["Header", "Options", "Stream"]
 
 
 class Header(NamedTuple):
-    """What is known of a data set before its rows are read.
+    """Properties of a data set that are known before its rows are read.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Stream(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How to read; each format takes some of these and None leaves the choice to the format.
+    """How to read; each format has some of these options, and None leaves the choice to the format.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Options(NamedTuple):
     block_bytes : int
         Rough size of a block.
     memory : int
-        Bytes that may be held in memory, which bound what is read at once.
+        Bytes of memory to use, which bound what is read at once.
     """
 
     split: str | None = None

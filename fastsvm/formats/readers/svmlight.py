@@ -1,7 +1,7 @@
 """svmlight or LIBSVM text: a label, then index:value pairs, one row a line.
 
-The file is read twice. The first time, only the first and the last index of each line are looked at: they
-tell the number of features and whether indices start at 0 or 1, for the whole file and not block by block.
+The file is read twice. The first pass parses only the first and the last index of each line. They give the number of
+features and whether indices start at 0 or 1, for the whole file rather than for each block.
 """
 
 import io
@@ -21,7 +21,7 @@ from fastsvm.formats.readers.stream import Header, Options, Stream
 __all__ = ["read", "recognises"]
 
 _LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*\s*")
-_LINE_SHARE = 8  # of memory: what a line is parsed to takes more than the line
+_LINE_SHARE = 8  # of memory: a parsed line takes more than its text
 _LARGEST = 2**31 - 1
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
@@ -34,24 +34,24 @@ def recognises(path: Path) -> bool:
         return True
     lines = head(path, 1 << 16).split(b"\n")
     rows = [row for row in map(_content, lines[:20] if len(lines) > 20 else lines) if row]
-    whole = rows[:-1] if 1 < len(rows) == len(lines) else rows  # the last one may be cut
+    whole = rows[:-1] if 1 < len(rows) == len(lines) else rows  # the last one may be truncated
     return any(b":" in row for row in whole) and all(map(_LINE.fullmatch, whole))
 
 
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
-    """Survey a file, then open it."""
-    survey = _survey(path, options)
-    n_features = _n_features(survey, options.n_features, path)
+    """Count the rows of a file, then open it."""
+    counts = _first_pass(path, options)
+    n_features = _n_features(counts, options.n_features, path)
     dtype = options.dtype or np.dtype(np.float32)
     sparse_rows = not options.dense
-    y_dtype = np.dtype(np.int64 if survey.whole_labels else np.float64)
-    header = Header(n_features, dtype, y_dtype, sparse_rows, None, survey.n_samples, survey.n_values)
-    yield Stream(header, _blocks(path, header, options, survey.first_index))
+    y_dtype = np.dtype(np.int64 if counts.whole_labels else np.float64)
+    header = Header(n_features, dtype, y_dtype, sparse_rows, None, counts.n_samples, counts.n_values)
+    yield Stream(header, _blocks(path, header, options, counts.first_index))
 
 
-class _Survey(NamedTuple):
-    """What the first reading found; `largest` and `first_index` are as in the file."""
+class _Counts(NamedTuple):
+    """Results of the first pass; `largest` and `first_index` are indices as in the file."""
 
     n_samples: int
     n_values: int
@@ -65,7 +65,7 @@ def _content(line: bytes) -> bytes:
 
 
 def _texts(path: Path, n_bytes: int, memory: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield some whole lines at a time, with the number of the first of them."""
+    """Yield blocks of whole lines, with the number of the first line."""
     number, taken = 1, 0
     found: list[bytes] = []
     with opened(path) as stream:
@@ -81,7 +81,7 @@ def _texts(path: Path, n_bytes: int, memory: int) -> Iterator[tuple[int, list[by
         yield number, found
 
 
-def _survey(path: Path, options: Options) -> _Survey:
+def _first_pass(path: Path, options: Options) -> _Counts:
     n_samples = n_values = 0
     smallest, largest, whole = 1, -1, True
     for number, lines in _texts(path, options.block_bytes, options.memory):
@@ -94,7 +94,7 @@ def _survey(path: Path, options: Options) -> _Survey:
                 whole = whole and label.is_integer() and abs(label) < 2**53
     if n_samples == 0:
         raise ValueError(f"{path} holds no rows.")
-    return _Survey(n_samples, n_values, largest, smallest, whole)
+    return _Counts(n_samples, n_values, largest, smallest, whole)
 
 
 def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
@@ -117,7 +117,7 @@ def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
 
 
 def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
-    """Raise ValueError for what the format allows and the layout of the HDF5 file does not."""
+    """Raise ValueError for rows that the format allows and the HDF5 file cannot hold."""
     if b"," in label:
         raise ValueError(f"{path}, line {line} has several labels; only rows with one each can be converted.")
     if b":" in label:
@@ -126,8 +126,8 @@ def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
         raise ValueError(f"{path}, line {line} has a query number (qid), used for ranking; remove them first.")
 
 
-def _n_features(survey: _Survey, wanted: int | None, path: Path) -> int:
-    found = survey.largest + 1 - survey.first_index
+def _n_features(counts: _Counts, wanted: int | None, path: Path) -> int:
+    found = counts.largest + 1 - counts.first_index
     if wanted is not None and wanted < found:
         raise ValueError(f"n_features={wanted}, but {path} has {found} features; leave it out or raise it.")
     if (wanted or found) <= 0:
@@ -152,7 +152,7 @@ def _load(
 ) -> tuple[sparse.csr_array, np.ndarray]:
     try:
         X, y = _parse(lines, header, first_index)
-    except (ValueError, OverflowError):  # the latter of an index, which the parser has in 32 bits
+    except (ValueError, OverflowError):  # OverflowError: the parser has indices of 32 bits
         raise _bad_line(lines, header, first_index, path, number) from None
     if not np.isfinite(X.data).all():
         at = int(np.flatnonzero(~np.isfinite(X.data))[0])
@@ -163,10 +163,10 @@ def _load(
 
 
 def _parse(lines: list[bytes], header: Header, first_index: int) -> tuple[sparse.csr_array, np.ndarray]:
-    # Imported here because the other formats do without it.
+    # Imported here: other formats do not need it.
     from sklearn.datasets import load_svmlight_file
 
-    # 0-based as far as the parser knows: it would decide anew for each block.
+    # The parser takes indices as 0-based: otherwise it would decide for each block.
     text, n_columns = io.BytesIO(b"".join(lines)), header.n_features + first_index
     found, y = load_svmlight_file(text, n_features=n_columns, dtype=header.dtype, zero_based=True)
     shape = (found.shape[0], header.n_features)

@@ -50,7 +50,7 @@ def test_labels_elsewhere_and_none(tmp_path, converted, refused):
     path = write(tmp_path)
     labels = tmp_path / "train-labels-idx1-ubyte"
     labels.rename(tmp_path / "elsewhere")
-    assert "train-labels-idx1-ubyte was looked for" in refused(path, FileNotFoundError)
+    assert "train-labels-idx1-ubyte does not exist" in refused(path, FileNotFoundError)
     assert "no file" in refused(path, FileNotFoundError, label=labels)
     np.testing.assert_array_equal(converted(path, label=tmp_path / "elsewhere").y, LABELS)
     assert converted(path, label=False).y is None

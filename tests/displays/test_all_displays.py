@@ -1,0 +1,61 @@
+"""What all displays share."""
+
+import sys
+import warnings
+
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from fastsvm import SVC, SGDClassifier
+from fastsvm.displays import (
+    ConfusionDisplay,
+    ConvergenceDisplay,
+    HyperplaneDisplay,
+    MarginDisplay,
+    TemplatesDisplay,
+)
+
+
+def test_matplotlib_is_imported_where_something_is_drawn(python):
+    before = "import fastsvm, sys; print('fastsvm.displays' in sys.modules)"
+    after = "import fastsvm.displays; print('matplotlib' in sys.modules)"
+    assert python.run(f"{before}; {after}").split() == ["False", "False"]
+
+
+def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_model):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    calls = [
+        lambda: MarginDisplay.from_estimator(moons_model, *moons),
+        lambda: HyperplaneDisplay.from_estimator(SGDClassifier(), *moons),
+        lambda: ConvergenceDisplay.from_estimator(moons_model),
+        lambda: TemplatesDisplay.from_estimator(digits_model, (8, 8)),
+        lambda: ConfusionDisplay.from_estimator(digits_model, *digits, (8, 8)),
+    ]
+    for call in calls:
+        with pytest.raises(ImportError, match=r"pip install 'fastsvm\[plot\]'"):
+            call()
+
+
+def test_those_that_are_not_fitted(moons):
+    for call in (
+        lambda: MarginDisplay.from_estimator(SVC(), *moons),
+        lambda: ConvergenceDisplay.from_estimator(SVC()),
+        lambda: TemplatesDisplay.from_estimator(SGDClassifier(), (1, 2)),
+        lambda: ConfusionDisplay.from_estimator(SVC(), *moons, (1, 2)),
+    ):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+def test_drawing_warns_of_nothing(tmp_path, digits, digits_model, long_fit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        displays = [
+            ConfusionDisplay.from_estimator(digits_model, *digits, (8, 8)),
+            TemplatesDisplay.from_estimator(digits_model, (8, 8)),
+            ConvergenceDisplay.from_estimator(long_fit, y="gap"),
+            ConvergenceDisplay.from_estimator(digits_model, y="loss"),
+        ]
+        for number, display in enumerate(displays):
+            display.figure_.savefig(tmp_path / f"{number}.svg")
+            display.figure_.savefig(tmp_path / f"{number}.png")

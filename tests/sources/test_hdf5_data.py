@@ -1,0 +1,227 @@
+import h5py
+import numpy as np
+import pytest
+from csr_group import write_csr
+from scipy import sparse
+
+from fastsvm import open_hdf5
+from fastsvm.sources import feature_statistics
+from fastsvm.sources.hdf5_data import read_column
+
+N, D = 37, 5
+VALUES = np.random.default_rng(0).integers(0, 4, (N, D)).astype(float)
+VALUES[:, 1] += 1
+VALUES[[3, 4, 20, N - 1]] = 0  # empty rows
+
+
+def csr(dtype=np.float32, index=np.int32):
+    X = sparse.csr_array(VALUES.astype(dtype))
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+def dense(block):
+    return block.dense(np.float64)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "data.h5"
+
+
+def write(path, X=VALUES, y=None, **more):
+    with h5py.File(path, "w") as file:
+        if X is not None:
+            file["X"] = X
+        if y is not None:
+            file["y"] = y
+        for name, value in more.items():
+            file[name] = value
+    return path
+
+
+def test_a_data_set(path):
+    labels = np.arange(N) % 3
+    with open_hdf5(write(path, y=labels, sample_weight=np.ones(N))) as data:
+        assert data.shape == (N, D)
+        assert len(data) == N
+        assert data.class_names is None
+        np.testing.assert_array_equal(data.y, labels)
+        np.testing.assert_array_equal(data.sample_weight, 1)
+        np.testing.assert_array_equal(dense(data.X.read(0, N)), VALUES)
+
+
+def test_a_data_set_without_labels(path):
+    with open_hdf5(write(path)) as data:
+        assert data.y is None
+        assert data.sample_weight is None
+
+
+@pytest.mark.parametrize("kind", [h5py.string_dtype(), "S6"])
+def test_labels_that_are_words(path, kind):
+    words = np.array(["été", "hiver"] if kind != "S6" else ["a", "hiver"], dtype=object)[np.arange(N) % 2]
+    with h5py.File(write(path), "r+") as file:
+        file.create_dataset("y", data=[word.encode() for word in words], dtype=kind)
+    with open_hdf5(path) as data:
+        assert data.y.dtype.kind == "U"
+        assert list(data.y) == list(words)
+
+
+def test_class_names(path):
+    with h5py.File(write(path, y=np.arange(N) % 2), "r+") as file:
+        file["y"].attrs["class_names"] = ["cat", "dog"]
+        assert list(read_column(file["y"])[:3]) == [0, 1, 0]
+    with open_hdf5(path) as data:
+        assert data.class_names == ["cat", "dog"]
+
+
+def test_a_closed_file_is_closed(path):
+    with open_hdf5(write(path)) as data:
+        pass
+    with pytest.raises(ValueError, match="closed"):
+        data.X.read(0, 1)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_file_that_closes_within_a_read(path, compressed, monkeypatch):
+    with h5py.File(path, "w") as file:
+        if compressed:
+            write_csr(file.create_group("X"), sparse.csr_array(VALUES))
+        else:
+            file["X"] = VALUES
+    data = open_hdf5(path)
+    node = data.X.node
+
+    def closed_on_the_way(start, stop):
+        data.close()
+        return node["indices"][start:stop] if compressed else node[start:stop]
+
+    monkeypatch.setattr(data.X, "_read", closed_on_the_way)
+    with pytest.raises(ValueError, match=r"\.h5 is closed"):
+        data.X.read(0, 1)
+
+
+def refused(path, *words):
+    with pytest.raises(ValueError) as caught:
+        open_hdf5(path)
+    assert path.name in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+    path.rename(path.with_name("moved"))  # nothing holds it open where that matters
+
+
+def test_no_file(path):
+    with pytest.raises(FileNotFoundError, match=r"data\.h5"):
+        open_hdf5(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"1,2,3\n4,5,6\n", b"\x89HDF\r\n"])
+def test_not_hdf5(path, content):
+    path.write_bytes(content)
+    refused(path, "not an HDF5 file")
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9, 0.999])
+def test_truncated(path, part):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=np.random.default_rng(0).normal(size=(500, 20)), chunks=(50, 20))
+        file["y"] = np.zeros(500)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content))])
+    refused(path, "damaged or truncated")
+
+
+def test_without_rows(path):
+    refused(write(path, X=None, y=np.zeros(3)), "'X'", "holds y")
+
+
+@pytest.mark.parametrize("y", [np.zeros(N - 1), np.zeros(N + 1), np.zeros((N, 1)), 3.0], ids=str)
+def test_labels_of_another_length(path, y):
+    refused(write(path, y=y), "y", f"({N},)")
+
+
+def test_weights_of_another_length(path):
+    refused(write(path, sample_weight=np.ones(2)), "sample_weight")
+
+
+@pytest.mark.parametrize(
+    ("create", "words"),
+    [
+        (lambda file: file.create_group("y"), "y in .*; it is a group"),
+        (lambda file: file.__setitem__("y", np.dtype(float)), "y in .*; it is a named type"),
+    ],
+    ids=["group", "named type"],
+)
+def test_labels_that_are_no_dataset(path, create, words):
+    with h5py.File(write(path), "r+") as file:
+        create(file)
+    with pytest.raises(ValueError, match=words):
+        open_hdf5(path)
+
+
+@pytest.mark.parametrize("X", [np.zeros(5), np.zeros((2, 3, 4)), 1.0], ids=["1-D", "3-D", "scalar"])
+def test_rows_of_other_dimensions(path, X):
+    refused(write(path, X=X), "2 dimensions")
+
+
+@pytest.mark.parametrize("X", [[[b"a", b"b"]], np.zeros((2, 2), complex)], ids=["words", "complex"])
+def test_rows_that_are_no_numbers(path, X):
+    refused(write(path, X=X), "numbers")
+
+
+def swap(group, name, value):
+    del group[name]
+    group[name] = value
+
+
+DAMAGES = {
+    "no data": lambda X: X.pop("data"),
+    "no indices": lambda X: X.pop("indices"),
+    "no indptr": lambda X: X.pop("indptr"),
+    "no shape": lambda X: X.attrs.pop("shape"),
+    "shape of one number": lambda X: X.attrs.__setitem__("shape", [N]),
+    "shape of three numbers": lambda X: X.attrs.__setitem__("shape", [N, D, 2]),
+    "shape that is negative": lambda X: X.attrs.__setitem__("shape", [N, -D]),
+    "too few rows": lambda X: X.attrs.__setitem__("shape", [N - 1, D]),
+    "indptr cut": lambda X: swap(X, "indptr", X["indptr"][:-1]),
+    "indptr falls": lambda X: swap(X, "indptr", X["indptr"][:][np.r_[0, 2, 1, 3 : N + 1]]),
+    "indptr begins late": lambda X: swap(X, "indptr", np.r_[1, X["indptr"][1:]]),
+    "indptr ends early": lambda X: swap(X, "indptr", np.minimum(X["indptr"], 20)),
+    "indptr of two dimensions": lambda X: swap(X, "indptr", X["indptr"][:][:, None]),
+    "data cut": lambda X: swap(X, "data", X["data"][:-1]),
+    "indices cut": lambda X: swap(X, "indices", X["indices"][:-1]),
+    "data of two dimensions": lambda X: swap(X, "data", np.stack([X["data"][:]] * 2, axis=1)),
+    "data of words": lambda X: swap(X, "data", [b"a"] * len(X["data"])),
+    "indices that are no integers": lambda X: swap(X, "indices", X["indices"][:].astype(float)),
+    "columns": lambda X: X.attrs.__setitem__("encoding-type", "csc_matrix"),
+    "data a group": lambda X: (X.pop("data"), X.create_group("data")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_ragged_csr(path, damage):
+    with h5py.File(path, "w") as file:
+        write_csr(file.create_group("X"), csr())
+        DAMAGES[damage](file["X"])
+    refused(path)
+
+
+@pytest.mark.parametrize("column", [D, -1])
+def test_a_column_out_of_range_is_refused_when_it_is_read(path, column):
+    with h5py.File(path, "w") as file:
+        write_csr(file.create_group("X"), csr())
+        file["X/indices"][30] = column
+    with open_hdf5(path) as data, pytest.raises(ValueError, match="damaged"):
+        feature_statistics(data.X)
+
+
+def test_a_damaged_chunk_is_refused_with_the_name_of_the_file(path):
+    with h5py.File(path, "w") as file:
+        options = {"chunks": (50, 20), "compression": "gzip", "fletcher32": True}
+        X = file.create_dataset("X", data=np.random.default_rng(0).normal(size=(500, 20)), **options)
+        place = X.id.get_chunk_info(4).byte_offset
+    content = bytearray(path.read_bytes())
+    content[place + 100 : place + 200] = bytes(100)
+    path.write_bytes(content)
+    with open_hdf5(path) as data, pytest.raises(OSError, match=r"data\.h5"):
+        feature_statistics(data.X)
