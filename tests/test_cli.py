@@ -165,10 +165,8 @@ def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
     wait_until_open(tmp_path / "data.h5", process)
     time.sleep(5)  # until code is compiled: Python ignores an interrupt that falls into a finalizer
     process.send_signal(signal.SIGINT)
-    begin = time.perf_counter()
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert time.perf_counter() - begin < 5 and "interrupted" in err
+    assert process.returncode == 130 and "interrupted" in err, err
     assert os.listdir(tmp_path) == ["data.h5"]
 
 

@@ -248,7 +248,7 @@ def test_what_took_long_waits_for_room(monkeypatch, capsys):
     monkeypatch.setattr(finished, "_PAUSE", 0.0)
     written_surely(write, "file")
     assert len(tries) == 3
-    assert capsys.readouterr().err.count("file cannot be written: No space left on device. Make room") == 1
+    assert capsys.readouterr().err.count("cannot write file: No space left on device. Make room") == 1
 
 
 def test_a_model_without_room_is_kept_elsewhere(tmp_path, monkeypatch):
@@ -358,6 +358,6 @@ def test_a_run_goes_on_while_its_disk_is_full(tmp_path):
         assert process.returncode == 0, process.stderr
         if size == "200k":
             assert "yynnnnyy" in process.stderr and "The run continues and tries again later." in process.stderr
-            assert "checkpoints can be written again" in process.stderr
+            assert "checkpoints are written again" in process.stderr
     np.testing.assert_array_equal(fastsvm.load(models[0]).coef_, fastsvm.load(models[1]).coef_)
     shutil.rmtree(tmp_path / "disk200k")

@@ -2,10 +2,7 @@
 
 import os
 
-__all__ = ["CASES", "CHUNK", "SEED", "chunks"]
-
-CASES = int(os.environ.get("FASTSVM_FUZZ", "200"))
-"""Cases of each kind: 200 in the ordinary suite, many more by night."""
+__all__ = ["CHUNK", "SEED", "chunks"]
 
 SEED = int(os.environ.get("FASTSVM_FUZZ_SEED", "0"))
 
@@ -13,6 +10,7 @@ CHUNK = 200
 """Cases of a test: what one of them finds does not hide what others would find."""
 
 
-def chunks(most: int = CASES) -> list[tuple[int, int]]:
-    """Return number and size of each chunk of cases."""
-    return [(k, min(CHUNK, most - k * CHUNK)) for k in range(-(-most // CHUNK))]
+def chunks(usual: int = 200) -> list[tuple[int, int]]:
+    """Return number and size of each chunk of cases: `usual` cases together, or as many as FASTSVM_FUZZ says."""
+    n_cases = int(os.environ.get("FASTSVM_FUZZ", usual))
+    return [(k, min(CHUNK, n_cases - k * CHUNK)) for k in range(-(-n_cases // CHUNK))]

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "Kernel", "LinearVerdict", "Verdict", "decisions_of", "descent_objective", "judge_linear", "judge_svc", "kernel_of",
-    "linear_scores", "resolved_gamma",
+    "LONG", "Kernel", "U", "Verdict", "decisions_of", "judge_svc", "kernel_of", "long", "resolved_gamma",
 ]  # fmt: skip
 
 U = float(np.finfo(np.float64).eps) / 2
@@ -33,7 +32,7 @@ class Kernel(NamedTuple):
     errors: np.ndarray
 
 
-def _long(X: np.ndarray) -> np.ndarray:
+def long(X: np.ndarray) -> np.ndarray:
     return np.asarray(X, LONG)
 
 
@@ -46,8 +45,8 @@ def resolved_gamma(gamma: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
         return float(gamma), 0.0
     if gamma == "auto":
         return 1.0 / X.shape[1], 2 * U
-    rows = _long(X)
-    w = np.ones(len(X), LONG) if weight is None else _long(weight)
+    rows = long(X)
+    w = np.ones(len(X), LONG) if weight is None else long(weight)
     mean = (w @ rows).sum() / (w.sum() * X.shape[1])
     variance = (w @ (rows - mean) ** 2).sum() / (w.sum() * X.shape[1])
     square = (w @ rows**2).sum() / (w.sum() * X.shape[1])
@@ -66,7 +65,7 @@ def kernel_of(model: Any, X: np.ndarray, Z: np.ndarray, gamma: float, centre: np
     name, d = model.kernel, X.shape[1]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         if name in ("linear", "poly", "sigmoid"):
-            dot = _long(X) @ _long(Z).T
+            dot = long(X) @ long(Z).T
             error = (d + 2) * U * (np.abs(X) @ np.abs(Z).T)
             if name == "linear":
                 return Kernel(dot, error)
@@ -216,10 +215,10 @@ def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdi
     n_terms = np.count_nonzero(alpha) + 3
     beta = y * alpha
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = block @ _long(beta)
+        sums = block @ long(beta)
         # Of a sum: what its terms err, and what adding them up does.
         error = np.abs(beta) @ errors + n_terms * U * (np.abs(beta) @ np.abs(block).astype(float))
-        ridge = 1 / (2 * _long(upper)) if squared else np.zeros(len(y), LONG)
+        ridge = 1 / (2 * long(upper)) if squared else np.zeros(len(y), LONG)
         F = sums + y * ridge * alpha - y
         of_label = n_terms * U  # y is a term of the sum that is F, and F may be added up in any order
         F_error = error + of_label + 3 * U * (np.abs(ridge * alpha) + 1).astype(float)
@@ -230,13 +229,13 @@ def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdi
         if not balanced:
             low, high = min(low, 0), max(high, 0)
         violation = max(0.0, float(high - low))
-        quadratic = float(_long(beta) @ sums)
+        quadratic = float(long(beta) @ sums)
         size = float(np.abs(beta) @ error) + 2 * n_terms * U * float(np.abs(beta) @ np.abs(sums).astype(float))
         offset = intercept if balanced else 0.0
         margin = y * (sums + offset)
         slack = np.maximum(0, 1 - margin)
         margin_error = error + of_label + 3 * U * (np.abs(sums).astype(float) + abs(offset) + 1)
-        loss = _long(upper) * (slack**2 if squared else slack)
+        loss = long(upper) * (slack**2 if squared else slack)
         slope = 2 * slack.astype(float) + margin_error if squared else 1.0
         may_lose = (slack > 0) | (1 - margin > -margin_error)
         loss_error = float((upper * slope * margin_error)[may_lose].sum()) + (len(y) + 3) * U * float(loss.sum())
@@ -246,7 +245,7 @@ def _judge(problem: _Problem, K: Kernel, balanced: bool, squared: bool) -> Verdi
         share = float(np.max(np.maximum(-alpha, alpha - top) / np.where(np.isfinite(top), top, 1), initial=0.0))
         if balanced and alpha.any():
             # It is as good as zero where the objectives' rounding hides what an offset makes of it.
-            excess = abs(float(_long(beta).sum()))
+            excess = abs(float(long(beta).sum()))
             if excess * (1 + abs(intercept)) > dual_error + primal_error:
                 share = max(share, excess / float(np.abs(alpha).sum()))
         if share > _FEASIBLE:  # on the way in the primal problem: a lower bound is that of others near by
@@ -263,12 +262,12 @@ def _dual(
     beta: np.ndarray, y: np.ndarray, block: np.ndarray, errors: np.ndarray, ridge: np.ndarray
 ) -> tuple[float, float]:
     """Return the dual objective of y α, and a bound on its rounding."""
-    n_terms, size, alpha = np.count_nonzero(beta) + 3, np.abs(beta), _long(y * beta)
-    sums = block @ _long(beta)
+    n_terms, size, alpha = np.count_nonzero(beta) + 3, np.abs(beta), long(y * beta)
+    sums = block @ long(beta)
     error = size @ errors + n_terms * U * (size @ np.abs(block).astype(float))
     of_square = float(size @ error) + 2 * n_terms * U * float(size @ np.abs(sums).astype(float))
     of_rest = n_terms * U * float(size.sum() + (ridge * alpha**2).sum())
-    value = float(alpha.sum() - _long(beta) @ sums / 2 - (ridge * alpha**2).sum() / 2)
+    value = float(alpha.sum() - long(beta) @ sums / 2 - (ridge * alpha**2).sum() / 2)
     return value, of_square / 2 + of_rest
 
 
@@ -292,125 +291,10 @@ def decisions_of(model: Any, K: Kernel, codes: np.ndarray, upper: np.ndarray) ->
         beta = y * alpha
         block, errors = K.values[:, rows], K.errors[:, rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = block @ _long(beta)
+            sums = block @ long(beta)
             n_terms = np.count_nonzero(beta) + 3
             size = np.abs(block).astype(float) @ np.abs(beta)
             least = _LEAST * (np.abs(beta).sum() + 1)
             bounds.append(errors @ np.abs(beta) + n_terms * U * size + 2 * U * abs(intercept) + least)
             found.append((sums + intercept).astype(float))
     return np.column_stack(found), np.column_stack(bounds)
-
-
-# --- linear models ---------------------------------------------------------------------------------------
-
-
-class LinearVerdict(NamedTuple):
-    """The objective of weights, of each problem, and a bound on its rounding."""
-
-    objective: float
-    error: float
-
-
-def _sign_losses(name: str, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the losses of scores of labels ±1, and the greatest slope there."""
-    z = y * scores
-    one = np.ones_like(z)
-    if name == "hinge":
-        return np.maximum(0, 1 - z), one
-    if name == "perceptron":
-        return np.maximum(0, -z), one
-    if name == "squared_hinge":
-        return np.maximum(0, 1 - z) ** 2, 2 * np.maximum(0, 1 - z)
-    if name == "log_loss":
-        return np.logaddexp(LONG(0), -z), one
-    if name == "modified_huber":
-        return np.where(z < -1, -4 * z, np.maximum(0, 1 - z) ** 2), np.minimum(4, 2 * np.maximum(0, 1 - z))
-    raise KeyError(name)
-
-
-def _real_losses(name: str, scores: np.ndarray, y: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    r = np.abs(scores - y)
-    beyond = np.maximum(0, r - epsilon)
-    if name == "squared_error":
-        return r**2 / 2, r
-    if name == "huber":
-        return np.where(r <= epsilon, r**2 / 2, epsilon * (r - epsilon / 2)), np.minimum(r, epsilon)
-    if name == "epsilon_insensitive":
-        return beyond, np.ones_like(r)
-    return beyond**2, 2 * beyond
-
-
-def _class_losses(name: str, scores: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    n, k = scores.shape
-    own = scores[np.arange(n), codes]
-    if name == "softmax":
-        most = scores.max(axis=1)
-        return np.log(np.exp(scores - most[:, None]).sum(axis=1)) + most - own, np.full(n, 2.0)
-    excess = scores - own[:, None] + 1
-    excess[np.arange(n), codes] = 0
-    excess = np.maximum(0, excess)
-    if name == "crammer_singer":
-        return excess.max(axis=1), np.full(n, 2.0)
-    return excess.sum(axis=1), np.full(n, 2.0 * k)
-
-
-OF_CLASSES = ("softmax", "weston_watkins", "crammer_singer")
-
-
-def linear_scores(
-    coef: np.ndarray, intercept: np.ndarray, X: np.ndarray, u: float = U
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores of rows and a bound on their error if they are computed with the unit roundoff u."""
-    W, b = np.atleast_2d(coef), np.atleast_1d(intercept)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = _long(X) @ _long(W).T + b
-        # Two units more: of the weights and the offset, when they are brought to the type of products.
-        return found, (X.shape[1] + 4) * u * (np.abs(X) @ np.abs(W).T + np.abs(b))
-
-
-def _sum_of_losses(
-    name: str, found: tuple[np.ndarray, np.ndarray], targets: np.ndarray, costs: np.ndarray, epsilon: float
-) -> tuple[float, float]:
-    """Return Σ c loss, and a bound: `costs` has a column for each score, or one for all."""
-    scores, errors = found
-    n = len(scores)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if name in OF_CLASSES:
-            losses, slope = _class_losses(name, scores, targets)
-            error = slope * errors.max(axis=1)
-            return float(costs @ losses), float(costs @ error) + (n + 6) * U * float(costs @ losses)
-        real = name in ("squared_error", "huber") or "epsilon" in name
-        losses, slope = _real_losses(name, scores, targets, epsilon) if real else _sign_losses(name, scores, targets)
-        error = slope * errors + errors**2 + 6 * U * (np.abs(scores) + np.abs(targets) + 1) * slope
-        total = float((_long(costs) * losses).sum())
-        return total, float((costs * error).sum()) + (n + 6) * U * total
-
-
-def judge_linear(
-    model: Any, name: str, X: np.ndarray, targets: np.ndarray, costs: np.ndarray, epsilon: float = 0.0
-) -> LinearVerdict:
-    """Return ½ ‖w‖² + Σ c loss of a fitted LinearSVC or LinearSVR, or scikit-learn's.
-
-    `targets` and `costs` are as in `_sum_of_losses`. The offset is penalised as the weight of a constant feature.
-    """
-    W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-    if name in OF_CLASSES and len(W) == 1:  # the difference of two, shown as one: the halves are the shortest such
-        W, b = np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-    constant = _long(b) / model.intercept_scaling if model.fit_intercept else np.zeros(1)
-    total, error = _sum_of_losses(name, linear_scores(W, b, X), targets, costs, epsilon)
-    penalty = float((_long(W) ** 2).sum() + (constant**2).sum()) / 2
-    return LinearVerdict(penalty + total, error + (X.shape[1] + 6) * U * penalty)
-
-
-def descent_objective(
-    model: Any, name: str, X: np.ndarray, targets: np.ndarray, weights: np.ndarray, total: float
-) -> LinearVerdict:
-    """Return the mean loss + alpha R(w) of a fitted SGDClassifier or SGDRegressor."""
-    W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-    if name in OF_CLASSES and len(W) == 1:
-        W, b = np.vstack([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-    loss, error = _sum_of_losses(name, linear_scores(W, b, X), targets, weights, model.epsilon)
-    share = {"l2": 0.0, "l1": 1.0, "elasticnet": model.l1_ratio, None: 0.0}[model.penalty]
-    alpha = 0.0 if model.penalty is None else model.alpha
-    penalty = alpha * ((1 - share) * float((_long(W) ** 2).sum()) / 2 + share * float(np.abs(_long(W)).sum()))
-    return LinearVerdict(loss / total + penalty, error / total + (W.size + 6) * U * penalty)

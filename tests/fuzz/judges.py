@@ -4,9 +4,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from fuzz import certificates
+from fuzz import certificates, linear_certificates
 from fuzz.cases import Case, Drawn
-from fuzz.certificates import LinearVerdict, U, Verdict
+from fuzz.certificates import U, Verdict
+from fuzz.linear_certificates import LinearVerdict
 from scipy import sparse
 
 __all__ = ["Find", "JudgeLinear", "JudgeSVC", "most"]
@@ -170,7 +171,7 @@ class JudgeLinear:
         if model.class_weight == "balanced":
             count = np.bincount(codes[used], weight[used], k)
             factors = count.sum() / (k * count)
-        if self.loss in certificates.OF_CLASSES:
+        if self.loss in linear_certificates.OF_CLASSES:
             self.targets, self.costs = codes, C * weight * factors[codes]
         elif k == 2:
             self.targets, self.costs = np.where(codes == 1, 1.0, -1.0)[:, None], (C * weight * factors[codes])[:, None]
@@ -182,14 +183,14 @@ class JudgeLinear:
         """Return the objective; `order` does not matter to it."""
         given = model, self.loss, self.drawn.dense, self.targets, self.costs
         if self.descends:
-            return certificates.descent_objective(*given, self.total)
-        return certificates.judge_linear(*given, self.epsilon)
+            return linear_certificates.descent_objective(*given, self.total)
+        return linear_certificates.judge_linear(*given, self.epsilon)
 
     def certificate(self) -> None:
         if not self.usable:
             return
         model, found = self.model, self.judged(self.model)
-        shown_as_one = self.loss in certificates.OF_CLASSES and len(np.atleast_2d(model.coef_)) == 1
+        shown_as_one = self.loss in linear_certificates.OF_CLASSES and len(np.atleast_2d(model.coef_)) == 1
         if shown_as_one and found.objective < model.objective_:
             # Two scores are shown by their difference, whose halves are no worse than the two.
             gap = np.inf if self.descends else model.duality_gap_
@@ -209,7 +210,7 @@ class JudgeLinear:
         """Return a bound on the rounding of the dual objective: of Σ β x, by how large β can be near the optimum."""
         X, costs = self.drawn.dense, np.asarray(self.costs if self.costs.ndim == 2 else self.costs[:, None], float)
         W = np.atleast_2d(self.model.coef_)
-        scores, _ = certificates.linear_scores(W, np.atleast_1d(self.model.intercept_), X)
+        scores, _ = linear_certificates.linear_scores(W, np.atleast_1d(self.model.intercept_), X)
         size = costs.copy()
         if "squared" in self.loss:
             size = 2 * costs * (np.abs(scores).astype(float) + np.abs(self.targets) + 1)
@@ -224,7 +225,7 @@ class JudgeLinear:
         model, values = self.model, self.drawn.X.data.dtype if sparse.issparse(self.drawn.X) else self.drawn.X.dtype
         u = U if model.standardize or not np.can_cast(values, np.float32, "safe") else _SINGLE
         for X, dense in ((self.drawn.X, self.drawn.dense), (self.drawn.others, self.drawn.others_dense)):
-            wanted, error = certificates.linear_scores(model.coef_, model.intercept_, dense, u)
+            wanted, error = linear_certificates.linear_scores(model.coef_, model.intercept_, dense, u)
             found = model.predict(X) if self.case.regresses else model.decision_function(X)
             if u == _SINGLE and not (np.abs(wanted) + error < 1e38).all():
                 continue

@@ -20,6 +20,7 @@ from csr_group import write_csr
 from fuzz import published
 from fuzz.damage import changed
 from scipy import sparse
+from version_1 import save_version_1
 
 import fastsvm
 from fastsvm.formats import convert
@@ -32,6 +33,7 @@ __all__ = ["MODELS", "SPECIMENS", "Specimen", "digest", "training"]
 
 _BOUND = {"job": "abc", "training data": {"bytes": 10}}
 _MEMORY = 32 << 20  # of conversions
+_PACKED = {"chunks": (8, 4), "compression": "gzip", "shuffle": True}
 _OF_VALUES = re.compile(
     r"Input X contains|^sample_weight contains|Negative values in sample_weight|overflow|number of classes"
 )
@@ -100,6 +102,10 @@ def _make_model(name: str) -> Callable[[Path], None]:
     return lambda folder: fastsvm.save(_models()[name], folder / "model.h5")
 
 
+def _make_old_model(name: str) -> Callable[[Path], None]:
+    return lambda folder: save_version_1(_models()[name], folder / "model.h5")
+
+
 def _read_model(folder: Path) -> str:
     model = fastsvm.load(folder / "model.h5")
     X = training()[0][:9]
@@ -153,7 +159,7 @@ def _is_array(value: Any) -> bool:
 # --- data in HDF5 ----------------------------------------------------------------------------------------
 
 
-def _make_data(folder: Path, csr: bool) -> None:
+def _make_data(folder: Path, csr: bool, **storage: Any) -> None:
     X, y = training()
     with h5py.File(folder / "data.h5", "w") as file:
         if csr:
@@ -161,7 +167,7 @@ def _make_data(folder: Path, csr: bool) -> None:
             group = file.create_group("X")
             write_csr(group, rows)
         else:
-            file.create_dataset("X", data=X, chunks=(8, 4), compression="gzip", shuffle=True)
+            file.create_dataset("X", data=X, **storage)
         file["y"] = y if csr else np.array(["ant", "bee", "cat"], object)[y]
         if csr:
             file["y"].attrs.create("class_names", ["a", "b", "c"], dtype=h5py.string_dtype())
@@ -316,9 +322,11 @@ SPECIMENS: dict[str, Specimen] = {
     **{f"model {name}": Specimen(_make_model(name), ("model.h5",), _read_model, exact=True)
        for name in MODELS},
     "forged": Specimen(_make_forged, (), _read_forged),
+    **{f"old model {name}": Specimen(_make_old_model(name), ("model.h5",), _read_model) for name in ("svc", "csr")},
     "data": Specimen(lambda folder: _make_data(folder, csr=False), ("data.h5",), _read_data),
+    "data packed": Specimen(lambda folder: _make_data(folder, csr=False, **_PACKED), ("data.h5",), _read_data),
     "data csr": Specimen(lambda folder: _make_data(folder, csr=True), ("data.h5",), _read_data),
-    "fit": Specimen(lambda folder: _make_data(folder, csr=False), ("data.h5",), _read_fit),
+    "fit": Specimen(lambda folder: _make_data(folder, csr=False, **_PACKED), ("data.h5",), _read_fit),
     "fit csr": Specimen(lambda folder: _make_data(folder, csr=True), ("data.h5",), _read_fit),
     "checkpoint": Specimen(_make_checkpoint, ("checkpoint-00000001.fastsvm",), _read_checkpoint, exact=True),
     "predictions csv": Specimen(

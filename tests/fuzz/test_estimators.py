@@ -10,6 +10,7 @@ from fuzz.cases import Case, cases
 from fuzz.properties import Find, check
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+USUAL = 40  # cases in the ordinary suite, for each takes a third of a second
 _HANGS = 300  # seconds, many times what the slowest case takes
 
 
@@ -39,7 +40,7 @@ def run(case: Case) -> None:
         say.cancel()
 
 
-@pytest.mark.parametrize(("chunk", "count"), chunks())
+@pytest.mark.parametrize(("chunk", "count"), chunks(usual=USUAL))
 def test_estimators_keep_what_they_promise(chunk, count):
     @seed(SEED + chunk)
     @settings(

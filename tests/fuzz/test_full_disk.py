@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fuzz import worker
 from fuzz.budget import CHUNK, SEED, chunks
-from fuzz.processes import Servant
 from fuzz.tasks import TASKS
+from fuzz.worker import Servant
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of processes are those of Linux")
 

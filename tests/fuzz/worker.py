@@ -1,4 +1,6 @@
-"""A process that reads damaged files, or writes on a disk that is full, and says what came of it; it may die of it.
+"""A process beside the tests that reads damaged files or writes on a full disk, and may die of it.
+
+`Servant` starts it from the tests, tells how it died, and starts it again.
 
 A line on standard input names a kind of file and a folder, and for the disk how many bytes a file may have; a line on
 standard output answers. What takes more than some seconds of the processor ends by a signal, and memory is limited to
@@ -8,16 +10,73 @@ some more than the process has at the start.
 import json
 import os
 import resource
+import select
 import signal
+import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+__all__ = ["Servant"]
+
 MEMORY = 768 << 20
 SECONDS = 5.0
+_WAITS = 120.0  # seconds for what takes no time of the processor, and for a machine that is busy
+
+
+class Servant:
+    """A process that answers lines of JSON by lines of JSON.
+
+    Parameters
+    ----------
+    command : sequence of str
+        After the interpreter. The process says "ready" before the first answer.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = [sys.executable, *command]
+        self._process: subprocess.Popen | None = None
+
+    def ask(self, *words: Any) -> list[str]:
+        """Return the answer, or how the process died: "crash" or "hang", and by what."""
+        process = self._started()
+        print(json.dumps(words), file=process.stdin, flush=True)
+        if not select.select([process.stdout], [], [], _WAITS)[0]:
+            self.close()
+            return ["hang", f"no answer in {_WAITS:.0f} seconds, and little work"]
+        line = process.stdout.readline()
+        if line:
+            return json.loads(line)
+        number = -process.wait()
+        self.close()
+        name = signal.Signals(number).name if number > 0 else f"exit code {-number}"
+        return ["hang" if number == signal.SIGPROF else "crash", f"the process ended by {name}"]
+
+    def _started(self) -> subprocess.Popen:
+        if self._process is None:
+            process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            )
+            self._process = process
+            if process.stdout.readline() != "ready\n":
+                self.close()
+                raise RuntimeError(f"the process does not work on whole files; run {' '.join(self._command)}")
+        return self._process
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process.stdin.close()
+            self._process.stdout.close()
+            self._process = None
+
+
+# --- the process itself ----------------------------------------------------------------------------------
 
 
 def main() -> None:

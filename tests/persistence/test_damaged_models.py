@@ -8,7 +8,6 @@ import zipfile
 import h5py
 import numpy as np
 import pytest
-from fuzz import readers
 from scipy import sparse
 from sklearn.datasets import load_iris
 from version_1 import save_version_1
@@ -311,11 +310,3 @@ def test_forged_models_of_version_1_are_refused(forgery, fitted, path):
 
 
 # --- at random -------------------------------------------------------------------------------------------
-
-
-def test_damage_at_random_is_refused_or_does_not_matter():
-    ends = {kind: [] for kind in readers.KINDS}
-    for kind, seed, how in readers.watched(readers.KINDS, 40):
-        assert readers.is_good(kind, how), f"{kind}, seed {seed}: {how}"
-        ends[kind].append(how)
-    assert all(len(found) == 40 and "refused" in found for found in ends.values())

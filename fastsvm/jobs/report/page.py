@@ -57,7 +57,7 @@ _OF_DATA = {
 }  # fmt: skip
 _OF_JOB = {
     "holdout": "Share held out", "seed": "Seed", "grid": "Values compared", "scoring": "Scoring",
-    "memory": "Memory budget", "threads": "Threads",
+    "memory": "Memory budget (bytes)", "threads": "Threads",
 }  # fmt: skip
 
 
