@@ -61,7 +61,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
             records = kept.records if kept is not None and state.epoch > 0 else []
 
             def attributes(state: LinearDualState) -> dict[str, Any]:
-                return names | self._weights(solver.answer(state), state)
+                return names | self._weights(solver.finish(state), state)
 
             def kept_of(state: LinearDualState, over: bool = False, whole: bool = True) -> DualFitState:
                 return DualFitState(ascent.mark, ascent.settings.seed, state, ascent.windows, over, whole, records)

@@ -24,8 +24,10 @@ from fastsvm.estimators.linear.training_task import Task, deadline_of, fingerpri
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
+from fastsvm.solvers.sgd.dense_steps import Linear
 from fastsvm.solvers.sgd.learning_rates import SCHEDULES
-from fastsvm.solvers.sgd.solver import SGD, Linear, SGDState
+from fastsvm.solvers.sgd.problem import SGDState
+from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, Source
 
 __all__ = ["BaseSGD"]
@@ -122,8 +124,10 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
             solver = descent.solver
             if kept is None:
                 self._rate = solver.settings.schedule, solver.settings.penalty.offset
-            elif self.learning_rate == "auto":  # that of the first rows, which falls from call to call
-                self._go_on_with_rate(solver)
+            elif self.learning_rate == "auto" and hasattr(
+                self, "_rate"
+            ):  # that of the first call, as it falls
+                solver.keep_rate(*self._rate)
             if kept is None or len(kept.model.intercept) != len(task.balance):
                 state = solver.init(self._loaded(task))
             else:
@@ -134,12 +138,6 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
             vars(self).update(names | self._weights(solver, state, task))
         self._state = state
         self.loss_curve_ = self._curve.points()
-
-    def _go_on_with_rate(self, solver: SGD) -> None:
-        schedule, offset = getattr(self, "_rate", (solver.settings.schedule, solver.settings.penalty.offset))
-        schedule = schedule._replace(alpha=solver.settings.schedule.alpha)
-        penalty = solver.settings.penalty._replace(offset=offset * self.fit_intercept)
-        solver.settings = solver.settings._replace(schedule=schedule, penalty=penalty)
 
     def _loaded(self, task: Task) -> Linear | None:
         """Return the weights of a model that was read from a file, from which partial fits go on."""
