@@ -124,9 +124,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
             solver = descent.solver
             if kept is None:
                 self._rate = solver.settings.schedule, solver.settings.penalty.offset
-            elif self.learning_rate == "auto" and hasattr(
-                self, "_rate"
-            ):  # that of the first call, as it falls
+            elif self.learning_rate == "auto" and hasattr(self, "_rate"):  # that of the first call, as it falls
                 solver.keep_rate(*self._rate)
             if kept is None or len(kept.model.intercept) != len(task.balance):
                 state = solver.init(self._loaded(task))

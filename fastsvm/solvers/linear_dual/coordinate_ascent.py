@@ -2,31 +2,31 @@
 
 Problem
     minimise    ½ ‖W‖² + Σ_i c_i loss(W x_i, y_i)
-    over the weights W, one row a score; that of a constant feature is the offset, which is penalised too. One against
-    the rest, every class is a problem of its own, and all are learnt in the same passes over the rows.
+    over the weights W, one row a score. The weight of a constant feature is the intercept, which is penalised too. One
+    against the rest, each class is a problem of its own; all are learnt in the same passes over the rows.
 
 Ascent
-    In the dual variables β of the rows, W = Σ_i β_i x_i. An epoch visits all rows in random order, with exact steps in
-    those of one row after another (`dual_steps`): dense rows in blocks (`dual_blocks`), sparse ones singly
-    (`dual_rows`). Iterates are those of one row at a time, work is done in products.
+    In the dual variables β of the rows, W = Σ_i β_i x_i. An epoch processes all rows in random order, with an exact
+    coordinate update of one row after another (`losses`): dense rows in blocks (`dense_epoch`), sparse rows one by one
+    (`sparse_epoch`). Blocks change the work, which is done in products, but not the iterates.
 
 Acceleration
     Epochs solve the subproblems of an accelerated proximal point method (`proximal_point`). With c_i x_iᵀ (I + M)⁻¹ x_i
     near 1, where M is the metric of the proximal term (`proximal_metric`), one epoch a subproblem suffices most times.
 
 Answer
-    The mean of the weights on their way through an epoch, the later the more, which is nearer to the optimum than
-    their end. What it is worth is told by its primal objective P, computed at growing intervals: rows in memory are
-    passed over once more, rows on disk score it while they are visited in the next epoch.
+    The weighted mean of the iterates of an epoch, which is nearer to the optimum than the last iterate. Its primal
+    objective P is evaluated at growing intervals: by one more pass over rows in memory, or, for rows on disk, during
+    the next epoch.
 
-Pace
+Slow progress
     Where the gap is not halved for long, the metric is made weaker, or, if that was slower, stronger. Where an epoch is
-    cheap because features or rows are few, Newton steps are taken instead (`augmented_lagrangian`), which large C and
-    tight tolerances cost little.
+    cheap because features or samples are few, Newton steps replace epochs (`augmented_lagrangian`); large C and tight
+    tolerances cost them little.
 
 End
-    P - D ≤ tol P, for each class one against the rest, with D the dual objective of β; or the optimality conditions
-    of β are violated by at most tol. A last pass computes both in float64.
+    P - D ≤ tol P for each problem, with the dual objective D of β; or the violation of the optimality conditions of β
+    is at most tol. A last pass computes both in float64.
 
 Memory
     β and some bytes a row; six arrays of the weights' shape in float64; kept Gram matrices; on disk three windows.
@@ -123,27 +123,15 @@ class LinearDualAscent:
         else:
             dual = feasible(self.problem.loss, self.problem.demands, dual)
             position = self._padded(combination(self.problem, dual, self.pool))
-            kept = np.broadcast_to(self._best_share(dual, position) > _FITTING, self.n_scores)
+            kept = np.broadcast_to(self.proximal.best_share(dual, position) > _FITTING, self.n_scores)
             dual, position = np.ascontiguousarray(dual * kept, real), position * kept[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return LinearDualState(
-            dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
+            dual=dual, anchor=position, last=position, momentum=np.ones(n_problems),
             path=self.proximal.path(position, position), candidate=None, losses=np.zeros(self.n_scores), best=position,
             primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
             begun=self.proximal.near_value(self.proximal.conjugates(dual), position, position),
         )  # fmt: skip
-
-    def _best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Return which multiple of the dual variables of each problem has the largest dual objective.
-
-        The losses' conjugates are quadratic along the way, so that two points tell them.
-        """
-        whole, half = (self.problem.by_problem(self.proximal.conjugates(dual * share)) for share in (1.0, 0.5))
-        square = 2 * (whole - 2 * half)
-        bend = square + self.proximal.sizes(position)
-        with np.errstate(all="ignore"):
-            share = (square - whole) / (2 * bend)
-        return np.where(bend > 0, share, 1.0)
 
     def memory(self) -> None:
         """Return what a resumed run needs beside the state: nothing."""
@@ -168,7 +156,7 @@ class LinearDualAscent:
             return state._replace(path=path)
         return state._replace(
             path=path, window=0, seen=0, candidate=None, losses=np.zeros(self.n_scores),
-            primal=np.full_like(state.primal, np.inf), gap=np.inf, next_look=state.epoch + 1,
+            primal=np.full_like(state.primal, np.inf), gap=np.inf, next_evaluation=state.epoch + 1,
         )  # fmt: skip
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
@@ -247,7 +235,7 @@ class LinearDualAscent:
         """Take the steps of a window once more."""
         path, n = state.path, len(window.rows)
         path = path._replace(
-            seen=state.seen + n * visit / state.visits, pace=1 / state.visits, turn=path.turn + visit,
+            seen=state.seen + n * visit / state.visits, row_share=1 / state.visits, turn=path.turn + visit,
             gaps=path.gaps if visit == 0 else np.zeros(self.n_scores),
         )  # fmt: skip
         seed = self.settings.seed, state.epoch, state.window, visit
@@ -265,39 +253,32 @@ class LinearDualAscent:
     def _end_epoch(self, state: LinearDualState, last: bool) -> tuple[LinearDualState, Report]:
         """Move the anchor, and compute objectives if it is time."""
         position, mean, conjugates = state.path.position, state.path.mean, self.proximal.conjugates(state.dual)
-        anchor, before, pace = self.proximal.moved(state, conjugates)
+        anchor, before, momentum = self.proximal.moved(state, conjugates)
         moved = (anchor != state.anchor).any()
         state = state._replace(
-            anchor=anchor, last=before, pace=pace,
+            anchor=anchor, last=before, momentum=momentum,
             path=self.proximal.path(position, anchor, state.path._replace(turn=state.path.turn + state.visits)),
             visits=self._visits_next(state), epoch=state.epoch + 1, window=0, seen=0,
             dual_value=-self.problem.by_problem(conjugates) - self.proximal.sizes(position),
             begun=self.proximal.near_value(conjugates, position, anchor),
         )  # fmt: skip
         if moved:
-            state.path.rests.wake()
+            state.path.shrinking.wake()
         if self.problem.source.resident:
-            if state.epoch < state.next_look and not last:
+            if state.epoch < state.next_evaluation and not last:
                 return state, self._report(state, 1)
             losses = np.zeros(self.n_scores)
-            for window in self._all_rows():
+            for window in self.problem.windows_in_memory(self.settings.window_rows):
                 primal_of(self.problem, mean, window, self.pool, losses)
-            return self._look(state, mean, losses, last)
+            return self._evaluate(state, mean, losses, last)
         candidate, losses = state.candidate, state.losses
-        ride = last or state.epoch >= state.next_look - 1
+        ride = last or state.epoch >= state.next_evaluation - 1
         state = state._replace(candidate=mean.copy() if ride else None, losses=np.zeros(self.n_scores))
         if candidate is None:
             return state, self._report(state, 1)
-        return self._look(state, candidate, losses, last)
+        return self._evaluate(state, candidate, losses, last)
 
-    def _all_rows(self) -> Generator[Window, None, None]:
-        """Yield all rows in memory, some at a time."""
-        source, size = self.problem.source, self.settings.window_rows
-        for start in range(0, len(source), size):
-            rows = self.rows[start : start + size]
-            yield Window(source.block, rows, rows)
-
-    def _look(
+    def _evaluate(
         self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool
     ) -> tuple[LinearDualState, Report]:
         """Compare the objective of weights with the best, and decide whether that is good enough."""
@@ -314,7 +295,7 @@ class LinearDualAscent:
         state = state._replace(
             best=best, primal=primal, gap=min(gap, state.gap), progress=progress,
             inexact=float(np.clip(state.inexact * change, _LEAST_INEXACT, MOST_INEXACT)),
-            next_look=state.epoch + self._pause(state, gap), last_look=state.epoch,
+            next_evaluation=state.epoch + self._pause(state, gap), last_evaluation=state.epoch,
         )  # fmt: skip
         if gap <= state.half / 2:
             state = state._replace(halved=state.epoch, half=gap)
@@ -375,10 +356,10 @@ class LinearDualAscent:
     def _pause(self, state: LinearDualState, gap: float) -> int:
         """Return after how many epochs to look again: not before the gap may be small enough."""
         most = 1 + state.epoch // _GROWTH
-        if state.progress < state.last_look:  # what is done about it should not have to wait
+        if state.progress < state.last_evaluation:  # what is done about it should not have to wait
             most = min(most, _SOON)
         known = np.isfinite(state.gap) and 0 < gap < state.gap
-        rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_look) if known else 0.0
+        rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if known else 0.0
         if rate == 0 or gap <= self.settings.tol or self.settings.criterion != "gap":
             return most
         return int(np.clip(np.log(gap / self.settings.tol) / rate, 1, most))

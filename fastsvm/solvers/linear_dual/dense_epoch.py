@@ -110,7 +110,7 @@ class BlockVisits(Visits):
         for start in range(0, len(rows), size):
             stop = min(start + size, len(rows))
             values = self._readable(block.values[places[start] : places[start] + stop - start])
-            later = path._replace(seen=path.seen + path.pace * start)
+            later = path._replace(seen=path.seen + path.row_share * start)
             self._visit(values, rows[start:stop], later, (*seed, start))
 
     def _rows_at_once(self, block: DenseBlock) -> int:
@@ -136,8 +136,8 @@ class BlockVisits(Visits):
             _walk(self.loss, self.demands, values, turn, weights, books, (low, high))
 
         self.pool.run(some, class_bounds(self.n_scores, self.pool.n_threads if apart else 1))
-        active = np.flatnonzero(path.rests.awake(rows, path.turn))
-        path.rests.note(rows[active], moved[active], path.turn)
+        active = np.flatnonzero(path.shrinking.awake(rows, path.turn))
+        path.shrinking.note(rows[active], moved[active], path.turn)
 
     def _readable(self, values: np.ndarray) -> np.ndarray:
         """Return rows in a type for which there is machine code."""
@@ -154,14 +154,14 @@ class BlockVisits(Visits):
         bounds = np.concatenate([[0], cuts, [len(rows)]])
         blocks = rng.permutation(len(bounds) - 1)
         starts, lengths = bounds[blocks], np.diff(bounds)[blocks]
-        awake = path.rests.awake(rows, path.turn)
+        awake = path.shrinking.awake(rows, path.turn)
         number = np.empty(len(blocks), np.int64)
         number[blocks] = np.arange(len(blocks))
         key = np.repeat(number, np.diff(bounds)) + rng.random(len(rows))
         order = np.argsort(key)
         order = order[awake[order]]
         ends = np.searchsorted(np.floor(key[order]), np.arange(len(blocks) + 1))
-        done = (path.seen + path.pace * np.concatenate([[0], np.cumsum(lengths)[:-1]])) / len(self.dual)
+        done = (path.seen + path.row_share * np.concatenate([[0], np.cumsum(lengths)[:-1]])) / len(self.dual)
         return _Turn(
             starts, rows[starts], lengths, order, ends, np.zeros(len(blocks), np.int64), weight_left(done),
             path.metric.damping, self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams,

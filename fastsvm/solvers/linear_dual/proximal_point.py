@@ -77,15 +77,16 @@ class ProximalPoint:
         """Return the state at a position, near an anchor at which momentum restarts."""
         path = self.path(position, anchor, state.path)
         begun = self.near_value(self.conjugates(state.dual), position, anchor)
-        return state._replace(path=path, anchor=anchor, last=anchor, pace=np.ones_like(state.pace), begun=begun)
+        return state._replace(path=path, anchor=anchor, last=anchor, momentum=np.ones_like(state.momentum), begun=begun)
 
     def path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
         """Return the beginning of an epoch at Σ β_i x_i = position, after the path `before`."""
-        pull = self.metric.times(anchor)
-        weights = self.metric.solve(position + pull)
-        rests, turn = (Shrinking.of(self.problem.demands.costs), 0) if before is None else (before.rests, before.turn)
+        anchor_term = self.metric.times(anchor)
+        weights = self.metric.solve(position + anchor_term)
+        fresh = Shrinking.of(self.problem.demands.costs), 0
+        shrinking, turn = fresh if before is None else (before.shrinking, before.turn)
         gaps = np.zeros(self.problem.n_scores)
-        return EpochState(weights, weights.copy(), position.copy(), pull, gaps, self.metric, rests, turn)
+        return EpochState(weights, weights.copy(), position.copy(), anchor_term, gaps, self.metric, shrinking, turn)
 
     def sizes(self, weights: np.ndarray) -> np.ndarray:
         """Return ½ ‖W‖² for each problem."""
@@ -101,13 +102,13 @@ class ProximalPoint:
         ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= climb * proximal)
         forth = path.mean - state.last
         against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
-        pace = np.where(against, 1.0, state.pace)
-        following = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        momentum = np.minimum((pace - 1) / following, self.most_momentum)[:, None]
-        pace = np.where(ready, following, state.pace)
+        momentum = np.where(against, 1.0, state.momentum)
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        factor = np.minimum((momentum - 1) / following, self.most_momentum)[:, None]
+        momentum = np.where(ready, following, state.momentum)
         ready = np.broadcast_to(ready, self.problem.n_scores)[:, None]
-        beyond = path.mean + momentum * forth
-        return np.where(ready, beyond, state.anchor), np.where(ready, path.mean, state.last), pace
+        beyond = path.mean + factor * forth
+        return np.where(ready, beyond, state.anchor), np.where(ready, path.mean, state.last), momentum
 
     def conjugates(self, dual: np.ndarray) -> np.ndarray:
         """Return Σ_i c_i ℓ*(-β_i / c_i) of each score."""
@@ -115,7 +116,19 @@ class ProximalPoint:
         dual_losses(self.problem.loss, self.problem.demands, dual, found)
         return found
 
+    def best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Return which multiple of the dual variables of each problem has the largest dual objective.
+
+        The losses' conjugates are quadratic along the way, so that two points tell them.
+        """
+        whole, half = (self.problem.by_problem(self.conjugates(dual * share)) for share in (1.0, 0.5))
+        square = 2 * (whole - 2 * half)
+        curvature = square + self.sizes(position)
+        with np.errstate(all="ignore"):
+            share = (square - whole) / (2 * curvature)
+        return np.where(curvature > 0, share, 1.0)
+
     def near_value(self, conjugates: np.ndarray, position: np.ndarray, anchor: np.ndarray) -> np.ndarray:
         """Return the dual objectives of the subproblems, but for constants."""
-        pull = position + self.metric.times(anchor)
-        return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", pull, self.metric.solve(pull)))
+        total = position + self.metric.times(anchor)
+        return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", total, self.metric.solve(total)))

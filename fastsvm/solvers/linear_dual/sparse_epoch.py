@@ -70,14 +70,14 @@ class RowVisits(Visits):
 
     def end(self, path: EpochState) -> None:
         """Bring Σ β_i x_i up to date, at the end of an epoch."""
-        path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.relief) - path.pull
+        path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.relief) - path.anchor_term
 
     def visit(
         self, block: CSRBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
     ) -> None:
         """Take the steps of some rows."""
-        active = np.flatnonzero(path.rests.awake(rows, path.turn))
-        left = weight_left((path.seen + path.pace * active) / len(self.dual))
+        active = np.flatnonzero(path.shrinking.awake(rows, path.turn))
+        left = weight_left((path.seen + path.row_share * active) / len(self.dual))
         block, places = readable(block, places[active])
         together = max(1, int(TOGETHER / (1 + self.values_of_row)))
         metric = path.metric
@@ -88,7 +88,7 @@ class RowVisits(Visits):
         work = len(active) * k * (1 + self.values_of_row)
         pieces = class_bounds(k, self.pool.n_threads if work > _PIECE and not self.loss.of_classes else 1)
         self.pool.run(lambda low, high: _take(self.loss, self.demands, block, turn, books, (low, high)), pieces)
-        path.rests.note(rows[active], moved, path.turn)
+        path.shrinking.note(rows[active], moved, path.turn)
 
 
 @generic
