@@ -36,7 +36,8 @@ class RootLimits(NamedTuple):
     value : float
         Size of a value that counts as zero.
     width : float
-        Width of the bracket, relative to the upper point, at which the middle is returned.
+        Width of the bracket, relative to the upper point, at which the middle is returned. With 0, the search ends
+        where rounding puts the interpolated point on an end of the bracket; else it bisects there.
     """
 
     doublings: int
@@ -67,6 +68,8 @@ def illinois_root(line: Any, bracket: Bracket, limits: RootLimits) -> float:
     for _ in range(limits.steps):
         t = (low * at_high - high * at_low) / (at_high - at_low)
         if not low < t < high:
+            if limits.width == 0:
+                return t
             t = 0.5 * (low + high)
             if not low < t < high:
                 break
