@@ -60,7 +60,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
             records = last.records if last is not None and state.epoch > 0 else []
 
             def attributes(state: LinearDualState) -> dict[str, Any]:
-                return names | self._weights(solver.answer(state), state)
+                return names | self._weights(solver.finish(state), state)
 
             def checkpoint(state: LinearDualState) -> DualFitState:
                 return fit.checkpoint(state, records)

@@ -18,8 +18,10 @@ from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
+from fastsvm.solvers.sgd.dense_steps import Linear
 from fastsvm.solvers.sgd.learning_rates import SCHEDULES
-from fastsvm.solvers.sgd.solver import SGD, Linear, SGDState
+from fastsvm.solvers.sgd.problem import SGDState
+from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, Source
 
 __all__ = ["BaseSGD"]

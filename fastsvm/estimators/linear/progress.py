@@ -12,7 +12,8 @@ from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.solvers.sgd.solver import SGD, SGDState
+from fastsvm.solvers.sgd.problem import SGDState
+from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import Source
 
 __all__ = ["DualAscentMonitor", "MonitoredFit", "SGDMonitor"]
@@ -121,9 +122,8 @@ class SGDMonitor(EpochMonitor):
 
     def observe(self, state: SGDState, report: Report) -> bool:
         """Record the losses of a window, and an epoch if one ended; return whether a callback asks to stop."""
-        for losses in self._solver.losses:
+        for losses in self._solver.take_losses():
             self._curve.extend(losses)
-        self._solver.losses = []
         return super().observe(state, report)
 
     def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:

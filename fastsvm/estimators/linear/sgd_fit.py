@@ -17,9 +17,10 @@ from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses import Loss, loss_slope
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
-from fastsvm.solvers.sgd.dense_steps import Penalty
+from fastsvm.solvers.sgd.dense_steps import Linear, Penalty
 from fastsvm.solvers.sgd.learning_rates import Schedule
-from fastsvm.solvers.sgd.solver import SGD, Linear, SGDProblem, SGDSettings, SGDState, touches_columns
+from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings, SGDState
+from fastsvm.solvers.sgd.solver import SGD, touches_columns
 from fastsvm.sources import Source, check_finite
 
 __all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]

@@ -45,7 +45,7 @@ from fastsvm.solvers.kernel_dual.decomposition import KernelProblem, KernelSolut
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
-from fastsvm.solvers.kernel_primal.line_search import Line, best_length, best_offset
+from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length
 from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
 from fastsvm.solvers.outer_loop import Report
 
@@ -196,7 +196,7 @@ class Primal:
         """
         if not self.method.fit_intercept:
             return 0.0
-        best = best_offset(self.problem, self._dual.loss, state.sums)
+        best = best_intercept(self.problem, self._dual.loss, state.sums)
         reached, least = (self._dual.primal(state.alpha, state.sums, b) for b in (state.intercept, best))
         return best if reached - least > self.tol * least else state.intercept
 
@@ -296,7 +296,7 @@ class Primal:
         """Return the state with the best offset."""
         if not self.method.fit_intercept:
             return state
-        return state._replace(intercept=best_offset(self.problem, self._loss(state), state.sums))
+        return state._replace(intercept=best_intercept(self.problem, self._loss(state), state.sums))
 
     def _begun(self, state: KernelPrimalState) -> KernelPrimalState:
         """Return the state of the solution on a few rows, whose loss stands for that of all."""

@@ -36,6 +36,7 @@ from scipy import linalg
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import Demands, Loss, box, conjugate, coordinate_update, cost_of, loss_value
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
@@ -49,7 +50,7 @@ _SOLVED = 1e-2  # of the gap that is asked for, the half square of the gradient 
 _PROGRESS, _FINER = 0.5, 1e-2  # of the gap, that a round should leave, and by how much the next is finer if it does not
 _MOST_FAILURES = 3  # rounds in a row without any progress
 _ENOUGH = 0.25  # of the slope at the beginning, what may be left at the end of a step of length 1
-_DOUBLINGS, _HALVINGS = 8, 60
+_DOUBLINGS, _STEPS_OF_ROOT, _ZERO = 8, 60, 1e-12  # of a search along the way, and share of the first slope
 _ROUNDING = 1e-15
 _PIECE_ROWS = 1024
 _COLUMNS = 128  # of a square, that one thread computes
@@ -166,9 +167,9 @@ class _Score(NamedTuple):
         """
         weights, scores = begin.weights, self._scores(begin.weights)
         dual, stiffness = np.empty_like(scores), np.empty_like(scores)
-        here, solved = (self.loss, self.demands, self.c, begin.dual, ridge), False
+        here, solved = _Round(self.loss, self.demands, self.c, begin.dual, ridge), False
         for _ in range(_STEPS):
-            _respond(*here, scores, dual, stiffness)
+            _respond(here, scores, dual, stiffness)
             total = self._sum(dual)
             gradient = weights - total
             allowed = max(accuracy * abs(begin.dual_value), _ROUNDING**2 * float(weights @ weights))
@@ -180,8 +181,8 @@ class _Score(NamedTuple):
             except linalg.LinAlgError:  # as good as singular, with so small a ridge
                 break
             change = self._scores(direction)
-            penalty = float(weights @ direction), float(direction @ direction)
-            length = _best_length(*here, scores, change, *penalty)
+            line = _Line(here, scores, change, float(weights @ direction), float(direction @ direction))
+            length = _best_length(line)
             if length == 0:  # rounding allows no more
                 solved = True
                 break
@@ -222,67 +223,62 @@ def _solved(rows: np.ndarray, vector: np.ndarray, pool: Pool) -> np.ndarray:
     return linalg.cho_solve(linalg.cho_factor(square, overwrite_a=True, check_finite=False), vector, check_finite=False)
 
 
+class _Round(NamedTuple):
+    """The augmented Lagrangian of one score: loss, demands, the score, and β⁰ and the ridge h of the round."""
+
+    loss: Loss
+    demands: Demands
+    c: int
+    before: np.ndarray
+    ridge: float
+
+
+class _Line(NamedTuple):
+    """Scores along a direction, and the penalty there, slope t + curvature t² / 2 but for a constant."""
+
+    round: _Round
+    scores: np.ndarray
+    change: np.ndarray
+    slope: float
+    curvature: float
+
+
 @jit
-def _response(loss, demands, c, before, ridge, i, score):
+def _response(here, i, score):
     """Return the variable of a row that attains the maximum at a score."""
-    target, cost = cost_of(demands, i, c)
-    return coordinate_update(loss, before[i], score, target, cost, ridge)
+    target, cost = cost_of(here.demands, i, here.c)
+    return coordinate_update(here.loss, here.before[i], score, target, cost, here.ridge)
 
 
 @jit
-def _respond(loss, demands, c, before, ridge, scores, dual, stiffness):
-    """Write the variables that attain the maxima, and how much they follow the scores."""
+def _respond(here, scores, dual, stiffness):
+    """Write the variables that attain the maxima, and their derivatives by the scores."""
     for i in range(scores.size):
-        cost = cost_of(demands, i, c)[1]
-        bound, own = box(loss, cost)
-        dual[i] = _response(loss, demands, c, before, ridge, i, scores[i])
-        stiffness[i] = 1 / (ridge + own) if 0 < abs(dual[i]) < bound else 0.0
+        cost = cost_of(here.demands, i, here.c)[1]
+        bound, own = box(here.loss, cost)
+        dual[i] = _response(here, i, scores[i])
+        stiffness[i] = 1 / (here.ridge + own) if 0 < abs(dual[i]) < bound else 0.0
 
 
-@jit
-def _slope(loss, demands, c, before, ridge, scores, change, slope, bend, t):
-    """Return how the augmented Lagrangian rises at t along the way."""
+@slope_at.register(_Line)
+def _slope(line, t):
+    here, scores, change, slope, curvature = line
     total = 0.0
     for i in range(scores.size):
-        total += change[i] * _response(loss, demands, c, before, ridge, i, scores[i] + t * change[i])
-    return slope + t * bend - total
+        total += change[i] * _response(here, i, scores[i] + t * change[i])
+    return slope + t * curvature - total
 
 
 @jit
-def _best_length(loss, demands, c, before, ridge, scores, change, slope, bend):
-    """Return where the augmented Lagrangian is least along the way, or 1 if it is nearly so there.
-
-    By false position with halving (Illinois).
-    """
-    low, high = 0.0, 1.0
-    begin = at_low = _slope(loss, demands, c, before, ridge, scores, change, slope, bend, low)
-    at_high = _slope(loss, demands, c, before, ridge, scores, change, slope, bend, high)
+def _best_length(line):
+    """Return where the augmented Lagrangian is least along the way, or 1 if its slope there is small."""
+    begin, at_end = slope_at(line, 0.0), slope_at(line, 1.0)
     if begin >= 0:
         return 0.0
-    if abs(at_high) <= -_ENOUGH * begin:
+    if abs(at_end) <= -_ENOUGH * begin:
         return 1.0
-    for _ in range(_DOUBLINGS):
-        if at_high >= 0:
-            break
-        low, at_low, high = high, at_high, 2 * high
-        at_high = _slope(loss, demands, c, before, ridge, scores, change, slope, bend, high)
-    if at_high < 0:
-        return high
-    side = 0
-    for _ in range(_HALVINGS):
-        t = (low * at_high - high * at_low) / (at_high - at_low)
-        here = _slope(loss, demands, c, before, ridge, scores, change, slope, bend, t)
-        if abs(here) <= -1e-12 * begin or not low < t < high:
-            return t
-        if here > 0:
-            high, at_high = t, here
-            at_low = 0.5 * at_low if side == 1 else at_low
-            side = 1
-        else:
-            low, at_low = t, here
-            at_high = 0.5 * at_high if side == -1 else at_high
-            side = -1
-    return 0.5 * (low + high)
+    limits = RootLimits(_DOUBLINGS, _STEPS_OF_ROOT, -_ZERO * begin, 0.0)
+    return illinois_root(line, Bracket(0.0, begin, 1.0, at_end), limits)
 
 
 @jit

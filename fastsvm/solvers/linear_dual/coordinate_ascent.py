@@ -2,37 +2,31 @@
 
 Problem
     minimise    ½ ‖W‖² + Σ_i c_i loss(W x_i, y_i)
-    over the weights W, one row a score; that of a constant feature is the offset, which is penalised too. One against
-    the rest, every class is a problem of its own, and all are learnt in the same passes over the rows.
+    over the weights W, one row a score. The weight of a constant feature is the intercept, which is penalised too. One
+    against the rest, each class is a problem of its own; all are learnt in the same passes over the rows.
 
 Ascent
-    In the dual variables β of the rows, W = Σ_i β_i x_i. An epoch visits all rows in random order, with exact steps in
-    those of one row after another (`dual_steps`): dense rows in blocks (`dual_blocks`), sparse ones singly
-    (`dual_rows`). Iterates are those of one row at a time, work is done in products.
+    In the dual variables β of the rows, W = Σ_i β_i x_i. An epoch processes all rows in random order, with an exact
+    coordinate update of one row after another (`losses`): dense rows in blocks (`dense_epoch`), sparse rows one by one
+    (`sparse_epoch`). Blocks change the work, which is done in products, but not the iterates.
 
 Acceleration
-    An epoch maximises the dual of a problem that is easier by ½ (W - V) M (W - V), near an anchor V; when that is
-    solved well enough, V goes beyond what was reached by a part of the way from the point before (Güler 1992; Lin,
-    Mairal and Harchaoui 2015, A universal catalyst for first-order optimization; Frostig, Ge, Kakade and Sidford 2015).
-    It is if its gap, the sum of those that rows had as they were met, is small against the term; or if an epoch lifts
-    its dual objective by little more than that, which bounds how far W is from where it should be (Rockafellar 1976),
-    and where C is large comes many epochs before the gap does. With c_i x_iᵀ (I + M)⁻¹ x_i near 1 one epoch suffices
-    most times. In weights that is W = (I + M)⁻¹ (Σ_i β_i x_i + M V). M is larger where the rows are long
-    (`proximal`), without which it would have to be many times larger in all directions.
+    Epochs solve the subproblems of an accelerated proximal point method (`proximal_point`). With c_i x_iᵀ (I + M)⁻¹ x_i
+    near 1, where M is the metric of the proximal term (`proximal_metric`), one epoch a subproblem suffices most times.
 
 Answer
-    The mean of the weights on their way through an epoch, the later the more, which is nearer to the optimum than
-    their end. What it is worth is told by its primal objective P, computed at growing intervals: rows in memory are
-    passed over once more, rows on disk score it while they are visited in the next epoch.
+    The weighted mean of the iterates of an epoch, which is nearer to the optimum than the last iterate. Its primal
+    objective P is evaluated at growing intervals: by one more pass over rows in memory, or, for rows on disk, during
+    the next epoch.
 
-Pace
+Slow progress
     Where the gap is not halved for long, the metric is made weaker, or, if that was slower, stronger. Where an epoch is
-    cheap because features or rows are few, Newton steps are taken instead (`augmented_lagrangian`), which large C and
-    tight tolerances cost little.
+    cheap because features or samples are few, Newton steps replace epochs (`augmented_lagrangian`); large C and tight
+    tolerances cost them little.
 
 End
-    P - D ≤ tol P, for each class one against the rest, with D the dual objective of β; or the optimality conditions
-    of β are violated by at most tol. A last pass computes both in float64.
+    P - D ≤ tol P for each problem, with the dual objective D of β; or the violation of the optimality conditions of β
+    is at most tol. A last pass computes both in float64.
 
 Memory
     β and some bytes a row; six arrays of the weights' shape in float64; kept Gram matrices; on disk three windows.
@@ -49,14 +43,15 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses import dual_losses, feasible
+from fastsvm.losses import feasible
 from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
 from fastsvm.solvers.linear_dual.certificate import Certificate, certify, combination, primal_of
 from fastsvm.solvers.linear_dual.curvature import metric_of
 from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits, Layout
-from fastsvm.solvers.linear_dual.epoch import EpochState, Shrinking, Visits
+from fastsvm.solvers.linear_dual.epoch import Visits
 from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.proximal_point import STRICTER, ProximalPoint
 from fastsvm.solvers.linear_dual.sparse_epoch import RowVisits
 from fastsvm.solvers.linear_dual.state import MOST_INEXACT, LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
@@ -64,12 +59,11 @@ from fastsvm.sources import Window, windows
 
 __all__ = ["LinearDualAscent"]
 
-_CLIMB = 2.0  # times the proximal term, by which an epoch lifts the dual objective of one that is solved, at most
 _LEAST_INEXACT = 1.0  # times the proximal term, up to which a gap is small where there is no progress
 _SOON = 8  # epochs until the next objective, if the last two found no progress
-_WEAKER, _COARSE = 0.25, 3e-4  # factor of a weaker metric, if there is none even so and the gap is larger than this
+_COARSE = 3e-4  # gap, above which the metric is made weaker where an evaluation finds no progress
 _CREEPING = 100  # epochs in which the gap should be halved
-_STRICTER, _LAXER = 3.0, 1.5  # what that is divided by when there is no progress, and multiplied by when there is
+_LAXER = 1.5  # what the inexactness is multiplied by when there is progress
 _WIDTH = 16  # weights are padded to a multiple of
 _GROWTH = 3  # the next objective is computed after at most one more epoch for each `_GROWTH` done
 _MOST_VISITS = 4
@@ -106,43 +100,14 @@ class LinearDualAscent:
         self.n_scores = len(problem.demands.balance)
         n_features = problem.source.shape[1]
         self.width = -(-(n_features + 1) // _WIDTH) * _WIDTH
-        self._strongest = metric_of(problem, self.width)
-        self._take_metric(self._strongest)
+        self.proximal = ProximalPoint(problem, metric_of(problem, self.width))
         self.certificate: Certificate | None = None
         self.is_narrow = is_narrow(problem, settings.most_values)
         self._busy, self._read_seconds = 0.0, problem.source.reads.seconds
         self._visits: Visits | None = None
+        self._metric: Metric | None = None  # of the visits
         self._windows: Generator[Window, None, None] | None = None
         self._read_to: list = []
-
-    def _take_metric(self, metric: Metric) -> None:
-        """Set the metric of the proximal term."""
-        self.metric = metric
-        ratio = np.sqrt(metric.typical)
-        self.most_momentum = (1 - ratio) / (1 + ratio)
-
-    def _with_other_metric(self, state: LinearDualState) -> LinearDualState:
-        """Return the state with a weaker proximal term, or, if the last change made it slower, a stronger one."""
-        gap = max(state.gap, np.finfo(np.float64).tiny)  # rounding may leave one below zero
-        rate = np.log(max(state.half, gap) / gap) / max(1, state.epoch - state.halved)
-        change = state.change if rate >= state.rate else -state.change
-        return self._at_level(state, change)._replace(change=change, rate=rate)
-
-    def _at_level(self, state: LinearDualState, change: int) -> LinearDualState:
-        """Return the state with a proximal term that is so much weaker, if there is one."""
-        state, level = state._replace(half=state.gap, halved=state.epoch), state.level + change
-        if level < 0 or (change > 0 and self.metric.vanishes):
-            return state
-        self._take_metric(self._strongest.weaker(_WEAKER**level) if level else self._strongest)
-        self._visits = None  # whose Gram matrices are of the metric before
-        state = self._placed(state, state.path.position, state.best)
-        return state._replace(level=level, inexact=_STRICTER)
-
-    def _placed(self, state: LinearDualState, position: np.ndarray, anchor: np.ndarray) -> LinearDualState:
-        """Return the state at a position, near an anchor from which nothing leads beyond yet."""
-        path = self._path(position, anchor, state.path)
-        begun = self._near_value(self._conjugates(state.dual), position, anchor)
-        return state._replace(path=path, anchor=anchor, last=anchor, pace=np.ones_like(state.pace), begun=begun)
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -158,31 +123,25 @@ class LinearDualAscent:
         else:
             dual = feasible(self.problem.loss, self.problem.demands, dual)
             position = self._padded(combination(self.problem, dual, self.pool))
-            kept = np.broadcast_to(self._best_share(dual, position) > _FITTING, self.n_scores)
+            kept = np.broadcast_to(self.proximal.best_share(dual, position) > _FITTING, self.n_scores)
             dual, position = np.ascontiguousarray(dual * kept, real), position * kept[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
         return LinearDualState(
-            dual=dual, anchor=position, last=position, pace=np.ones(n_problems),
-            path=self._path(position, position), candidate=None, losses=np.zeros(self.n_scores), best=position,
+            dual=dual, anchor=position, last=position, momentum=np.ones(n_problems),
+            path=self.proximal.path(position, position), candidate=None, losses=np.zeros(self.n_scores), best=position,
             primal=np.full(n_problems, np.inf), dual_value=np.zeros(n_problems),
-            begun=self._near_value(self._conjugates(dual), position, position),
+            begun=self.proximal.near_value(self.proximal.conjugates(dual), position, position),
         )  # fmt: skip
 
-    def _best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Return which multiple of the dual variables of each problem has the largest dual objective.
+    def memory(self) -> None:
+        """Return what a resumed run needs beside the state: nothing."""
 
-        The losses' conjugates are quadratic along the way, so that two points tell them.
-        """
-        whole, half = (self.problem.by_problem(self._conjugates(dual * share)) for share in (1.0, 0.5))
-        square = 2 * (whole - 2 * half)
-        bend = square + self._sizes(position)
-        with np.errstate(all="ignore"):
-            share = (square - whole) / (2 * bend)
-        return np.where(bend > 0, share, 1.0)
+    def recall(self, memory: None) -> None:
+        """Take what `memory` returned."""
 
     def adopted(self, state: LinearDualState) -> LinearDualState:
-        """Return a state as it was between two windows, to do from it on what would have been done."""
-        self._take_metric(state.path.metric)
+        """Return a state that was saved between two windows, for a run that resumes with the same bits."""
+        self.proximal.take_metric(state.path.metric)
         return state
 
     def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
@@ -190,14 +149,14 @@ class LinearDualAscent:
 
         It takes a pass over the rows. With other windows the epoch begins again, and objectives are forgotten.
         """
-        self._take_metric(state.path.metric)
+        self.proximal.take_metric(state.path.metric)
         position = self._padded(combination(self.problem, state.dual, self.pool))
-        path = self._path(position, state.anchor, state.path)
+        path = self.proximal.path(position, state.anchor, state.path)
         if same_windows:
             return state._replace(path=path)
         return state._replace(
             path=path, window=0, seen=0, candidate=None, losses=np.zeros(self.n_scores),
-            primal=np.full_like(state.primal, np.inf), gap=np.inf, next_look=state.epoch + 1,
+            primal=np.full_like(state.primal, np.inf), gap=np.inf, next_evaluation=state.epoch + 1,
         )  # fmt: skip
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
@@ -206,20 +165,10 @@ class LinearDualAscent:
         found[:, : weights.shape[1] - 1], found[:, -1] = weights[:, :-1], weights[:, -1]
         return found
 
-    def _path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
-        """Return the beginning of an epoch at Σ β_i x_i = position, after the path `before`."""
-        pull = self.metric.times(anchor)
-        weights = self.metric.solve(position + pull)
-        rests, turn = (Shrinking.of(self.problem.demands.costs), 0) if before is None else (before.rests, before.turn)
-        gaps = np.zeros(self.n_scores)
-        return EpochState(weights, weights.copy(), position.copy(), pull, gaps, self.metric, rests, turn)
-
-    def _sizes(self, weights: np.ndarray) -> np.ndarray:
-        """Return ½ ‖W‖² for each problem."""
-        return self.problem.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
-
     def _visits_of(self, state: LinearDualState) -> Visits:
-        if self._visits is None or self._visits.dual is not state.dual:
+        known = self._visits is not None and self._visits.dual is state.dual
+        if not known or self._metric is not self.proximal.metric:  # whose Gram matrices are those of the metric
+            self._metric = self.proximal.metric
             problem, settings = self.problem, self.settings
             source = problem.source
             same = problem.loss, problem.demands, state.dual
@@ -286,7 +235,7 @@ class LinearDualAscent:
         """Take the steps of a window once more."""
         path, n = state.path, len(window.rows)
         path = path._replace(
-            seen=state.seen + n * visit / state.visits, pace=1 / state.visits, turn=path.turn + visit,
+            seen=state.seen + n * visit / state.visits, row_share=1 / state.visits, turn=path.turn + visit,
             gaps=path.gaps if visit == 0 else np.zeros(self.n_scores),
         )  # fmt: skip
         seed = self.settings.seed, state.epoch, state.window, visit
@@ -303,73 +252,37 @@ class LinearDualAscent:
 
     def _end_epoch(self, state: LinearDualState, last: bool) -> tuple[LinearDualState, Report]:
         """Move the anchor, and compute objectives if it is time."""
-        position, mean, conjugates = state.path.position, state.path.mean, self._conjugates(state.dual)
-        anchor, before, pace = self._moved(state, conjugates)
+        position, mean, conjugates = state.path.position, state.path.mean, self.proximal.conjugates(state.dual)
+        anchor, before, momentum = self.proximal.moved(state, conjugates)
         moved = (anchor != state.anchor).any()
         state = state._replace(
-            anchor=anchor, last=before, pace=pace,
-            path=self._path(position, anchor, state.path._replace(turn=state.path.turn + state.visits)),
+            anchor=anchor, last=before, momentum=momentum,
+            path=self.proximal.path(position, anchor, state.path._replace(turn=state.path.turn + state.visits)),
             visits=self._visits_next(state), epoch=state.epoch + 1, window=0, seen=0,
-            dual_value=-self.problem.by_problem(conjugates) - self._sizes(position),
-            begun=self._near_value(conjugates, position, anchor),
+            dual_value=-self.problem.by_problem(conjugates) - self.proximal.sizes(position),
+            begun=self.proximal.near_value(conjugates, position, anchor),
         )  # fmt: skip
         if moved:
-            state.path.rests.wake()
+            state.path.shrinking.wake()
         if self.problem.source.resident:
-            if state.epoch < state.next_look and not last:
+            if state.epoch < state.next_evaluation and not last:
                 return state, self._report(state, 1)
             losses = np.zeros(self.n_scores)
-            for window in self._all_rows():
+            for window in self.problem.windows_in_memory(self.settings.window_rows):
                 primal_of(self.problem, mean, window, self.pool, losses)
-            return self._look(state, mean, losses, last)
+            return self._evaluate(state, mean, losses, last)
         candidate, losses = state.candidate, state.losses
-        ride = last or state.epoch >= state.next_look - 1
+        ride = last or state.epoch >= state.next_evaluation - 1
         state = state._replace(candidate=mean.copy() if ride else None, losses=np.zeros(self.n_scores))
         if candidate is None:
             return state, self._report(state, 1)
-        return self._look(state, candidate, losses, last)
+        return self._evaluate(state, candidate, losses, last)
 
-    def _moved(self, state: LinearDualState, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the anchor and the point before, of each problem that is solved well enough beyond it."""
-        path = state.path
-        away = path.mean - state.anchor
-        proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
-        climb = _CLIMB * np.sqrt(state.inexact / MOST_INEXACT)
-        climbed = self._near_value(conjugates, path.position, state.anchor) - state.begun
-        ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= climb * proximal)
-        forth = path.mean - state.last
-        against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
-        pace = np.where(against, 1.0, state.pace)
-        following = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        momentum = np.minimum((pace - 1) / following, self.most_momentum)[:, None]
-        pace = np.where(ready, following, state.pace)
-        ready = np.broadcast_to(ready, self.n_scores)[:, None]
-        beyond = path.mean + momentum * forth
-        return np.where(ready, beyond, state.anchor), np.where(ready, path.mean, state.last), pace
-
-    def _all_rows(self) -> Generator[Window, None, None]:
-        """Yield all rows in memory, some at a time."""
-        source, size = self.problem.source, self.settings.window_rows
-        for start in range(0, len(source), size):
-            rows = self.rows[start : start + size]
-            yield Window(source.block, rows, rows)
-
-    def _conjugates(self, dual: np.ndarray) -> np.ndarray:
-        """Return Σ_i c_i ℓ*(-β_i / c_i) of each score."""
-        found = np.zeros(self.n_scores)
-        dual_losses(self.problem.loss, self.problem.demands, dual, found)
-        return found
-
-    def _near_value(self, conjugates: np.ndarray, position: np.ndarray, anchor: np.ndarray) -> np.ndarray:
-        """Return the dual objectives of the problems near anchors, but for constants."""
-        pull = position + self.metric.times(anchor)
-        return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", pull, self.metric.solve(pull)))
-
-    def _look(
+    def _evaluate(
         self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool
     ) -> tuple[LinearDualState, Report]:
         """Compare the objective of weights with the best, and decide whether that is good enough."""
-        primal = self.problem.by_problem(losses) + self._sizes(weights)
+        primal = self.problem.by_problem(losses) + self.proximal.sizes(weights)
         if not np.isfinite(primal).all():
             raise ValueError(OVERFLOW)
         better = primal < state.primal
@@ -378,18 +291,18 @@ class LinearDualAscent:
         primal = np.where(better, primal, state.primal)
         gap = _relative(primal, state.dual_value)
         progress = state.epoch if gap < _PROGRESS * state.gap else state.progress
-        change = 1 / _STRICTER if progress < state.epoch else _LAXER
+        change = 1 / STRICTER if progress < state.epoch else _LAXER
         state = state._replace(
             best=best, primal=primal, gap=min(gap, state.gap), progress=progress,
             inexact=float(np.clip(state.inexact * change, _LEAST_INEXACT, MOST_INEXACT)),
-            next_look=state.epoch + self._pause(state, gap), last_look=state.epoch,
+            next_evaluation=state.epoch + self._pause(state, gap), last_evaluation=state.epoch,
         )  # fmt: skip
         if gap <= state.half / 2:
             state = state._replace(halved=state.epoch, half=gap)
         if progress < state.epoch and state.inexact <= _LEAST_INEXACT and gap > _COARSE:
-            state = self._at_level(state, 1)
+            state = self.proximal.at_level(state, 1)
         elif state.epoch > state.halved + _CREEPING:
-            state = self._with_other_metric(state)
+            state = self.proximal.with_other_metric(state)
         report = self._report(state, 1)._replace(stalled=state.epoch > 2 * progress + _PATIENCE)
         by_gap = self.settings.criterion == "gap"
         if gap <= (self.settings.tol if by_gap else _CLOSE):
@@ -433,19 +346,20 @@ class LinearDualAscent:
         best = np.where(better[:, None], self._padded(found.weights), state.best)
         state = state._replace(
             best=best, primal=np.where(better, found.primal, state.primal),
-            dual_value=-self._conjugates(state.dual) - self._sizes(position), next_finish=_AGAIN * state.epoch,
+            dual_value=-self.proximal.conjugates(state.dual) - self.proximal.sizes(position),
+            next_finish=_AGAIN * state.epoch,
         )  # fmt: skip
-        state = self._placed(state, position, best)
+        state = self.proximal.placed(state, position, best)
         state = state._replace(gap=_relative(state.primal, state.dual_value))
         return state, report._replace(gap=state.gap, objective=float(state.dual_value.sum()))
 
     def _pause(self, state: LinearDualState, gap: float) -> int:
         """Return after how many epochs to look again: not before the gap may be small enough."""
         most = 1 + state.epoch // _GROWTH
-        if state.progress < state.last_look:  # what is done about it should not have to wait
+        if state.progress < state.last_evaluation:  # what is done about it should not have to wait
             most = min(most, _SOON)
         known = np.isfinite(state.gap) and 0 < gap < state.gap
-        rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_look) if known else 0.0
+        rate = np.log(state.gap / gap) / max(1, state.epoch - state.last_evaluation) if known else 0.0
         if rate == 0 or gap <= self.settings.tol or self.settings.criterion != "gap":
             return most
         return int(np.clip(np.log(gap / self.settings.tol) / rate, 1, most))
@@ -476,8 +390,8 @@ class LinearDualAscent:
             return state.best
         return state.path.mean if state.candidate is None else state.candidate
 
-    def answer(self, state: LinearDualState) -> np.ndarray:
-        """Return the weights of the features and of the constant one."""
+    def finish(self, state: LinearDualState) -> np.ndarray:
+        """Return the weights of the features and, last, of the constant feature."""
         weights = self._weights(state)
         d = self.problem.source.shape[1]
         return np.concatenate([weights[:, :d], weights[:, -1:]], axis=1)

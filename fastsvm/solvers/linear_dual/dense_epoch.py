@@ -110,7 +110,7 @@ class BlockVisits(Visits):
         for start in range(0, len(rows), size):
             stop = min(start + size, len(rows))
             values = self._readable(block.values[places[start] : places[start] + stop - start])
-            later = path._replace(seen=path.seen + path.pace * start)
+            later = path._replace(seen=path.seen + path.row_share * start)
             self._visit(values, rows[start:stop], later, (*seed, start))
 
     def _rows_at_once(self, block: DenseBlock) -> int:
@@ -125,20 +125,19 @@ class BlockVisits(Visits):
     def _visit(self, values: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
         turn = self._turn(rows, path, np.random.default_rng(seed))
         self._prepare(values, turn)
+        turn = turn._replace(grams=self._grams)
+        weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
         moved = np.zeros(len(rows), np.uint8)
+        books = Books(self.dual, self._scores, self._changes, moved, path.gaps)
         work = turn.order.size * self.n_features * self.n_scores
         apart = not self.loss.of_classes and work > _PIECE
 
         def some(low: int, high: int) -> None:
-            _walk(
-                self.loss, self.demands, values, turn, self._grams, self.dual,
-                (path.weights, path.mean, path.position),
-                (self._weights, self._change, self._scores, self._changes), (low, high), moved, path.gaps,
-            )  # fmt: skip
+            _walk(self.loss, self.demands, values, turn, weights, books, (low, high))
 
         self.pool.run(some, class_bounds(self.n_scores, self.pool.n_threads if apart else 1))
-        active = np.flatnonzero(path.rests.awake(rows, path.turn))
-        path.rests.note(rows[active], moved[active], path.turn)
+        active = np.flatnonzero(path.shrinking.awake(rows, path.turn))
+        path.shrinking.note(rows[active], moved[active], path.turn)
 
     def _readable(self, values: np.ndarray) -> np.ndarray:
         """Return rows in a type for which there is machine code."""
@@ -155,17 +154,17 @@ class BlockVisits(Visits):
         bounds = np.concatenate([[0], cuts, [len(rows)]])
         blocks = rng.permutation(len(bounds) - 1)
         starts, lengths = bounds[blocks], np.diff(bounds)[blocks]
-        awake = path.rests.awake(rows, path.turn)
+        awake = path.shrinking.awake(rows, path.turn)
         number = np.empty(len(blocks), np.int64)
         number[blocks] = np.arange(len(blocks))
         key = np.repeat(number, np.diff(bounds)) + rng.random(len(rows))
         order = np.argsort(key)
         order = order[awake[order]]
         ends = np.searchsorted(np.floor(key[order]), np.arange(len(blocks) + 1))
-        done = (path.seen + path.pace * np.concatenate([[0], np.cumsum(lengths)[:-1]])) / len(self.dual)
+        done = (path.seen + path.row_share * np.concatenate([[0], np.cumsum(lengths)[:-1]])) / len(self.dual)
         return _Turn(
             starts, rows[starts], lengths, order, ends, np.zeros(len(blocks), np.int64), weight_left(done),
-            path.metric.damping, self.constant, self.layout.n_sweeps, self._basis, self._shares,
+            path.metric.damping, self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams,
         )  # fmt: skip
 
     # --- Gram matrices -----------------------------------------------------------------------------------
@@ -256,6 +255,8 @@ class _Turn(NamedTuple):
         Share of the epoch that is left.
     damping, constant, n_sweeps, basis, shares
         As of `Visits`, `Layout` and `Metric`.
+    grams : ndarray of shape (n_slots, block_rows, block_rows)
+        Gram matrices.
     """
 
     starts: np.ndarray
@@ -270,21 +271,33 @@ class _Turn(NamedTuple):
     n_sweeps: int
     basis: np.ndarray
     shares: np.ndarray
+    grams: np.ndarray
+
+
+class _Weights(NamedTuple):
+    """Weights, their mean and Σ β_i x_i, float64; the weights in the type of products, and a change of them."""
+
+    weights: np.ndarray
+    mean: np.ndarray
+    position: np.ndarray
+    rounded: np.ndarray
+    change: np.ndarray
 
 
 @jit
-def _walk(loss, demands, values, turn, grams, dual, exact, memory, bounds, moved, gaps):
-    """Visit the blocks of a window, in some of the scores."""
-    (weights, mean, position), (rounded, change, scores, changes) = exact, memory
+def _walk(loss, demands, values, turn, held, books, bounds):
+    """Take the steps of the blocks of a window, in some of the scores."""
+    weights, mean, position, rounded, change = held
+    dual, scores, changes, moved, gaps = books
     for k in range(turn.starts.size):
         start, n, a, b = turn.starts[k], turn.lengths[k], turn.ends[k], turn.ends[k + 1]
         if a == b:
             continue
         order, rows = turn.order[a:b] - start, values[start : start + n]
         _score(rows, order, rounded, turn.constant, bounds, scores)
-        slab = Slab(grams[turn.slots[k]], order, turn.firsts[k], n, turn.damping, turn.n_sweeps)
-        books = Books(dual, scores, changes, moved[start : start + n], gaps)
-        sweep(loss, demands, slab, books, bounds)
+        slab = Slab(turn.grams[turn.slots[k]], order, turn.firsts[k], n, turn.damping, turn.n_sweeps)
+        of_block = Books(dual, scores, changes, moved[start : start + n], gaps)
+        sweep(loss, demands, slab, of_block, bounds)
         places = _moved(order, changes, bounds)
         if places.size == 0:
             continue

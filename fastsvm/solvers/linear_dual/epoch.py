@@ -67,30 +67,30 @@ class EpochState(NamedTuple):
         the epoch if they stayed as they are.
     position : ndarray of float64, shape (n_scores, n_weights)
         Σ β_i x_i; of sparse rows, as it was when the epoch began.
-    pull : ndarray of float64, shape (n_scores, n_weights)
+    anchor_term : ndarray of float64, shape (n_scores, n_weights)
         M V, so that (I + M) W = Σ β_i x_i + M V.
     gaps : ndarray of float64, shape (n_scores,)
         Sum of the gaps of the rows as they were met.
     metric : Metric
         Of the proximal term, by which the weights follow Σ β_i x_i.
-    rests : Shrinking
+    shrinking : Shrinking
         Which rows are left out.
     turn : int
         How often rows have been met before.
-    seen, pace : float
+    seen, row_share : float
         Rows that the epoch has behind it, and what a row adds to them.
     """
 
     weights: np.ndarray
     mean: np.ndarray
     position: np.ndarray
-    pull: np.ndarray
+    anchor_term: np.ndarray
     gaps: np.ndarray
     metric: Metric
-    rests: Shrinking
+    shrinking: Shrinking
     turn: int
     seen: float = 0.0
-    pace: float = 1.0
+    row_share: float = 1.0
 
 
 class Visits(ABC):

@@ -1,5 +1,6 @@
 """What dual ascent for a linear model is to learn."""
 
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ class LinearProblem(NamedTuple):
     demands : Demands
         Targets and costs of rows.
     constant : float
-        Value of the constant feature; 0 for no offset.
+        Value of the constant feature; 0 for no intercept.
     """
 
     source: Source
@@ -56,6 +57,13 @@ class LinearProblem(NamedTuple):
         found[:, : rows.shape[1]] = (rows - self.shift) * self.scale if self.scale.size else rows
         found[:, -1] = self.constant
         return found
+
+    def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
+        """Yield all rows, which are in memory, in windows of at most `size`."""
+        source, every = self.source, np.arange(len(self.source))
+        for start in range(0, len(source), size):
+            rows = every[start : start + size]
+            yield Window(source.block, rows, rows)
 
 
 def explain(window: Window) -> None:

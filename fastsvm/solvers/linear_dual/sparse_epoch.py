@@ -70,14 +70,14 @@ class RowVisits(Visits):
 
     def end(self, path: EpochState) -> None:
         """Bring Σ β_i x_i up to date, at the end of an epoch."""
-        path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.relief) - path.pull
+        path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.relief) - path.anchor_term
 
     def visit(
         self, block: CSRBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
     ) -> None:
         """Take the steps of some rows."""
-        active = np.flatnonzero(path.rests.awake(rows, path.turn))
-        left = weight_left((path.seen + path.pace * active) / len(self.dual))
+        active = np.flatnonzero(path.shrinking.awake(rows, path.turn))
+        left = weight_left((path.seen + path.row_share * active) / len(self.dual))
         block, places = readable(block, places[active])
         together = max(1, int(TOGETHER / (1 + self.values_of_row)))
         metric = path.metric
@@ -88,7 +88,7 @@ class RowVisits(Visits):
         work = len(active) * k * (1 + self.values_of_row)
         pieces = class_bounds(k, self.pool.n_threads if work > _PIECE and not self.loss.of_classes else 1)
         self.pool.run(lambda low, high: _take(self.loss, self.demands, block, turn, books, (low, high)), pieces)
-        path.rests.note(rows[active], moved, path.turn)
+        path.shrinking.note(rows[active], moved, path.turn)
 
 
 @generic
@@ -98,7 +98,7 @@ def take_steps(loss: Loss, demands: Demands, block: CSRBlock, turn: _Turn, books
 
 def _one_score_after_another(loss, demands, block, turn, books, bounds):
     dual, n = books.dual, turn.places.size
-    data, indices, indptr = block.data, block.indices, block.indptr
+    values = block.data, block.indices, block.indptr
     for start in range(0, n, turn.n_together):
         stop = min(start + turn.n_together, n)
         for c in range(bounds[0], bounds[1]):
@@ -106,7 +106,7 @@ def _one_score_after_another(loss, demands, block, turn, books, bounds):
             weights, mean = books.weights[c], books.mean[c]
             for t in range(start, stop):
                 place, row = turn.places[t], turn.rows[t]
-                score, square = _score(data, indices, indptr, place, turn.relief, turn.constant, weights)
+                score, square = _score(values, place, turn.relief, turn.constant, weights)
                 target, cost = cost_of(demands, row, c)
                 own = float(dual[row, c])
                 gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
@@ -115,19 +115,19 @@ def _one_score_after_another(loss, demands, block, turn, books, bounds):
                 if change != 0:
                     books.moved[t] = 1
                     dual[row, c] += change
-                    step, left = change * damping, turn.left[t]
-                    _add(data, indices, indptr, place, turn.relief, turn.constant, step, left, weights, mean)
+                    step = change * damping, turn.left[t]
+                    _add(values, place, turn.relief, turn.constant, step, weights, mean)
             books.gaps[c] += gaps
 
 
 def _all_scores_of_a_row(loss, demands, block, turn, books, bounds):
     dual, k = books.dual, books.dual.shape[1]
-    data, indices, indptr = block.data, block.indices, block.indptr
+    values = block.data, block.indices, block.indptr
     scores, changes, curvature = np.empty((k, 1)), np.empty(k, dual.dtype), np.empty(k)
     for t in range(turn.places.size):
         place, row, left = turn.places[t], turn.rows[t], turn.left[t]
         for c in range(k):
-            score, square = _score(data, indices, indptr, place, turn.relief, turn.constant, books.weights[c])
+            score, square = _score(values, place, turn.relief, turn.constant, books.weights[c])
             scores[c, 0], curvature[c] = score, square * turn.damping[c]
         if not update_of_classes(loss, demands, RowAt(dual, row, scores, 0), curvature, changes, books.gaps):
             continue
@@ -135,13 +135,14 @@ def _all_scores_of_a_row(loss, demands, block, turn, books, bounds):
         for c in range(k):
             if changes[c] != 0:
                 dual[row, c] += changes[c]
-                change, weights, mean = changes[c] * turn.damping[c], books.weights[c], books.mean[c]
-                _add(data, indices, indptr, place, turn.relief, turn.constant, change, left, weights, mean)
+                step, weights, mean = (changes[c] * turn.damping[c], left), books.weights[c], books.mean[c]
+                _add(values, place, turn.relief, turn.constant, step, weights, mean)
 
 
 @inlined
-def _score(data, indices, indptr, place, relief, constant, weights):
+def _score(values, place, relief, constant, weights):
     """Return the product of a row with the weights of one score, and xᵀ R x."""
+    data, indices, indptr = values
     last = weights.size - 1
     score, square = constant * weights[last], constant**2 * relief[last]
     for p in range(indptr[place], indptr[place + 1]):
@@ -152,8 +153,9 @@ def _score(data, indices, indptr, place, relief, constant, weights):
 
 
 @inlined
-def _add(data, indices, indptr, place, relief, constant, change, left, weights, mean):
-    """Add `change` times R x to the weights of one score, and a share of that to their mean."""
+def _add(values, place, relief, constant, step, weights, mean):
+    """Add a change times R x to the weights of one score, and a share of that to their mean."""
+    (data, indices, indptr), (change, left) = values, step
     last, share = weights.size - 1, change * left
     for p in range(indptr[place], indptr[place + 1]):
         j = indices[p]

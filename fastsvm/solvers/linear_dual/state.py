@@ -55,7 +55,7 @@ class LinearDualState(NamedTuple):
         Dual variables.
     anchor, last : ndarray of float64, shape (n_scores, n_weights)
         Where the proximal term is centred, and the point before.
-    pace : ndarray of float64, shape (n_problems,)
+    momentum : ndarray of float64, shape (n_problems,)
         Of the anchors.
     path : EpochState
         Where the epoch is.
@@ -71,7 +71,7 @@ class LinearDualState(NamedTuple):
         Dual objectives near the anchors when the epoch began.
     epoch, window, seen : int
         Epochs completed; windows of this one, and rows in them.
-    next_look, last_look : int
+    next_evaluation, last_evaluation : int
         Epochs after which the objective is computed next, and was last.
     gap : float
         Relative gap at the last look.
@@ -93,7 +93,7 @@ class LinearDualState(NamedTuple):
     dual: np.ndarray
     anchor: np.ndarray
     last: np.ndarray
-    pace: np.ndarray
+    momentum: np.ndarray
     path: EpochState
     candidate: np.ndarray | None
     losses: np.ndarray
@@ -104,8 +104,8 @@ class LinearDualState(NamedTuple):
     epoch: int = 0
     window: int = 0
     seen: int = 0
-    next_look: int = 1
-    last_look: int = 0
+    next_evaluation: int = 1
+    last_evaluation: int = 0
     gap: float = np.inf
     progress: int = 0
     halved: int = 0

@@ -199,13 +199,13 @@ def _gather(model, buffers, n, first):
 
 @inlined
 def accumulate(
-    loss: Loss, block: Block, rows: Rows, start: int, stop: int, first: bool, model: Model, buffers: Buffers
+    loss: Loss, block: Block, rows: Rows, span: tuple[int, int], first: bool, model: Model, buffers: Buffers
 ) -> float:
-    """Add the gradient of the loss over rows `start` to `stop` to the batch's and return the sum of their losses.
+    """Add the gradient of the loss over a span of the rows to the batch's, and return the sum of their losses.
 
     If `first`, they are the first of the batch. Only this is compiled for each loss anew.
     """
-    height, total = buffers.rows.shape[0], 0.0
+    (start, stop), height, total = span, buffers.rows.shape[0], 0.0
     for a in range(start, stop, height):
         n = min(height, stop - a)
         if not _score(block, rows, a, n, model, buffers):
@@ -281,38 +281,32 @@ class Course(NamedTuple):
         Weight of what each step reaches in the average.
     penalty : Penalty
         The same for all.
+    pending : int
+        Rows that the first batch has already.
     """
 
     batch_size: int
     rates: np.ndarray
     averaging: np.ndarray
     penalty: Penalty
+    pending: int
 
 
 @jit
 def steps(
-    loss: Loss,
-    block: Block,
-    rows: Rows,
-    model: Model,
-    course: Course,
-    buffers: Buffers,
-    pending: int,
-    losses: np.ndarray,
+    loss: Loss, block: Block, rows: Rows, model: Model, course: Course, buffers: Buffers, losses: np.ndarray
 ) -> None:
     """Take as many steps as there are rates, on batches of rows in order; the rest waits for more.
 
     Parameters
     ----------
-    pending : int
-        Rows that an incomplete batch has already.
     losses : ndarray of float64, shape (n_steps + 1,)
         Sum of losses of the rows of each batch, and of the rest; it is written. NaN if a score is not finite.
     """
-    start, n = 0, rows.places.size
+    start, n, pending = 0, rows.places.size, course.pending
     for s in range(losses.size):
         stop = min(n, start + course.batch_size - pending)
-        losses[s] = accumulate(loss, block, rows, start, stop, pending == 0, model, buffers)
+        losses[s] = accumulate(loss, block, rows, (start, stop), pending == 0, model, buffers)
         if s < course.rates.size:
             update(model, pending + stop - start, course.rates[s], course.averaging[s], course.penalty)
         start, pending = stop, 0

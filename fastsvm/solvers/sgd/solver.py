@@ -31,140 +31,25 @@ After
 
 from collections.abc import Callable, Generator
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool
-from fastsvm.files.storable import storable
-from fastsvm.linalg.linear_predictor import block_scores, each_piece, product_type
+from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.dense_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
-from fastsvm.solvers.sgd.learning_rates import Schedule
-from fastsvm.sources import Block, CSRBlock, DenseBlock, Source, Window, check_finite, windows
+from fastsvm.solvers.sgd.problem import OVERFLOW, Diverged, SGDProblem, SGDSettings, SGDState, objective
+from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite, windows
 
-__all__ = ["SGD", "Diverged", "Linear", "SGDProblem", "SGDSettings", "SGDState", "objective", "touches_columns"]
+__all__ = ["SGD", "touches_columns"]
 
 _BUFFERED_ROWS = 128
 _SCORES_AT_ONCE = 8  # one thread's share of many classes
 _SPARSE = 8  # times as many features as a row has values, from which on only the columns of a batch are touched
 _SLOWER = 5.0  # the adaptive rate is divided by, when progress ends
 _SLOWEST = 1e-6
-_OVERFLOW = (
-    "The weights grew beyond all bounds: floating-point overflow. Scale the features, for example with "
-    "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
-)
-
-
-class Diverged(ValueError):
-    """Scores overflowed."""
-
-
-class SGDProblem(NamedTuple):
-    """What is to be learnt.
-
-    Attributes
-    ----------
-    source : Source
-        Rows; one that is resident is a `MemorySource`.
-    shift, scale : ndarray of float64, shape (n_features,)
-        A value x is taken for (x - shift) scale; empty if for itself.
-    targets : ndarray of float64, shape (n,)
-        As `losses.add_losses` takes them.
-    weights : ndarray of float64, shape (n,)
-        In multiples of the mean weight of rows, classes left aside; 0 for rows that are not learnt from.
-    balance : ndarray of float64, shape (n_scores,)
-        As `losses.add_losses` takes it.
-    """
-
-    source: Source
-    shift: np.ndarray
-    scale: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    balance: np.ndarray
-
-
-class SGDSettings(NamedTuple):
-    """How it is learnt.
-
-    Attributes
-    ----------
-    loss : Loss
-        One of `losses.LOSSES`.
-    penalty : Penalty
-        Penalties, momentum, clipping.
-    schedule : Schedule
-        Learning rate.
-    batch_size : int
-        Rows of a batch.
-    average_from : float
-        Steps after which averaging begins; infinite for none.
-    tol : float or None
-        Least fall of the objective, None to run all epochs.
-    patience : int
-        Epochs without it.
-    seed : int or None
-        Of the order of rows, None for that of the source.
-    window_rows : int
-        Rows of a window.
-    """
-
-    loss: Loss
-    penalty: Penalty
-    schedule: Schedule
-    batch_size: int
-    average_from: float
-    tol: float | None
-    patience: int
-    seed: int | None
-    window_rows: int
-
-
-@storable("sgd state")
-class SGDState(NamedTuple):
-    """All that is remembered from window to window.
-
-    Attributes
-    ----------
-    model : Model or SparseModel
-        Weights; a window is visited with a copy, so that a state is always whole.
-    epoch, window : int
-        Where in the data: epochs completed, and windows of this one.
-    n_steps, seen, pending : int
-        Steps taken; rows of this epoch visited; rows of a batch that waits for more.
-    total, waiting : float
-        Sum of losses in this epoch, and of the rows of that batch.
-    lowest, answered : float
-        Least objective of an epoch, and least full objective of the answer.
-    stale : int
-        Epochs since the objective fell.
-    factor : float
-        Of the rate.
-    best : Linear or None
-        The weights of the best validation score, if there is one.
-    best_score : float
-        That score.
-    """
-
-    model: Model | SparseModel
-    epoch: int = 0
-    window: int = 0
-    n_steps: int = 0
-    seen: int = 0
-    pending: int = 0
-    total: float = 0.0
-    waiting: float = 0.0
-    lowest: float = np.inf
-    answered: float = np.inf
-    stale: int = 0
-    factor: float = 1.0
-    best: Linear | None = None
-    best_score: float = -np.inf
 
 
 class SGD:
@@ -183,8 +68,6 @@ class SGD:
 
     Attributes
     ----------
-    losses : list of ndarray of float64
-        Mean losses of the batches of the windows visited, for who watches to take.
     score : float
         The last validation score, NaN if there is none.
     """
@@ -198,7 +81,7 @@ class SGD:
     ) -> None:
         self.problem, self.settings, self.pool, self.validate = problem, settings, pool, validate
         self.rows = np.flatnonzero(problem.weights > 0)
-        self.losses: list[np.ndarray] = []
+        self._losses: list[np.ndarray] = []
         self.score = np.nan
         self.lazy = settings.batch_size <= settings.window_rows and touches_columns(problem, settings.penalty)
         self._windows: Generator[Window, None, None] | None = None
@@ -249,6 +132,17 @@ class SGD:
         state = state._replace(epoch=state.epoch + 1, window=0, seen=0, total=0.0)
         return self._decide(state, running)
 
+    def memory(self) -> None:
+        """Return what a resumed run needs beside the state: nothing."""
+
+    def recall(self, memory: None) -> None:
+        """Take what `memory` returned."""
+
+    def take_losses(self) -> list[np.ndarray]:
+        """Return the mean losses of the batches since the last call, an array for each window."""
+        losses, self._losses = self._losses, []
+        return losses
+
     def close(self) -> None:
         """Stop reading ahead, at an end before that of an epoch."""
         if self._windows is not None:
@@ -272,9 +166,10 @@ class SGD:
             state.factor * settings.schedule.rates(state.n_steps, n_batches),
             np.maximum(0.0, before + 1 - settings.average_from),
             settings.penalty,
+            state.pending,
         )
         model = state.model.copied()
-        losses = self._take(model, state.pending, window, course)
+        losses = self._take(model, window, course)
         total = float(losses.sum())
         if not np.isfinite(total):
             self._explain(window)
@@ -282,13 +177,13 @@ class SGD:
         sizes = np.full(n_batches, settings.batch_size)
         if n_batches:
             sizes[-1] -= n_batches * settings.batch_size + rest - state.pending - n
-        self.losses.append(losses[:n_batches] / sizes)
+        self._losses.append(losses[:n_batches] / sizes)
         return state._replace(
             model=model, window=state.window + 1, n_steps=state.n_steps + n_batches, seen=state.seen + n, pending=rest,
             total=state.total + total, waiting=float(losses[n_batches]),
         )  # fmt: skip
 
-    def _take(self, model: Model | SparseModel, pending: int, window: Window, course: Course) -> np.ndarray:
+    def _take(self, model: Model | SparseModel, window: Window, course: Course) -> np.ndarray:
         """Take steps and return the batches' sums of losses, and that of the rows that wait."""
         problem, loss = self.problem, self.settings.loss
         block, places = _readable(window)
@@ -304,7 +199,7 @@ class SGD:
 
         def some(k: int, start: int, stop: int) -> None:
             rows = Rows(places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
-            steps(loss, block, rows, parts[k], course, self._memory(start, stop, dtype), pending, losses[k])
+            steps(loss, block, rows, parts[k], course, self._memory(start, stop, dtype), losses[k])
 
         self.pool.run(some, [(k, *share) for k, share in enumerate(shares)])
         model.total[:] = parts[0].total
@@ -328,7 +223,7 @@ class SGD:
         """Raise the error that says why scores are not finite."""
         for place, row in zip(window.places, window.rows, strict=True):
             check_finite(window.block.slice(place, place + 1), row)
-        raise Diverged(_OVERFLOW)
+        raise Diverged(OVERFLOW)
 
     def _decide(self, state: SGDState, running: float) -> tuple[SGDState, Report]:
         """Return whether an epoch was the last."""
@@ -390,7 +285,7 @@ class SGD:
 def _finite(linear: Linear) -> Linear:
     """Return weights that did not overflow."""
     if not (np.isfinite(linear.coef).all() and np.isfinite(linear.intercept).all()):
-        raise Diverged(_OVERFLOW)
+        raise Diverged(OVERFLOW)
     return linear
 
 
@@ -419,34 +314,3 @@ def _readable(window: Window) -> tuple[Block, np.ndarray]:
     if block.values.dtype in (np.uint8, kind):
         return block, places
     return DenseBlock(block.values[places].astype(kind)), np.arange(len(places))
-
-
-def objective(problem: SGDProblem, loss: Loss, linear: Linear, pool: Pool, exact: bool = False) -> float:
-    """Return the mean loss of the rows that are learnt from, by a pass over all rows; `exact` by scores in float64.
-
-    Raises
-    ------
-    ValueError
-        If a row is not finite, also one that is not learnt from.
-    """
-    coef, intercept = linear
-    if problem.scale.size:
-        coef = coef * problem.scale
-        intercept = intercept - coef @ problem.shift
-    sums: list[tuple[int, float]] = []
-
-    def piece(block: Block, start: int) -> None:
-        found = block_scores(block, coef, intercept, exact or problem.scale.size > 0).astype(np.float64, copy=False)
-        part = slice(start, start + block.shape[0])
-        if not np.isfinite(found).all():
-            check_finite(block, start)
-            raise Diverged(_OVERFLOW)
-        sums.append((start, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
-
-    each_piece(problem.source, piece, pool)
-    return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))
-
-
-@jit
-def _loss_of(loss, scores, targets, weights, balance):
-    return add_losses(loss, scores, targets, weights, balance, np.empty_like(scores))

@@ -6,7 +6,7 @@ from scipy import integrate, optimize
 
 from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_primal.huberized_hinge import bent_hinge, squared_hinge
-from fastsvm.solvers.kernel_primal.line_search import Line, best_length, best_offset, slope_at_start
+from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length, slope_at_start
 
 LOSSES = {
     "squared hinge": squared_hinge,
@@ -74,20 +74,20 @@ def draw(seed):
 
 
 @given(seed=st.integers(0, 10**6), name=st.sampled_from(sorted(LOSSES)))
-def test_the_best_offset_has_the_least_loss(seed, name):
+def test_the_best_intercept_has_the_least_loss(seed, name):
     _, problem, scores = draw(seed)
 
     def total(shift):
         return problem.upper @ LOSSES[name].value(problem.y * (scores + shift))
 
-    found = total(best_offset(problem, LOSSES[name], scores))
+    found = total(best_intercept(problem, LOSSES[name], scores))
     assert found <= least(total, -40, 40) * (1 + 1e-9) + 1e-9
 
 
-def test_the_best_offset_of_one_class_has_no_loss():
+def test_the_best_intercept_of_one_class_has_no_loss():
     problem = KernelProblem(np.ones(3), np.ones(3))
     scores = np.array([-5.0, 0.0, 2.0])
-    assert squared_hinge.value(scores + best_offset(problem, squared_hinge, scores)).max() <= 1e-20
+    assert squared_hinge.value(scores + best_intercept(problem, squared_hinge, scores)).max() <= 1e-20
 
 
 @given(seed=st.integers(0, 10**6), name=st.sampled_from(sorted(LOSSES)), curved=st.booleans())

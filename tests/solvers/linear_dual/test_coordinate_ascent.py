@@ -59,10 +59,10 @@ def primal(problem, W, name):
 def test_any_size_of_blocks_and_any_number_of_kept_products(name, size, kept, rows):
     problem = problem_of(name, *rows, C=0.1, k=3)
     wanted, state, _, _ = solve(problem, 1e-4)
-    best = primal(problem, wanted.answer(state), name).sum()
+    best = primal(problem, wanted.finish(state), name).sum()
     solver, state, reason, _ = solve(problem, 1e-4, size=size, window=2 * size, kept=kept)
     assert reason is StopReason.CONVERGED
-    found = primal(problem, solver.answer(state), name)
+    found = primal(problem, solver.finish(state), name)
     np.testing.assert_allclose(solver.certificate.primal.sum(), found.sum(), rtol=1e-12)
     assert found.sum() == pytest.approx(best, rel=2e-4)
     assert (solver.certificate.primal - solver.certificate.dual <= 1e-4 * solver.certificate.primal).all()
@@ -74,8 +74,8 @@ def test_any_number_of_sweeps(n_sweeps, rows):
     solver, state, reason, _ = solve(problem, n_sweeps=n_sweeps)
     wanted, end, _, _ = solve(problem)
     assert reason is StopReason.CONVERGED
-    reached = primal(problem, solver.answer(state), "squared_hinge").sum()
-    assert reached == pytest.approx(primal(problem, wanted.answer(end), "squared_hinge").sum(), rel=2e-5)
+    reached = primal(problem, solver.finish(state), "squared_hinge").sum()
+    assert reached == pytest.approx(primal(problem, wanted.finish(end), "squared_hinge").sum(), rel=2e-5)
 
 
 def test_no_epochs_are_no_steps(rows):
@@ -100,7 +100,7 @@ def test_an_end_at_dual_variables_is_where_the_next_solve_begins(rows):
         solver = LinearDualAscent(problem, LinearDualSettings(1e-4, 0, 64, 3, 100, 300), pool)
         again = solver.init(state.dual)
         Z = np.hstack([rows[0], np.ones((300, 1))])
-        weights = solver.answer(again)
+        weights = solver.finish(again)
         np.testing.assert_allclose(weights, state.dual.T @ Z, atol=1e-10)
         _, reason, n_epochs = drive(solver, again, Limits(100, np.inf), lambda state, report: False)
     assert reason is StopReason.CONVERGED
@@ -186,16 +186,16 @@ def test_kept_products_follow_the_metric(rows, constant):
     with Pool.open() as pool:
         solver = LinearDualAscent(problem, LinearDualSettings(1e-9, 0, 64, 3, 100, 300), pool)
         state, _ = solver.step(solver.init(), 2)
-        state = solver._at_level(state, 1)
+        state = solver.proximal.at_level(state, 1)
         state, _ = solver.step(state, 2)
         visits = solver._visits
     Z = np.zeros((300, solver.width))
     Z[:, :20], Z[:, -1] = problem.source.block.values, constant
-    assert len(solver.metric.shares) > 0 and len(visits._slots) == 5
+    assert len(solver.proximal.metric.shares) > 0 and len(visits._slots) == 5
     for (first, length), slot in visits._slots.items():
         part = Z[first : first + length]
-        along = part @ solver.metric.basis.T
-        wanted = part @ part.T - (along * solver.metric.shares) @ along.T
+        along = part @ solver.proximal.metric.basis.T
+        wanted = part @ part.T - (along * solver.proximal.metric.shares) @ along.T
         np.testing.assert_allclose(visits._grams[slot, :length, :length], wanted, atol=1e-9)
 
 

@@ -8,7 +8,8 @@ from fastsvm.losses import LOSSES, Hinge
 from fastsvm.solvers.sgd.dense_steps import Penalty
 from fastsvm.solvers.sgd.lazy_steps import settle
 from fastsvm.solvers.sgd.learning_rates import SCHEDULES, Schedule
-from fastsvm.solvers.sgd.solver import SGD, SGDProblem, SGDSettings
+from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings
+from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import MemorySource
 
 N, D, K = 70, 6, 3

@@ -1,0 +1,89 @@
+"""Roots of increasing functions of one number, by false position with halving, the Illinois method.
+
+Where one end of the bracket stays, the value at it is halved, so that the next point lies beyond the root (Dowell and
+Jarratt 1971, A modified regula falsi method for computing the root of an equation). Convergence is superlinear; a
+function that is linear between few points is solved in a few steps.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.generic import generic
+
+__all__ = ["Bracket", "RootLimits", "illinois_root", "slope_at"]
+
+
+class Bracket(NamedTuple):
+    """Two points and the values there; the function is negative at the lower one."""
+
+    low: float
+    at_low: float
+    high: float
+    at_high: float
+
+
+class RootLimits(NamedTuple):
+    """When a search ends.
+
+    Attributes
+    ----------
+    doublings : int
+        How often the upper point may be doubled, if the function is negative there too.
+    steps : int
+        Most steps of false position.
+    value : float
+        Size of a value that counts as zero.
+    width : float
+        Width of the bracket, relative to the upper point, at which the middle is returned. With 0, the search ends
+        where rounding puts the interpolated point on an end of the bracket; else it bisects there.
+    """
+
+    doublings: int
+    steps: int
+    value: float
+    width: float
+
+
+@generic
+def slope_at(line: Any, t: float) -> float:
+    """Return the value at t of the function that a NamedTuple stands for: register a body for its class."""
+    raise NotImplementedError
+
+
+@jit
+def illinois_root(line: Any, bracket: Bracket, limits: RootLimits) -> float:
+    """Return the root of `slope_at(line, t)`, or the last upper point if the function is negative there too."""
+    low, at_low, high, at_high = bracket
+    for _ in range(limits.doublings):
+        if at_high >= 0:
+            break
+        low, at_low = high, at_high
+        high *= 2
+        at_high = slope_at(line, high)
+    if at_high < 0:
+        return high
+    side = 0
+    for _ in range(limits.steps):
+        t = (low * at_high - high * at_low) / (at_high - at_low)
+        if not low < t < high:
+            if limits.width == 0:
+                return t
+            t = 0.5 * (low + high)
+            if not low < t < high:
+                break
+        here = slope_at(line, t)
+        if abs(here) <= limits.value:
+            return t
+        if here > 0:
+            high, at_high = t, here
+            at_low = 0.5 * at_low if side == 1 else at_low
+            side = 1
+        else:
+            low, at_low = t, here
+            at_high = 0.5 * at_high if side == -1 else at_high
+            side = -1
+        if high - low <= limits.width * np.abs(high):
+            break
+    return 0.5 * (low + high)

@@ -1,0 +1,134 @@
+"""The accelerated proximal point method, of which each epoch of dual coordinate ascent solves a subproblem.
+
+Subproblem
+    The objective plus ½ (W - V) M (W - V) near an anchor V. In weights, W = (I + M)⁻¹ (Σ_i β_i x_i + M V).
+
+Acceleration
+    When the subproblem is solved, the anchor moves beyond its solution, by a part of the way from the solution before
+    (Güler 1992; Lin, Mairal and Harchaoui 2015, A universal catalyst for first-order optimization, algorithm 1;
+    Frostig, Ge, Kakade and Sidford 2015). Momentum restarts where the way turns back (O'Donoghue and Candès 2015).
+
+Accuracy
+    The subproblem counts as solved when its accumulated duality gap is small relative to the proximal term. It also
+    does when an epoch raises its dual objective by little more than that term, which bounds the distance of W from the
+    solution (Rockafellar 1976); where C is large, that happens many epochs before the gap is small.
+"""
+
+import numpy as np
+
+from fastsvm.losses import dual_losses
+from fastsvm.solvers.linear_dual.epoch import EpochState, Shrinking
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.state import MOST_INEXACT, LinearDualState
+
+__all__ = ["STRICTER", "ProximalPoint"]
+
+_WEAKER = 0.25  # factor of a weaker metric
+STRICTER = 3.0  # what the inexactness is divided by where there is no progress
+_CLIMB = 2.0  # most growth of the dual objective in an epoch of a solved subproblem, in multiples of the proximal term
+
+
+class ProximalPoint:
+    """Anchors, momentum and objectives of the subproblems.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        The problem.
+    metric : Metric
+        Of the proximal term, the strongest that is used.
+
+    Attributes
+    ----------
+    metric : Metric
+        Of the proximal term.
+    most_momentum : ndarray of float64, shape (n_scores,)
+        The momentum of a strongly convex problem, the largest that is used.
+    """
+
+    def __init__(self, problem: LinearProblem, metric: Metric) -> None:
+        self.problem, self.strongest = problem, metric
+        self.take_metric(metric)
+
+    def take_metric(self, metric: Metric) -> None:
+        """Set the metric of the proximal term."""
+        self.metric = metric
+        ratio = np.sqrt(metric.typical)
+        self.most_momentum = (1 - ratio) / (1 + ratio)
+
+    def with_other_metric(self, state: LinearDualState) -> LinearDualState:
+        """Return the state with a weaker proximal term, or, if the last change made it slower, a stronger one."""
+        gap = max(state.gap, np.finfo(np.float64).tiny)  # rounding may leave one below zero
+        rate = np.log(max(state.half, gap) / gap) / max(1, state.epoch - state.halved)
+        change = state.change if rate >= state.rate else -state.change
+        return self.at_level(state, change)._replace(change=change, rate=rate)
+
+    def at_level(self, state: LinearDualState, change: int) -> LinearDualState:
+        """Return the state with a proximal term that is so much weaker, if there is one."""
+        state, level = state._replace(half=state.gap, halved=state.epoch), state.level + change
+        if level < 0 or (change > 0 and self.metric.vanishes):
+            return state
+        self.take_metric(self.strongest.weaker(_WEAKER**level) if level else self.strongest)
+        state = self.placed(state, state.path.position, state.best)
+        return state._replace(level=level, inexact=STRICTER)
+
+    def placed(self, state: LinearDualState, position: np.ndarray, anchor: np.ndarray) -> LinearDualState:
+        """Return the state at a position, near an anchor at which momentum restarts."""
+        path = self.path(position, anchor, state.path)
+        begun = self.near_value(self.conjugates(state.dual), position, anchor)
+        return state._replace(path=path, anchor=anchor, last=anchor, momentum=np.ones_like(state.momentum), begun=begun)
+
+    def path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
+        """Return the beginning of an epoch at Σ β_i x_i = position, after the path `before`."""
+        anchor_term = self.metric.times(anchor)
+        weights = self.metric.solve(position + anchor_term)
+        fresh = Shrinking.of(self.problem.demands.costs), 0
+        shrinking, turn = fresh if before is None else (before.shrinking, before.turn)
+        gaps = np.zeros(self.problem.n_scores)
+        return EpochState(weights, weights.copy(), position.copy(), anchor_term, gaps, self.metric, shrinking, turn)
+
+    def sizes(self, weights: np.ndarray) -> np.ndarray:
+        """Return ½ ‖W‖² for each problem."""
+        return self.problem.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
+
+    def moved(self, state: LinearDualState, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return anchor, last solution and momentum; they move for each problem whose subproblem is solved."""
+        path = state.path
+        away = path.mean - state.anchor
+        proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
+        climb = _CLIMB * np.sqrt(state.inexact / MOST_INEXACT)
+        climbed = self.near_value(conjugates, path.position, state.anchor) - state.begun
+        ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= climb * proximal)
+        forth = path.mean - state.last
+        against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
+        momentum = np.where(against, 1.0, state.momentum)
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        factor = np.minimum((momentum - 1) / following, self.most_momentum)[:, None]
+        momentum = np.where(ready, following, state.momentum)
+        ready = np.broadcast_to(ready, self.problem.n_scores)[:, None]
+        beyond = path.mean + factor * forth
+        return np.where(ready, beyond, state.anchor), np.where(ready, path.mean, state.last), momentum
+
+    def conjugates(self, dual: np.ndarray) -> np.ndarray:
+        """Return Σ_i c_i ℓ*(-β_i / c_i) of each score."""
+        found = np.zeros(self.problem.n_scores)
+        dual_losses(self.problem.loss, self.problem.demands, dual, found)
+        return found
+
+    def best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Return which multiple of the dual variables of each problem has the largest dual objective.
+
+        The losses' conjugates are quadratic along the way, so that two points tell them.
+        """
+        whole, half = (self.problem.by_problem(self.conjugates(dual * share)) for share in (1.0, 0.5))
+        square = 2 * (whole - 2 * half)
+        curvature = square + self.sizes(position)
+        with np.errstate(all="ignore"):
+            share = (square - whole) / (2 * curvature)
+        return np.where(curvature > 0, share, 1.0)
+
+    def near_value(self, conjugates: np.ndarray, position: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+        """Return the dual objectives of the subproblems, but for constants."""
+        total = position + self.metric.times(anchor)
+        return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", total, self.metric.solve(total)))
