@@ -1,4 +1,4 @@
-"""FitCheckpoints of a fit: who is offered them, and the one from which a fit resumes."""
+"""Checkpoints of a fit: who is offered them, and the one from which a fit resumes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
