@@ -21,7 +21,6 @@ FORMAT = "fastsvm-model"
 VERSION = 2
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CSR = ("data", "indices", "indptr")
-_CLASSES = {kind.__name__: kind for kind in ESTIMATORS.values()}
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -54,9 +53,9 @@ def save(model: Any, path: str | Path) -> None:
     >>> fastsvm.load(path).predict([[0.9]])
     array([1])
     """
-    name = type(model).__name__
-    if name not in _CLASSES:
-        raise TypeError(f"Only {', '.join(_CLASSES)} can be saved, found {name}.")
+    name, classes = type(model).__name__, _classes()
+    if name not in classes:
+        raise TypeError(f"Only {', '.join(classes)} can be saved, found {name}.")
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
     parameters = model.get_params()
@@ -143,6 +142,10 @@ def is_model_file(path: str | Path) -> bool:
     return path.is_file() and (is_array_file(path) or (_begins_as_hdf5(path) and is_version_1(path)))
 
 
+def _classes() -> dict[str, type]:
+    return {kind.__name__: kind for kind in ESTIMATORS.values()}
+
+
 def _begins_as_hdf5(path: Path) -> bool:
     with open(path, "rb") as file:
         return file.read(len(_HDF5)) == _HDF5
@@ -164,9 +167,10 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     ValueError
         If they do not fit each other or a fitted model. Other errors may be raised too.
     """
-    if header["estimator"] not in _CLASSES:
+    classes = _classes()
+    if header["estimator"] not in classes:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
-    kind, parameters = _CLASSES[header["estimator"]], header["parameters"]
+    kind, parameters = classes[header["estimator"]], header["parameters"]
     unknown = set(parameters) - set(kind().get_params())
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameters {sorted(unknown)} in this version")

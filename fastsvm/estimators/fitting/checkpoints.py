@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Checkpointer", "Checkpoints", "checkpointed", "checkpoints_of"]
+__all__ = ["Checkpointer", "FitCheckpoints", "checkpointed", "checkpoints_of"]
 
 
 class Checkpointer(Protocol):
@@ -23,7 +23,7 @@ class Checkpointer(Protocol):
         """
 
 
-class Checkpoints(NamedTuple):
+class FitCheckpoints(NamedTuple):
     """What a fit is told of checkpoints.
 
     Attributes
@@ -52,13 +52,13 @@ def checkpointed(estimator: Any, checkpointer: Checkpointer | None, resume_from:
         A checkpoint of a fit with the same parameters and data. The fit resumes there and ends with the same model
         as one that was never interrupted.
     """
-    estimator._checkpoints = Checkpoints(checkpointer, resume_from)
+    estimator._checkpoints = FitCheckpoints(checkpointer, resume_from)
     try:
         yield
     finally:
         del estimator._checkpoints
 
 
-def checkpoints_of(estimator: Any) -> Checkpoints:
+def checkpoints_of(estimator: Any) -> FitCheckpoints:
     """Return what the fit of an estimator is told of checkpoints."""
-    return vars(estimator).get("_checkpoints", Checkpoints())
+    return vars(estimator).get("_checkpoints", FitCheckpoints())

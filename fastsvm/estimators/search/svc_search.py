@@ -1,26 +1,26 @@
 """Search over the parameters of an SVC by cross-validation, whose fits share their kernel values."""
 
-import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.metaestimators import _safe_split, available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.validation import check_training_set, labels_of
 from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.estimators.search.cv_results import SearchTable
-from fastsvm.estimators.search.shared_fits import SharedFits, Split, may_share
-from fastsvm.sources import as_source, is_stored
+from fastsvm.estimators.search.evaluation import SearchData, evaluate, row_numbers
+from fastsvm.estimators.search.shared_fits import Split
+from fastsvm.sources import is_stored
 
 __all__ = ["SVCSearch"]
 
@@ -164,14 +164,14 @@ class SVCSearch(BaseEstimator):
         scorer = self._scorer()
         rows = self._rows(X, labels_of(X, y), fit_params)
         cv = check_cv(self.cv, y, classifier=is_classifier(self._given()))
-        splits = [Split(*map(_numbers, split)) for split in cv.split(rows.to_split(), y, groups)]
+        splits = [Split(*map(row_numbers, split)) for split in cv.split(rows.to_split(), y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
         table = SearchTable(cells, len(splits))
         with tqdm(
             total=len(models) * len(splits), unit="fit", desc="SVCSearch", disable=None if self.verbose else True
         ) as bar:
-            for cell, split, score, seconds in _evaluated(models, rows, splits, scorer):
+            for cell, split, score, seconds in evaluate(models, rows, splits, scorer):
                 table.note(cell, split, score, seconds)
                 bar.update(1)
         self.multimetric_, self.n_splits_ = table.named, len(splits)
@@ -180,13 +180,13 @@ class SVCSearch(BaseEstimator):
         self.cv_results_ = table.results()
         return self
 
-    def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> "_Rows":
+    def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> SearchData:
         """Return rows and labels; those for an SVC are checked."""
         if not is_stored(X):
             X, y = indexable(X, y)
         if isinstance(self._given(), SVC):
             y = check_training_set(SVC(), X, y, fit_params.get("sample_weight")).y
-        return _Rows(X, y, fit_params)
+        return SearchData(X, y, fit_params)
 
     # --- what is asked for ------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class SVCSearch(BaseEstimator):
 
     # --- what is found ----------------------------------------------------------------------------------------
 
-    def _choose(self, table: SearchTable, rows: "_Rows") -> None:
+    def _choose(self, table: SearchTable, rows: SearchData) -> None:
         """Note the best cell, and fit its model to all rows if asked to."""
         if table.named:
             self._check_refit(table.metrics)
@@ -324,103 +324,3 @@ class SVCSearch(BaseEstimator):
         scorer = self.scorer_[self.refit] if isinstance(self.__dict__.get("scorer_"), dict) else None
         found = (scorer or self._scorer())(self._best("score"), X, y)
         return found[self.refit] if isinstance(found, dict) else found
-
-
-# --- evaluation ----------------------------------------------------------------------------------------------
-
-
-class _Rows(NamedTuple):
-    """Rows, labels and what the fits are given beside, as the user passed them."""
-
-    X: Any
-    y: Any
-    fit_params: dict[str, Any]
-
-    def to_split(self) -> Any:
-        """Return what splitters see: the rows, or for rows in a file only their number."""
-        return np.empty((len(as_source(self.X)), 0)) if is_stored(self.X) else self.X
-
-    def to_fit(self, model: Any, split: Split) -> tuple[Any, Any, dict[str, Any]]:
-        """Return rows, labels and what else there is for a fit."""
-        cut = {name: self._cut(value, split.train) for name, value in self.fit_params.items()}
-        return *self._of(model, split.train), cut
-
-    def to_score(self, model: Any, split: Split) -> tuple[Any, Any]:
-        """Return rows and labels to score, of a matrix of kernel values the columns of the fit."""
-        return self._of(model, split.test, split.train)
-
-    def _of(self, model: Any, rows: np.ndarray, columns: np.ndarray | None = None) -> tuple[Any, Any]:
-        if is_stored(self.X):
-            return as_source(self.X).take(rows), np.asarray(self.y)[rows]
-        return _safe_split(model, self.X, self.y, rows, columns)
-
-    def _cut(self, value: Any, rows: np.ndarray) -> Any:
-        """Return the entries of some rows, if there is one for each."""
-        whole = hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0
-        return np.asarray(value)[rows] if whole and len(value) == _num_samples(self.to_split()) else value
-
-
-def _numbers(rows: Any) -> np.ndarray:
-    """Return row numbers; splits given by the user may be masks."""
-    rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
-
-
-def _evaluated(
-    models: list[Any], rows: _Rows, splits: list[Split], scorer: Callable
-) -> Iterator[tuple[int, int, Any, tuple[float, float]]]:
-    """Yield number of cell and split, score, and the seconds to fit and to score, in any order."""
-    left = {(cell, k) for cell in range(len(models)) for k in range(len(splits))}
-    for cell, k, score, seconds in _evaluated_together(models, rows, splits, scorer):
-        left.remove((cell, k))
-        yield cell, k, score, seconds
-    for cell, k in sorted(left):
-        model, begin = clone(models[cell]), time.perf_counter()
-        X, y, beside = rows.to_fit(model, splits[k])
-        model.fit(X, y, **beside) if y is not None else model.fit(X, **beside)
-        fitted = time.perf_counter()
-        score = _score(scorer, model, *rows.to_score(model, splits[k]), _weight(rows, splits[k]))
-        yield cell, k, score, (fitted - begin, time.perf_counter() - fitted)
-
-
-def _evaluated_together(
-    models: list[Any], rows: _Rows, splits: list[Split], scorer: Callable
-) -> Iterator[tuple[int, int, Any, tuple[float, float]]]:
-    """Yield the same of the fits that can share kernel values."""
-    sharing = {cell: clone(model) for cell, model in enumerate(models) if may_share(model)}
-    if not sharing or not set(rows.fit_params) <= {"sample_weight"}:
-        return
-    checked = SVC()
-    data = check_training_set(checked, rows.X, rows.y, rows.fit_params.get("sample_weight"))
-    with Pool.open() as pool:
-        fits = SharedFits(sharing, data, splits, pool)
-        for group in fits.groups():
-            for part, model, decided, seconds in fits.fit(group):
-                begin = time.perf_counter()
-                vars(model).update(vars(checked) | vars(model))  # number and names of features
-                X, y = rows.to_score(model, splits[part.split])
-                model.knows(X, decided)
-                score = _score(scorer, model, X, y, _weight(rows, splits[part.split]))
-                yield *part, score, (seconds, time.perf_counter() - begin)
-
-
-def _weight(rows: _Rows, split: Split) -> Any:
-    """Return the weights of the rows to score, if there are any."""
-    weight = rows.fit_params.get("sample_weight")
-    return None if weight is None else rows._cut(weight, split.test)
-
-
-def _score(scorer: Callable, model: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Return what a scorer gives, by weights where scikit-learn's own searches score by them."""
-    beside = {} if weight is None or not _takes_weight(scorer) else {"sample_weight": weight}
-    found = scorer(model, X, y, **beside) if y is not None else scorer(model, X, **beside)
-    numbers = found.values() if isinstance(found, dict) else [found]
-    if not all(np.ndim(value) == 0 and isinstance(float(value), float) for value in numbers):
-        raise ValueError(f"scoring must return a number, or numbers by name; it returned {found!r}.")
-    return found
-
-
-def _takes_weight(scorer: Callable) -> bool:
-    if hasattr(scorer, "_accept_sample_weight"):
-        return scorer._accept_sample_weight()
-    return inspect.isfunction(scorer) and "sample_weight" in inspect.signature(scorer).parameters

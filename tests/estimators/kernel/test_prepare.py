@@ -1,0 +1,64 @@
+"""The memory and the threads of a fit do not change its model."""
+
+import h5py
+import numpy as np
+import pytest
+from sklearn import svm
+
+from fastsvm import SVC, open_hdf5
+
+
+@pytest.fixture(scope="module")
+def many_fitted(many):
+    return svm.SVC(gamma=0.1, tol=1e-6, cache_size=500).fit(*many)
+
+
+@pytest.mark.parametrize("order", ["sorted", "reversed", "shuffled"])
+def test_more_rows_than_a_working_set(order, many, many_fitted):
+    X, y = many
+    place = {"sorted": np.arange(3400), "reversed": np.arange(3400)[::-1]}.get(order)
+    place = np.random.default_rng(0).permutation(3400) if place is None else place
+    found = SVC(gamma=0.1, tol=1e-6).fit(X[place], y[place])
+    assert found.converged_
+    np.testing.assert_allclose(found.decision_function(X), many_fitted.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("memory", ["2MB", "4MB", "10MB"])
+def test_little_memory(memory, many, many_fitted):
+    found = SVC(gamma=0.1, tol=1e-6, memory=memory).fit(*many)
+    assert found.converged_
+    np.testing.assert_allclose(found.decision_function(many[0]), many_fitted.decision_function(many[0]), atol=1e-5)
+
+
+def test_streaming_gives_the_model_of_rows_in_memory(tmp_path, many, many_fitted):
+    X, y = many
+    with h5py.File(tmp_path / "wide.h5", "w") as file:  # features of zeros, so that rows outgrow the memory
+        file.create_dataset("X", data=np.hstack([X, np.zeros((3400, 994))]), chunks=(64, 1000))
+        file["y"] = y
+    with open_hdf5(tmp_path / "wide.h5") as data:
+        model = SVC(gamma=0.1, tol=1e-6, memory="16MB").fit(data)
+        assert model.passes_ > 2
+        assert model.history_["bytes_read"][-1] > 2 * data.X.nbytes
+        found = model.decision_function(data)
+    assert model.converged_
+    np.testing.assert_allclose(found, many_fitted.decision_function(X), atol=1e-5)
+
+
+THREADS = """
+import numpy as np
+from fastsvm import SVC
+rng = np.random.default_rng(0)
+X = rng.normal(size=(1300, 8)).astype(np.float32)
+y = (X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=1300) > 1).astype(int)
+for memory in ("1GB", "6MB"):
+    model = SVC(memory=memory).fit(X, y)
+    values = model.dual_coef_, model.intercept_, model.decision_function(X)
+    print(*(value.tobytes().hex() for value in values))
+"""
+
+
+def test_the_number_of_threads_does_not_change_a_bit(python):
+    one, two = python.start(THREADS, NUMBA_NUM_THREADS=1), python.start(THREADS, NUMBA_NUM_THREADS=2)
+    one, two = python.output(one).splitlines(), python.output(two).splitlines()
+    assert one[0] == two[0], "with ample memory"
+    assert one[1] == two[1], "with little memory"
