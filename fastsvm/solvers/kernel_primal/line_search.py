@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss
 
 __all__ = ["Line", "best_length", "best_offset", "slope_at_start"]
