@@ -505,6 +505,21 @@ def map_chunks(kernel, pairings, sq_x, sq_z, out):
 
 
 @jit
+def rounds_and_rest(n):
+    """Return how many of n pairings are in whole rounds, and the length of the others padded to whole chunks."""
+    many = n // ROUND * ROUND
+    return many, -(-(n - many) // CHUNK) * CHUNK
+
+
+@jit
+def map_rest(kernel, pairings, sq_x, sq_z, values, out):
+    """Write k of the first pairings to `out`, by way of `values`, which has room for whole chunks as they have."""
+    map_chunks(kernel, pairings, sq_x, sq_z, values)
+    for i in range(out.size):
+        out[i] = values[i]
+
+
+@jit
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`.
 
@@ -512,8 +527,7 @@ def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     sum in which the map uses them.
     """
     n = sq_z.size
-    many = n // ROUND * ROUND
-    padded = -(-(n - many) // CHUNK) * CHUNK
+    many, padded = rounds_and_rest(n)
     pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
     norms[: n - many] = sq_z[many:]
     for s in range(tile.shape[0]):
@@ -524,6 +538,4 @@ def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
         if many < n:
             for i in range(many, n):
                 pairings[i - many] = source[i]
-            map_chunks(kernel, pairings, sq_x[s], norms, values)
-            for i in range(many, n):
-                target[i] = values[i - many]
+            map_rest(kernel, pairings, sq_x[s], norms, values, target[many:])

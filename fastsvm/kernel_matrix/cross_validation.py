@@ -6,7 +6,6 @@ as far as memory allows, and the problems copy from them the columns that they h
 """
 
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -117,9 +116,14 @@ class SharedPart:
         """Whether values cost little to compute once more."""
         return self._kernel.gram.cheap
 
-    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: Any = None) -> None:
+    def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`."""
         self._kernel.copy(self._rows[indices], self._rows, out.store, out.slots)
+
+    def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
+        """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
+        slots = np.arange(first, len(indices))
+        self._kernel.copy(self._rows[indices[first:]], self._rows[indices], out, slots)
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""

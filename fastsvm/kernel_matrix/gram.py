@@ -270,15 +270,10 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
     -------
     ndarray of float64, shape (n_rows, n_outputs)
     """
+    if isinstance(pairwise, PrecomputedPairwise):
+        return _expand_precomputed(pairwise, coef, block)
     n = block.shape[0]
     scores = np.zeros((n, coef.shape[1]))
-    if isinstance(pairwise, PrecomputedPairwise):
-        weights = np.ascontiguousarray(coef.T)
-        for a, b in spans(n, _LEAST_COLUMNS):
-            values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
-            scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
-        return scores
-
     terms: dict[int, np.ndarray] = {}
     sums: dict[int, np.ndarray] = {}
 
@@ -302,6 +297,14 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
                 add(*piece)
     for a, found in sums.items():
         scores[a : a + _LEAST_COLUMNS] = found[:, : n - a].T[:_LEAST_COLUMNS]
+    return scores
+
+
+def _expand_precomputed(pairwise: PrecomputedPairwise, coef: np.ndarray, block: Block) -> np.ndarray:
+    weights, scores = np.ascontiguousarray(coef.T), np.zeros((block.shape[0], coef.shape[1]))
+    for a, b in spans(len(scores), _LEAST_COLUMNS):
+        values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
+        scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
     return scores
 
 

@@ -103,6 +103,12 @@ class PairGram:
         """Whether values cost little to compute once more."""
         return self._across[0].cheap
 
+    def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
+        """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
+        rows = np.empty((len(indices) - first, len(self)), self.dtype)
+        self.rows_beside(indices[first:], Rows(rows, np.arange(len(rows)), 0), np.full(len(self), -1))
+        out[first:] = rows[:, indices]
+
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
         cut = len(self._tiles[0])
@@ -126,13 +132,7 @@ class PairGram:
         return sum(map(len, self._tiles))
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
-        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, where others are already.
-
-        Parameters
-        ----------
-        slot_of : ndarray of int64, shape (n,)
-            The row of the store in which each of the matrix's rows is, or -1.
-        """
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, where others are already."""
         cut, known = len(self._tiles[0]), slot_of.copy()
         parts, in_second = np.split(known, [cut]), indices >= cut
         for k, mine in enumerate((~in_second, in_second)):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.pairwise import Rows
 
 __all__ = ["CacheContents", "CacheCounts", "RowCache"]
@@ -54,7 +54,7 @@ class RowCache:
 
     Parameters
     ----------
-    gram : Gram
+    gram : KernelMatrix
         Computes rows.
     arena : ndarray of uint8
         The memory to use. It may serve one cache after another.
@@ -68,7 +68,7 @@ class RowCache:
         The slots; rows are valid until the next call of `fetch`.
     """
 
-    def __init__(self, gram: Gram, arena: np.ndarray, frugal: bool = False) -> None:
+    def __init__(self, gram: KernelMatrix, arena: np.ndarray, frugal: bool = False) -> None:
         n = len(gram)
         row_bytes = n * gram.dtype.itemsize
         n_slots = min(n, len(arena) // row_bytes)

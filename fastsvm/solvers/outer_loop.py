@@ -1,11 +1,16 @@
-"""The one outer loop of all solvers: tolerance, work and time limits, history, who watches."""
+"""The outer loop of all solvers: tolerance, limits of work and time, and who observes each step."""
 
 import time
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
-__all__ = ["Limits", "Report", "Solver", "StopReason", "drive"]
+__all__ = ["Limits", "Memoryless", "Report", "Solver", "Steps", "StopReason", "drive"]
+
+State = TypeVar("State")
+Start = TypeVar("Start", contravariant=True)
+Solution = TypeVar("Solution", covariant=True)
+Memory = TypeVar("Memory")
 
 
 class StopReason(StrEnum):
@@ -26,7 +31,7 @@ class Report(NamedTuple):
     gap : float
         Distance from optimality, in the unit of the tolerance.
     objective : float
-        Value of the objective, of a dual solver that of the dual.
+        Value of the objective; of a dual solver, that of the dual.
     n_steps : int
         Inner steps taken.
     within : bool
@@ -49,34 +54,64 @@ class Report(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much work a solver may do: inner steps, and the moment (of time.perf_counter) to stop at."""
+    """The most inner steps a solver may take, and the moment (of time.perf_counter) to stop at."""
 
     max_steps: int
     deadline: float
 
 
-class Solver(Protocol):
+class Steps(Protocol[State]):
     """What the loop asks of a solver."""
 
-    def step(self, state: Any, most_steps: int) -> tuple[Any, Report]:
-        """Advance the state."""
+    def step(self, state: State, most_steps: int) -> tuple[State, Report]:
+        """Advance the state by at most so many inner steps, and return it with what was reached."""
+
+
+class Solver(Steps[State], Protocol[State, Start, Solution, Memory]):
+    """A solver of one problem, from its initial state to its solution.
+
+    The state holds all that changes from step to step, but for what `memory` returns. A solver that recalls the memory
+    of another one continues with the other's state as the other would have, to the bit.
+    """
+
+    def init(self, start: Start | None = None, /) -> State:
+        """Return the state at a start, or at zero."""
+
+    def finish(self, state: State) -> Solution:
+        """Return the solution that a state stands for, and its certificate."""
+
+    def memory(self) -> Memory:
+        """Return what the solver knows beside the state, as a storable record; None if that is nothing."""
+
+    def recall(self, memory: Memory) -> None:
+        """Take over what another solver of the same problem returned as its memory."""
+
+
+class Memoryless:
+    """A solver that knows nothing beside its state."""
+
+    def memory(self) -> None:
+        """Return None."""
+
+    def recall(self, memory: None) -> None:
+        """Do nothing."""
 
 
 def drive(
-    solver: Solver, state: Any, limits: Limits, watch: Callable[[Any, Report], bool]
-) -> tuple[Any, StopReason, int]:
-    """Step until converged or out of work, and return the state, why, and the number of inner steps.
+    solver: Steps[State], state: State, limits: Limits, watch: Callable[[State, Report], bool]
+) -> tuple[State, StopReason, int]:
+    """Step until converged or out of work, and return the state, why it ended, and the number of inner steps.
 
     Parameters
     ----------
-    solver : Solver
+    solver : Steps
         Advances the state.
-    state : Any
+    state : State
         Where to begin.
     limits : Limits
         When to stop early.
     watch : callable
-        `watch(state, report)` is called after each step; a true answer stops the loop.
+        `watch(state, report)` is called after each step. The loop stops when it returns true.
     """
     n_steps = 0
     while True:

@@ -1,3 +1,4 @@
+import inspect
 import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -112,6 +113,15 @@ def test_weighted_sums_of_a_pair(pair, pool):
     assert np.array_equal(gram.weighted_sum(indices[:0], coef[:0]), np.zeros(len(K)))
 
 
+def test_the_kernel_among_some_rows_of_a_pair(pool):
+    K = kernel(rows_of(0), rows_of(1))
+    gram, some = PairGram(make_tile(0, pool), make_tile(1, pool), pool), np.random.default_rng(0).permutation(len(K))
+    out = np.zeros((9, 9))
+    gram.among(some[:9], 4, out)
+    np.testing.assert_allclose(out[4:], K[np.ix_(some[4:9], some[:9])], rtol=1e-12)
+    assert not out[:4].any()
+
+
 def test_a_shared_tile_computes_each_row_once(pool):
     tiles = [make_tile(k, pool) for k in range(3)]
     for seed, pair in enumerate([(0, 1), (0, 2), (1, 2)]):
@@ -190,14 +200,15 @@ def spent(monkeypatch):
 
 PROGRAM = """
 import json
-import test_one_vs_one
+import numpy as np
+from fastsvm import SVC
 from fastsvm.estimators.kernel import prepare
 plans, whole = [], prepare.plan
 def spy(*given):
     plans.append(whole(*given))
     return plans[-1]
 prepare.plan, prepare._SHARED = spy, 0
-model = test_one_vs_one.fit()
+model = SVC(C=2.0, tol=1e-5).fit(*four_classes())
 print(json.dumps({
     "workers": plans[0].workers, "shared": plans[0].shared, "support": model.support_.tolist(),
     "coef": [value.hex() for value in model.dual_coef_.ravel()], "b": [value.hex() for value in model.intercept_],
@@ -206,9 +217,9 @@ print(json.dumps({
 
 
 @needs_bytes
-def test_lanes_do_not_change_a_bit(python, request):
-    here = request.path.parent
-    started = [python.start(PROGRAM, here, NUMBA_NUM_THREADS=k, PYTHONPATH=here) for k in (1, 2)]
+def test_the_number_of_workers_does_not_change_a_bit(python):
+    program = "import numpy as np\n" + inspect.getsource(four_classes) + PROGRAM
+    started = [python.start(program, NUMBA_NUM_THREADS=k) for k in (1, 2)]
     one, two = (json.loads(python.output(process)) for process in started)
     assert (one.pop("workers"), two.pop("workers")) == (1, 2)
     assert one["shared"]
@@ -257,7 +268,7 @@ def test_any_memory_that_is_enough_finds_the_same_optimum(spent):
 @needs_bytes
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("at", [1, 4])
-def test_an_interrupt_in_a_lane_ends_the_fit(at, workers, spent, monkeypatch):
+def test_an_interrupt_in_a_worker_ends_the_fit(at, workers, spent, monkeypatch):
     calls, whole = [], one_vs_one.drive
 
     def interrupt(*given):

@@ -1,173 +1,23 @@
-"""What the solvers of SVC have in common, whichever it is."""
+"""What holds for every solver of SVC: weights, attributes, parameters, threads."""
 
+import contextlib
+import io
 import json
 import pickle
-import threading
+import warnings
 
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from csr_group import write_csr
-from scipy import sparse
+from kernel_fits import ALL, LANDMARKS, RATES, every, exact, fit, same, steady
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 import fastsvm
-from fastsvm import SVC, kernels, open_hdf5
+from fastsvm import SVC
+from fastsvm._compiled.threads import Pool
 from fastsvm.cli import main
-from fastsvm.sources import ScaledSource, as_source
-
-EXACT = {
-    "smo": {},
-    "coordinate": {"solver": "coordinate"},
-    "coordinate, no offset": {"solver": "coordinate", "fit_intercept": False},
-    "coordinate, random": {"solver": "coordinate", "selection": "random", "random_state": 0},
-    "primal": {"solver": "primal"},
-    "primal, no offset": {"solver": "primal", "fit_intercept": False},
-    "primal, squared": {"solver": "primal", "loss": "squared_hinge"},
-}
-LANDMARKS = {
-    "landmarks": {"solver": "primal", "n_components": 25},
-    "landmarks, squared": {"solver": "primal", "loss": "squared_hinge", "n_components": 25},
-}
-RATES = {
-    "coordinate, rate": {"solver": "coordinate", "learning_rate": 5e-3, "max_iter": 40},
-    "primal, rate": {"solver": "primal", "learning_rate": 1e-3, "max_iter": 40},
-    "primal, squared, rate": {"solver": "primal", "loss": "squared_hinge", "learning_rate": 1e-4, "max_iter": 40},
-}
-ALL = EXACT | LANDMARKS | RATES
-WITHOUT_SMO = {name: given for name, given in ALL.items() if name != "smo"}
-
-exact = pytest.mark.parametrize("name", EXACT)
-steady = pytest.mark.parametrize("name", EXACT | LANDMARKS)
-every = pytest.mark.parametrize("name", ALL)
-added = pytest.mark.parametrize("name", WITHOUT_SMO)
-
-
-def model(name, **parameters):
-    tight = {} if name in RATES else {"tol": 1e-5 if name in LANDMARKS else 1e-8}  # those are rounded more
-    return SVC(**({"gamma": 0.3} | tight | ALL[name] | parameters))
-
-
-def fit(name, X, y, weight=None, **parameters):
-    """Fit; with a rate, until the steps are taken."""
-    made = model(name, **parameters)
-    if name not in RATES:
-        return made.fit(X, y, weight)
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
-        return made.fit(X, y, weight)
-
-
-def same(found, wanted, X, rel=1e-6, atol=2e-4):
-    assert found.objective_ == pytest.approx(wanted.objective_, rel=rel)
-    np.testing.assert_array_equal(found.classes_, wanted.classes_)
-    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=atol)
-
-
-# --- the same model, wherever rows are -------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    """Return whole numbers, labels, and a file that holds them densely and sparsely."""
-    rng = np.random.default_rng(9)
-    X = rng.integers(0, 9, (160, 7)).astype(np.float32)
-    X[rng.random(X.shape) < 0.4] = 0
-    y = (X[:, 0] + X[:, 1] - X[:, 2] + rng.normal(size=160) > 2).astype(int)
-    path, S = tmp_path_factory.mktemp("solvers") / "data.h5", sparse.csr_matrix(X)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(16, 7), compression="gzip")
-        file["y"] = y
-        group = file.create_group("S")
-        write_csr(group, S)
-    with open_hdf5(path) as data:
-        yield X, y, data
-
-
-FORMS = {
-    "float32": lambda X, data: X,
-    "uint8": lambda X, data: X.astype(np.uint8),
-    "csr": lambda X, data: sparse.csr_array(X),
-    "file": lambda X, data: data.X,
-    "sparse file": lambda X, data: data._file["S"],
-    "scaled": lambda X, data: ScaledSource(as_source(2 * X + 1), np.ones(7), 0.5),
-    "frame": lambda X, data: pd.DataFrame(X),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@every
-def test_every_form_of_rows_gives_the_same_model(name, form, stored):
-    X, y, data = stored
-    rows = FORMS[form](X, data)
-    wanted = fit(name, X.astype(float), y, gamma=0.02)
-    found = fit(name, rows, y, gamma=0.02)
-    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
-    np.testing.assert_array_equal(found.support_, wanted.support_)
-    np.testing.assert_allclose(found.decision_function(rows), wanted.decision_function(X), atol=1e-4)
-
-
-@every
-def test_streaming_gives_the_model_of_rows_in_memory(name, tmp_path):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(700, 5))
-    y = (X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=700) > 0.7).astype(int)
-    with h5py.File(tmp_path / "wide.h5", "w") as file:  # features of zeros, so that rows outgrow the memory
-        file.create_dataset("X", data=np.hstack([X, np.zeros((700, 995))]), chunks=(64, 1000))
-        file["y"] = y
-    few = {"max_iter": 5} if name in RATES else {"tol": 1e-5}
-    wanted = fit(name, X, y, **few)
-    with open_hdf5(tmp_path / "wide.h5") as data:
-        found = fit(name, data, data.y, memory="7MB", **few)
-        assert found.history_["bytes_read"][-1] > data.X.nbytes
-        np.testing.assert_allclose(found.decision_function(data.X), wanted.decision_function(X), atol=1e-3)
-    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
-
-
-@every
-def test_little_memory_gives_the_same_model(name):
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(900, 4))
-    y = (X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=900) > 0.7).astype(int)
-    few = {"max_iter": 5} if name in RATES else {"tol": 1e-5}
-    same(fit(name, X, y, memory="3MB", **few), fit(name, X, y, **few), X, atol=1e-3)
-
-
-@every
-def test_kernels_in_other_words_give_the_same_model(name, overlapping):
-    X, y = overlapping
-    wanted = fit(name, X, y)
-    K = rbf_kernel(X, gamma=0.3)
-    same(fit(name, X, y, kernel=kernels.RBF(0.3), gamma=9.0), wanted, X)
-    same(fit(name, X, y, kernel=lambda A, B: rbf_kernel(A, B, gamma=0.3)), wanted, X)
-    found = fit(name, K, y, kernel="precomputed")
-    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
-    np.testing.assert_allclose(found.decision_function(K), wanted.decision_function(X), atol=1e-4)
-
-
-@exact
-def test_weights_of_the_linear_kernel(name, overlapping):
-    X, y = overlapping
-    found = fit(name, X, y, kernel="linear", tol=1e-6)
-    np.testing.assert_allclose(X @ found.coef_[0] + found.intercept_, found.decision_function(X), atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["coordinate", "coordinate, rate", "primal", "primal, squared"])
-def test_repeated_rows_of_bytes(name):
-    rng = np.random.default_rng(0)
-    kinds = rng.integers(0, 2, (40, 64), np.uint8)
-    kind = rng.integers(0, 40, 200)
-    y = (kinds[kind][:, :9].sum(axis=1) + rng.normal(size=200) > 4.5).astype(int)
-    X = kinds[kind]
-    found, wanted = (fit(name, rows, y, gamma=0.05, tol=1e-5) for rows in (X, X.astype(float)))
-    same(found, wanted, X, atol=1e-3)
-    margins = np.where(y == 1, 1, -1) * (found.decision_function(X) - found.intercept_ * (found.solver != "primal"))
-    clear = np.abs(margins - 1) > 1e-3
-    if found.converged_:
-        np.testing.assert_array_equal(np.isin(np.arange(200), found.within_margin_)[clear], (margins < 1)[clear])
-
 
 # --- weights and labels ----------------------------------------------------------------------------------
 
@@ -288,163 +138,6 @@ def test_two_rows(name):
     assert found.predict([[-2.0], [2.0]]).tolist() == [0, 1]
 
 
-# --- early ends and going on -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("limit", [{"max_iter": 2}, {"max_time": 1e-9}], ids=["max_iter", "max_time"])
-@every
-def test_limits_leave_a_usable_model(name, limit, three_classes):
-    X, y = three_classes
-    with pytest.warns(ConvergenceWarning, match=next(iter(limit))):
-        found = model(name, C=10.0, **limit).fit(X, y)
-    assert found.stop_reason_ == next(iter(limit))
-    assert found.predict(X).shape == y.shape
-    assert np.isfinite(found.decision_function(X)).all()
-    assert np.isfinite(found.objective_)
-    assert found.duality_gap_ > 0
-    if "max_iter" in limit:
-        np.testing.assert_array_equal(found.n_iter_, 2)
-
-
-@every
-def test_no_steps_at_all(name, overlapping):
-    X, y = overlapping
-    with pytest.warns(ConvergenceWarning):
-        found = model(name, max_iter=0).fit(X, y)
-    assert found.predict(X).shape == (150,)
-    assert np.isfinite(found.decision_function(X)).all()
-
-
-@pytest.mark.parametrize("data", ["overlapping", "three_classes"])
-@steady
-def test_warm_start_goes_on_to_the_same_end(name, data, request):
-    X, y = request.getfixturevalue(data)
-    wanted = fit(name, X, y, C=10.0)
-    began = model(name, C=10.0, warm_start=True, max_iter=3)
-    with pytest.warns(ConvergenceWarning):
-        began.fit(X, y)
-    same(began.set_params(max_iter=-1).fit(X, y), wanted, X)
-
-
-@pytest.mark.parametrize("name", ["smo", "coordinate", "coordinate, no offset", "primal, squared"])
-def test_warm_start_at_the_end_takes_no_steps(name, overlapping):
-    found = model(name, warm_start=True).fit(*overlapping)
-    first = found.n_iter_[0]
-    assert found.fit(*overlapping).n_iter_[0] <= 2 < first
-
-
-@pytest.mark.parametrize("name", RATES)
-def test_a_rate_goes_on_from_where_it_was(name, overlapping):
-    X, y = overlapping
-    found = fit(name, X, y, warm_start=True, max_iter=20)
-    half = found.objective_
-    with pytest.warns(ConvergenceWarning):
-        found.fit(X, y)
-    way = 1 if "coordinate" in name else -1
-    assert way * found.objective_ > way * half
-    if "coordinate" in name:
-        same(found, fit(name, X, y, max_iter=40), X)
-
-
-@pytest.mark.parametrize("name", ["coordinate", "primal", "primal, squared", "landmarks"])
-def test_warm_start_from_another_solver(name, overlapping):
-    X, y = overlapping
-    began = SVC(gamma=0.3, warm_start=True).fit(X, y)
-    same(began.set_params(**model(name, warm_start=True).get_params()).fit(X, y), fit(name, X, y), X)
-
-
-@pytest.mark.parametrize("C", [0.01, 100.0])
-@exact
-def test_warm_start_with_another_penalty(name, C, overlapping):
-    X, y = overlapping
-    began = model(name, warm_start=True).fit(X, y)
-    same(began.set_params(C=C).fit(X, y), fit(name, X, y, C=C), X, atol=1e-3)
-
-
-class Interrupting:
-    """The RBF kernel, interrupted in one of its calls."""
-
-    def __init__(self, when):
-        self.calls, self.when = 0, when
-
-    def __call__(self, X, Z):
-        self.calls += 1
-        if self.calls == self.when:
-            raise KeyboardInterrupt
-        return rbf_kernel(X, Z, gamma=0.3)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.9])
-@steady
-def test_an_interrupted_fit_goes_on(name, share, three_classes):
-    X, y = three_classes
-    whole = Interrupting(0)
-    wanted = fit(name, X, y, kernel=whole, C=10.0)
-    began = model(name, kernel=Interrupting(max(1, int(share * whole.calls))), C=10.0, warm_start=True)
-    with pytest.raises(KeyboardInterrupt):
-        began.fit(X, y)
-    assert not began.__sklearn_is_fitted__()
-    same(began.fit(X, y), wanted, X)
-
-
-class Recorder:
-    """Keeps the objective of every model on the way; may stop after some, or interrupt."""
-
-    def __init__(self, stop_after=np.inf, interrupt_after=np.inf):
-        self.stop_after, self.interrupt_after, self.seen = stop_after, interrupt_after, []
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
-        if context.parent is None:
-            return False
-        self.seen.append(fitted_estimator.objective_)
-        assert np.isfinite(fitted_estimator.decision_function(self.rows)).all()
-        if len(self.seen) >= self.interrupt_after:
-            raise KeyboardInterrupt
-        return len(self.seen) >= self.stop_after
-
-
-def observed(name, recorder, X, y, **parameters):
-    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
-    recorder.rows = X[:5]
-    return model(name, **parameters).set_callbacks(recorder)
-
-
-@every
-def test_callbacks_see_models_that_can_predict_and_do_not_change_them(name, overlapping):
-    X, y = overlapping
-    recorder = Recorder()
-    watched = observed(name, recorder, X, y)
-    wanted = fit(name, X, y)
-    if name in RATES:
-        with pytest.warns(ConvergenceWarning):
-            watched.fit(X, y)
-    else:
-        watched.fit(X, y)
-    assert len(recorder.seen) == len(watched.history_["gap"])
-    # The model that a callback sees may need rows sooner, which are then computed with others, and rounded otherwise.
-    np.testing.assert_allclose(watched.dual_coef_, wanted.dual_coef_, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", ["primal", "primal, squared", "landmarks", *RATES])
-def test_a_callback_can_stop_or_interrupt_the_fit(name, overlapping):
-    X, y = overlapping
-    recorder = Recorder(stop_after=2)
-    with pytest.warns(ConvergenceWarning, match="callback"):
-        stopped = observed(name, recorder, X, y).fit(X, y)
-    assert stopped.stop_reason_ == "callback"
-    assert len(recorder.seen) == 2
-    assert np.isfinite(stopped.decision_function(X)).all()
-    with pytest.raises(KeyboardInterrupt):
-        observed(name, Recorder(interrupt_after=2), X, y).fit(X, y)
-    assert not [thread for thread in threading.enumerate() if "reader" in thread.name]
-
-
 # --- saved, copied, from the command line ----------------------------------------------------------------
 
 
@@ -554,11 +247,21 @@ for solver in [
 """
 
 
+def run_here(program):
+    """Return what a program prints, run in this process."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        exec(program, {})
+    return out.getvalue().strip()
+
+
 def test_the_number_of_threads_does_not_change_a_bit(python):
-    one, two = python.start(THREADS, NUMBA_NUM_THREADS=1), python.start(THREADS, NUMBA_NUM_THREADS=2)
-    one, two = python.output(one).splitlines(), python.output(two).splitlines()
-    assert len(one) == 7
-    assert [a == b for a, b in zip(one, two, strict=True)] == [True] * 7
+    with Pool.open() as pool:
+        other = 2 if pool.n_threads == 1 else 1
+    started = python.start(THREADS, NUMBA_NUM_THREADS=other)
+    here, there = run_here(THREADS).splitlines(), python.output(started).splitlines()
+    assert len(here) == 7
+    assert [a == b for a, b in zip(here, there, strict=True)] == [True] * 7
 
 
 PLAIN = """
@@ -585,8 +288,9 @@ print(int(compiler.JIT_DISABLED))
 
 
 def test_the_same_fits_without_compilation(python):
-    plain, compiled = python.start(PLAIN, NUMBA_DISABLE_JIT=1), python.start(PLAIN)
-    slow, fast = ([list(map(float, line.split())) for line in python.output(p).splitlines()] for p in (plain, compiled))
+    started = python.start(PLAIN, NUMBA_DISABLE_JIT=1)
+    printed = run_here(PLAIN), python.output(started)
+    fast, slow = ([list(map(float, line.split())) for line in lines.splitlines()] for lines in printed)
     assert (slow.pop(), fast.pop()) == ([1.0], [0.0])
     assert len(slow) == 6
     for a, b in zip(slow, fast, strict=True):

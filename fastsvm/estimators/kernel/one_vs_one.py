@@ -13,13 +13,14 @@ from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.cross_validation import SharedKernel, SharedPart
+from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
 from fastsvm.multiclass import disjoint_order
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
 __all__ = ["KernelFitState", "OneVsOneFit", "Outcome", "TwoClass", "solve_paths"]
@@ -255,7 +256,7 @@ class OneVsOneFit:
         facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": worker.n_steps, "gap": report.gap}
         checkpointer.observe(tree, facts | {"objective": report.objective})
 
-    def _gram_of(self, pair: TwoClass) -> Gram | PairGram | SharedPart:
+    def _gram_of(self, pair: TwoClass) -> KernelMatrix:
         """Return the kernel matrix of a problem."""
         if self._tiles:
             return PairGram(*(self._tiles[label] for label in pair.classes), self._pool)
@@ -365,8 +366,7 @@ class _Worker:
     def snapshot(self, state: Any) -> ProblemCheckpoint:
         """Return what is needed to resume from here."""
         self._next = time.perf_counter() + _SNAPSHOT_SECONDS
-        memory = self.solver.memory() if hasattr(self.solver, "memory") else None
-        return ProblemCheckpoint(copied(state), self.n_steps, memory, self.rows.contents())
+        return ProblemCheckpoint(copied(state), self.n_steps, self.solver.memory(), self.rows.contents())
 
 
 def copied(state: Any) -> Any:

@@ -11,7 +11,7 @@ from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
 from fastsvm.solvers.kernel_primal.reduced_set import Landmarks

@@ -167,10 +167,9 @@ class RealPairwise:
         """Write k(operand, block)."""
         for a, b in spans(block.shape[0], _COLUMNS):
             others, pairings = self._pairings(operand, block.slice(a, b))
-            place = out.store, out.slots, out.start + a
-            if self.distance:  # be no row near: it is other code, which may round otherwise
-                norms = operand.sq_norms, terms[a:b], operand.near
-                _map_distances(self.kernel, pairings, norms, operand.shares, operand.rows, others, *place)
+            place = out._replace(start=out.start + a)
+            if self.distance:  # even if no rows are near: the code is another, which may round differently
+                _map_distances(self.kernel, pairings, operand, terms[a:b], others, place)
             else:
                 map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
@@ -219,12 +218,14 @@ def sq_norms(rows: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _map_distances(kernel, tile, norms, shares, rows, others, out, slots, start):
-    """Do as `map_tile`, and compute what is too near for its rounding errors from the differences of the rows.
+def _map_distances(kernel, tile, operand, sq_z, others, place):
+    """Do as `map_tile`, but compute pairs that are near each other from the differences of their rows.
 
-    `norms` are the squared norms of the operand, of the others, and up to which squared distance pairs may be near.
+    Their squared distances would be less than the rounding errors of the products. `sq_z` are the squared norms of
+    `others`.
     """
-    sq_x, sq_z, near = norms
+    sq_x, near, rows, shares = operand.sq_norms, operand.near, operand.rows, operand.shares
+    out, slots, start = place
     for first in range(0, sq_x.size, _CACHED_ROWS):
         last = min(first + _CACHED_ROWS, sq_x.size)
         map_tile(kernel, tile[first:last], sq_x[first:last], sq_z, out, slots[first:last], start)

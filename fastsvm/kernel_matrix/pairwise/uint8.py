@@ -7,7 +7,7 @@ import numpy as np
 from fastsvm._compiled.byte_tile import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit
 from fastsvm.kernel_matrix.pairwise.base import Rows
-from fastsvm.kernels import CHUNK, ROUND, Kernel, in_precision, kernel_value, map_chunks
+from fastsvm.kernels import Kernel, in_precision, kernel_value, map_rest, rounds_and_rest
 from fastsvm.sources import Block
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
@@ -156,8 +156,7 @@ def _map_bytes(kernel, products, terms, out, slots, start):
     """Write k from integer products; `terms` are those of the operand, of the rows, and half a squared unit."""
     of_operand, of_rows, unit = terms
     real, n = out.dtype.type, of_rows.size
-    many, zero = n // ROUND * ROUND, unit - unit
-    padded = -(-(n - many) // CHUNK) * CHUNK
+    zero, (many, padded) = unit - unit, rounds_and_rest(n)
     pairings, zeros, values = np.zeros(padded, out.dtype), np.zeros(padded, out.dtype), np.empty(padded, out.dtype)
     for s in range(of_operand.size):
         source, own = products[s], of_operand[s]
@@ -168,6 +167,4 @@ def _map_bytes(kernel, products, terms, out, slots, start):
         if many < n:
             for i in range(many, n):
                 pairings[i - many] = unit * real(np.int32(source[i] + source[i] + own + of_rows[i]))
-            map_chunks(kernel, pairings, zero, zeros, values)
-            for i in range(many, n):
-                target[i] = values[i - many]
+            map_rest(kernel, pairings, zero, zeros, values, target[many:])

@@ -12,7 +12,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.interface import KernelRows
 
 __all__ = ["ActiveContents", "ActiveSet"]
 
@@ -37,7 +37,7 @@ class ActiveSet:
     ----------
     capacity : int
         Most rows.
-    kernel : RowCache
+    kernel : KernelRows
         The whole problem's.
     pool : Pool
         Threads.
@@ -52,7 +52,7 @@ class ActiveSet:
 
     expensive = False
 
-    def __init__(self, capacity: int, kernel: RowCache, pool: Pool) -> None:
+    def __init__(self, capacity: int, kernel: KernelRows, pool: Pool) -> None:
         self.capacity, self._kernel = capacity, kernel
         self.store = np.empty((capacity, capacity), kernel.store.dtype)
         self.rows = np.empty(0, np.int64)
@@ -82,13 +82,26 @@ class ActiveSet:
         return places
 
     @property
+    def cheap(self) -> bool:
+        """Whether computing all rows once more, in float64, costs little."""
+        return self._kernel.cheap
+
+    @property
     def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows costs less to compute than to gather from theirs."""
+        """Whether the kernel among a few rows costs less to compute than to gather from the store."""
         return self._kernel.cheap_among
 
     def among(self, places: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows in `places[first:]` and those in `places` to `out[first:]`."""
         self._kernel.among(self.rows[places], first, out)
+
+    def weighted_sum(self, places: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ_s coef_s K_s over the rows in `places`, in the places `at` or in all, by values in float64."""
+        return self._kernel.weighted_sum(self.rows[places], coef, self.rows if at is None else self.rows[at])
+
+    def computed(self, places: np.ndarray) -> np.ndarray:
+        """Return a copy of the rows in `places`."""
+        return self.store[places]
 
     def cached(self, places: np.ndarray) -> np.ndarray:
         """Return that all places are at hand."""

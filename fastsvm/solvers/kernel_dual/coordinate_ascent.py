@@ -1,62 +1,62 @@
-"""Dual coordinate ascent: one multiplier at a time, for kernel SVMs without an offset.
+"""Dual coordinate ascent: one multiplier at a time, for kernel SVMs without an intercept.
 
 Problem
-    That of `decomposition`, with nothing added: the primal problem is
+    That of `problem`, without an intercept. The primal problem is
     minimise    ½ ‖w‖² + Σ_i C_i max(0, 1 − y_i f(x_i)),   f(x) = Σ_j α_j y_j k(x_j, x).
 
 Step
     α_k ← clip(α_k + η_k (1 − y_k f(x_k)), 0, C_k) with η_k = 1 / k(x_k, x_k), the exact minimum along the coordinate
     (Hsieh et al. 2008, equation 9), in cyclic or random order. With F_k = f(x_k) − y_k it moves y_k α_k by −η_k F_k.
-    With one rate η given for all, the same step is taken by all coordinates at once: projected gradient ascent, which
-    rises as long as η is less than 2 over the greatest eigenvalue of Q.
+    With one learning rate η for all coordinates, all of them take this step at once. That is projected gradient
+    ascent, which rises as long as η is less than 2 over the greatest eigenvalue of Q.
 
 End
-    The projected gradient: what the greatest F that may fall and the least that may rise differ by, 0 counted among
-    both (in the manner of Hsieh et al. 2008, section 3.2, for y ∘ F). And the duality gap P − D in parts of P.
+    The projected gradient: the difference between the greatest F that may fall and the least that may rise, with 0 an
+    element of both (in the manner of Hsieh et al. 2008, section 3.2, for y ∘ F). And the duality gap P − D relative
+    to P.
 
-Offset
-    None in the problem. Decision values may get one afterwards: the mean of −F over the free rows.
+Intercept
+    The problem has none. Decision values may get one afterwards: the mean of −F over the free rows.
 
 Cost, memory
-    Those of `decomposition`; with one rate n² multiplications for a step, and all kernel rows.
+    Those of `decomposition`; with one learning rate n² multiplications for a step, and all kernel rows.
 """
 
 from typing import Any
 
 import numpy as np
 
-from fastsvm.solvers.kernel_dual import decomposition
-from fastsvm.solvers.kernel_dual.coordinate_block import solve_block
-from fastsvm.solvers.kernel_dual.decomposition import (
-    Decomposition,
+from fastsvm.solvers.kernel_dual.coordinate_block import Sweeps, solve_block
+from fastsvm.solvers.kernel_dual.decomposition import Decomposition
+from fastsvm.solvers.kernel_dual.problem import (
+    DecompositionMemory,
     KernelDualState,
     KernelProblem,
     KernelSolution,
-    Memory,
+    WithoutIntercept,
 )
-from fastsvm.solvers.kernel_dual.working_set import bounds_without_offset
 
 __all__ = ["Coordinate"]
 
-_EXACT_GAP = 1e-12  # relative, where rounding is all that is left
+_FALLEN = 1e-12  # relative fall of the objective that is not rounding error
 
 
 class Coordinate(Decomposition):
-    """Solve one two-class problem without an offset.
+    """Solve one two-class problem without an intercept.
 
     Parameters
     ----------
     *sizes, **more
         As for `Decomposition`.
     rng : numpy.random.Generator or None
-        Draws the order of the coordinates; None visits them in turn.
+        Draws the order of the coordinates; None for cyclic order.
     fit_intercept : bool, default=True
-        Whether decision values get an offset afterwards.
+        Whether decision values get an intercept afterwards.
     rate : float or None
-        One η for all coordinates, which then move at once; None for the exact steps.
+        One learning rate η for all coordinates, which then move at once; None for the exact steps.
     """
 
-    balanced = False
+    formulated = WithoutIntercept
 
     def __init__(
         self,
@@ -69,26 +69,16 @@ class Coordinate(Decomposition):
         super().__init__(*sizes, **more)
         self._rng, self._fit_intercept, self._rate = rng, fit_intercept, rate
 
-    def memory(self) -> Memory:
-        """Return what is known beside the state."""
+    def memory(self) -> DecompositionMemory:
+        """Return what the solver knows beside the state."""
         random = None if self._rng is None else self._rng.bit_generator.state
         return super().memory()._replace(random=random)
 
-    def recall(self, memory: Memory) -> None:
-        """Go on as the solver would have that knew this."""
+    def recall(self, memory: DecompositionMemory) -> None:
+        """Take over what another solver of the problem knew, to continue as that one would have."""
         super().recall(memory)
-        if self._rng is not None:
+        if self._rng is not None and memory.random is not None:
             self._rng.bit_generator.state = memory.random
-
-    def _feasible(self, alpha: np.ndarray) -> np.ndarray:
-        return np.clip(alpha, 0, self.problem.upper)
-
-    _ends = staticmethod(bounds_without_offset)
-
-    def _certified(self, state: KernelDualState) -> bool:
-        """Return whether the duality gap is within tolerance, in parts of the primal objective."""
-        primal = self._primal(state, 0.0)
-        return primal - self._objective(state) <= max(self.tol, _EXACT_GAP) * primal
 
     def _solve_block(
         self,
@@ -100,38 +90,36 @@ class Coordinate(Decomposition):
         most_steps: int,
     ) -> int:
         seed = 0 if self._rng is None else int(self._rng.integers(1, 2**31 - 1))
-        order = np.arange(len(alpha))
-        return solve_block(block, *part, alpha, gradient, order, seed, target, most_steps)
+        sweeps = Sweeps(np.arange(len(alpha)), seed)
+        return solve_block(block, part, alpha, gradient, sweeps, target, most_steps)
 
     def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
         if self._rate is None:
             return super()._set_steps(state, tol, most_steps)
-        return state, self._ascend(state) if most_steps > 0 else 0
+        return state, self._ascend(state, self._rate) if most_steps > 0 else 0
 
-    def _ascend(self, state: KernelDualState) -> int:
+    def _ascend(self, state: KernelDualState, rate: float) -> int:
         """Step with all coordinates, and return 1, or 0 if the objective would fall."""
         y, upper = self.problem
-        before = self._objective(state)
-        alpha = np.clip(state.alpha - self._rate * y * state.gradient, 0, upper)
+        before = self.formulation.objective(state)
+        alpha = np.clip(state.alpha - rate * y * state.gradient, 0, upper)
         delta = (alpha - state.alpha) * y
         changed = np.flatnonzero(delta)
         gradient = state.gradient.copy()
-        self._products.add_rows(gradient, changed, delta[changed])
-        with np.errstate(over="ignore", invalid="ignore"):  # with a rate so large, what follows is false
-            risen = self._objective(KernelDualState(alpha, gradient, changed)) >= before - _EXACT_GAP * abs(before)
+        self.gradient.products.add_rows(gradient, changed, delta[changed])
+        with np.errstate(over="ignore", invalid="ignore"):  # at too large a rate the comparison below is false
+            after = self.formulation.objective(KernelDualState(alpha, gradient, changed))
+            risen = after >= before - _FALLEN * abs(before)
         if not risen:
             return 0
         state.alpha[:], state.gradient[:] = alpha, gradient
         return 1
 
-    def _on_active(self, part: KernelProblem, target: float) -> "Coordinate":
-        return Coordinate(part, self.active, target, decomposition.INNER_SIZE, self.pool, rng=self._rng)
-
     def finish(self, state: KernelDualState) -> KernelSolution:
-        """Return the solution, and the certificate of the problem without an offset."""
-        state = self._summed_anew(state)
-        low, high = self._bounds(state)
-        objective = self._objective(state)
-        gap = max(0.0, self._primal(state, 0.0) - objective)
-        offset = -self._rho(state) if self._fit_intercept else 0.0
-        return KernelSolution(state.alpha, state.alpha > 0, offset, objective, gap, max(0.0, high - low))
+        """Return the solution, and the certificate of the problem without an intercept."""
+        dual = self.formulation
+        state = self.gradient.summed_anew(state)
+        objective = dual.objective(state)
+        gap = max(0.0, dual.primal(state, 0.0) - objective)
+        intercept = -dual.free_mean(state) if self._fit_intercept else 0.0
+        return KernelSolution(state.alpha, state.alpha > 0, intercept, objective, gap, dual.gap(state))

@@ -1,25 +1,36 @@
-"""Coordinate steps: one multiplier at a time, within a block of the kernel that the processor's cache holds."""
+"""Coordinate steps: one multiplier at a time, within a block of the kernel that stays in the processor's cache."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.solvers.kernel_dual.working_set import freedom
 
-__all__ = ["solve_block"]
+__all__ = ["Sweeps", "solve_block"]
 
-_SHARE = 0.3  # of the largest violation of a sweep, less than which the next one leaves alone
+_SHARE = 0.3  # of the largest violation of a sweep; the next sweep skips rows that violate less
 _TINY = 1e-12
 _MULTIPLIER, _MODULUS = 48271, 2147483647  # Park and Miller 1988, as revised 1993: products fit int64
 
 
+class Sweeps(NamedTuple):
+    """The order of the coordinates, and a seed with which it is shuffled before each sweep, or 0 to leave it."""
+
+    order: np.ndarray
+    seed: int
+
+
 @jit
-def solve_block(K, y, upper, alpha, gradient, order, seed, tol, most_steps):
+def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
     """Solve the block's own problem in `alpha` by sweeps over its coordinates and return the number of steps.
 
-    Rows are visited as `order` says, which is shuffled before each sweep if `seed` is not 0. A step costs a pass over a
-    row of the block, a visit without one costs next to nothing: so rows that violate little wait until others do not
-    violate more.
+    `problem` is the block's `KernelProblem`; `alpha` is changed in place. A step costs a pass over a row of
+    the block, skipping a row costs next to nothing. So rows that violate little are skipped until no row violates much
+    more.
     """
+    y, upper = problem
+    order, seed = sweeps
     q = K.shape[0]
     g = np.empty(q, K.dtype)
     for k in range(q):
@@ -43,14 +54,14 @@ def solve_block(K, y, upper, alpha, gradient, order, seed, tol, most_steps):
                 steps += 1
                 if steps == most_steps:
                     break
-        if steps == before and (least <= 0.5 * tol or worst >= last):  # or steps are lost in rounding
+        if steps == before and (least <= 0.5 * tol or worst >= last):  # or rounding cancels the steps
             break
     return steps
 
 
 @jit
 def _violation(y, alpha, upper, gradient):
-    """Return the size of the projected gradient."""
+    """Return the absolute value of the projected gradient."""
     rises, falls = freedom(y, alpha, upper)
     down = -gradient if rises else 0.0
     return max(down, gradient if falls else 0.0)
@@ -58,7 +69,7 @@ def _violation(y, alpha, upper, gradient):
 
 @jit
 def _step(y, upper, alpha, k, newton):
-    """Take `newton` off y_k α_k, as far as the bounds, and return the change."""
+    """Subtract `newton` from y_k α_k, clipped to the bounds, and return the change."""
     old = alpha[k]
     alpha[k] = min(max(old - y[k] * newton, 0.0), upper[k])
     return y[k] * (alpha[k] - old)

@@ -1,11 +1,10 @@
-"""Sums of kernel rows, added to what a solver keeps for every row of the problem."""
+"""Sums of kernel rows: updates of a gradient, and products of the kernel matrix with vectors."""
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.kernel_matrix.interface import KernelRows
 
 __all__ = ["KernelProducts"]
 
@@ -13,11 +12,11 @@ _UPDATE_COLUMNS = 4096
 
 
 class KernelProducts:
-    """Products of the kernel matrix with vectors that have few values.
+    """Products of the kernel matrix with sparse vectors.
 
     Parameters
     ----------
-    rows : RowCache or ActiveSet
+    rows : KernelRows
         The kernel.
     pool : Pool
         Threads.
@@ -25,21 +24,23 @@ class KernelProducts:
     Attributes
     ----------
     drift : float
-        Σ |coef| of all that was added since the sums were computed anew; the solver that does so sets it to 0.
+        Σ |coef| of all that was added since the sums were recomputed; the solver that recomputes them sets it to 0.
+    largest : float
+        The largest diagonal value of the kernel that the solver saw. Times the drift it bounds what was added.
     """
 
-    def __init__(self, rows: RowCache | ActiveSet, pool: Pool) -> None:
+    def __init__(self, rows: KernelRows, pool: Pool) -> None:
         self._rows, self._pool = rows, pool
-        self.drift = np.inf
+        self.drift, self.largest = np.inf, 1.0
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray) -> None:
-        """Add Σ_s coef_s K_s to the sums, for the rows in the slots that `fetch` gave; a piece of columns a thread."""
+        """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned; each thread adds some columns."""
         store = self._rows.store
         self._pool.run(_add_rows, [(store, slots, coef, sums, a, b) for a, b in spans(len(sums), _UPDATE_COLUMNS)])
         self.drift += float(np.abs(coef).sum())
 
     def add_rows(self, sums: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> None:
-        """Add Σ_i coef_i K_i over any number of rows; if not all fit the cache those in it first, before they go."""
+        """Add Σ_i coef_i K_i over any number of rows. If not all fit the cache, cached rows come first."""
         most = self._rows.n_slots
         first = self._rows.cached(rows) if len(rows) > most else np.ones(len(rows), bool)
         for group in (first, ~first):

@@ -4,8 +4,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.kernel_matrix.interface import KernelRows
 
 __all__ = ["WorkingBlock"]
 
@@ -17,13 +16,13 @@ class WorkingBlock:
 
     Parameters
     ----------
-    rows : RowCache or ActiveSet
+    rows : KernelRows
         The kernel.
     pool : Pool
         Threads.
     """
 
-    def __init__(self, rows: RowCache | ActiveSet, pool: Pool) -> None:
+    def __init__(self, rows: KernelRows, pool: Pool) -> None:
         self._rows, self._pool = rows, pool
         self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_inside`
         self._spare = self._block  # takes turns with it

@@ -22,15 +22,125 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.linalg.cholesky import Inverse
+from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
+from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
 
-__all__ = ["moved", "newton_step"]
+__all__ = ["NewtonTrial", "moved", "newton_step"]
+
+_SPEED = 1_000_000  # multiplications of a factorisation in the time of a step
+_STEPS_BEFORE = 20_000
 
 _RIDGE = {4: 1e-8, 8: 1e-12}  # of the trace, above the rounding of values of so many bytes
 _ROUNDS = 30
 _RELEASING_ROUNDS = 15  # then rows are only held, so that it ends
 _ROUNDING = 16 * np.finfo(float).eps
 _MOST_HELD = 0.25  # of the rows; more, and the free set was far from the right one
+
+
+class NewtonTrial:
+    """Takes Newton steps on the free rows of a problem, and keeps those that raise the objective.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        The problem.
+    kernel : tuple of (RowCache, WorkingBlock, KernelProducts)
+        Kernel rows, memory for blocks of them, and their products.
+    pool : Pool
+        Threads.
+    most_free : int
+        Free rows at most.
+
+    Attributes
+    ----------
+    n_steps : int
+        Steps of the decomposition since the last Newton step.
+    failures : int
+        How many Newton steps in a row gained little.
+    """
+
+    def __init__(
+        self,
+        formulation: Formulation,
+        kernel: tuple[RowCache, WorkingBlock, KernelProducts],
+        pool: Pool,
+        most_free: int,
+    ) -> None:
+        self.n_steps = self.failures = 0
+        self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
+        self._rows, self._block, self._products = kernel
+        self._most_free = most_free
+
+    def improve_if_slow(self, state: KernelDualState, n_steps: int) -> int:
+        """Try a Newton step after as many steps as cost the same, or twice as many for each failure before.
+
+        Parameters
+        ----------
+        state : KernelDualState
+            Its multipliers and gradient are changed in place.
+        n_steps : int
+            Steps taken since the last call.
+
+        Returns
+        -------
+        int
+            The number of Newton steps that were kept.
+        """
+        self.n_steps += n_steps
+        if self.n_steps < _STEPS_BEFORE:
+            return 0
+        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
+        if self.n_steps < (_STEPS_BEFORE + n_free**3 // _SPEED) << min(self.failures, 10):
+            return 0
+        dual = self._formulation
+        gap, objective = dual.gap(state), dual.objective(state)
+        kept = self.improve(state, self._most_free)
+        good = dual.gap(state) < 0.9 * gap or dual.objective(state) > objective + 0.01 * abs(objective)
+        self.failures = 0 if good else self.failures + 1
+        self.n_steps = 0
+        return int(kept)
+
+    def improve(self, state: KernelDualState, most: int) -> bool:
+        """Try a Newton step on at most so many free rows; keep it and return true if it raises the objective."""
+        y, upper = self._problem
+        balanced, objective = self._formulation.balanced, self._formulation.objective
+        free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
+        if not 2 <= len(free) <= min(most, self._rows.n_slots):
+            return False
+        slots, block = self._rows.fetch(free), self._block.square(len(free))
+        self._block.gather(free, slots, 0, block)
+        old, bound, sign = state.alpha[free], upper[free], y[free]
+        low, high = np.where(sign > 0, -old, old - bound), np.where(sign > 0, bound - old, old)
+        dtype = block.dtype if self._rows.cheap_among else self._rows.store.dtype
+        change = newton_step(block, dtype, state.gradient[free], low, high, self._pool, balanced)
+        if change is None:
+            return False
+        new = moved(old, bound, change * sign)
+        if balanced and not _balance(new, old, bound, sign):
+            return False
+        before = state.alpha.copy(), state.gradient.copy(), objective(state)
+        state.alpha[free] = new
+        self._products.add(state.gradient, slots, (state.alpha - before[0])[free] * y[free])
+        if objective(state) >= before[2]:
+            return True
+        state.alpha[:], state.gradient[:] = before[:2]
+        return False
+
+
+def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray) -> bool:
+    """Make Σ y α of new multipliers that of the old ones, which clipping changed; return whether that succeeds.
+
+    All multipliers between their bounds share the difference.
+    """
+    inside = (new > 0) & (new < upper)
+    for _ in range(2):  # the second time for the rounding of the first
+        if inside.any():
+            new[inside] -= (y * float(y @ (new - old)) / np.count_nonzero(inside))[inside]
+    within = bool(((new >= 0) & (new <= upper)).all())
+    return within and abs(float(y @ (new - old))) <= BALANCED * float(new.sum() + old.sum())
 
 
 def newton_step(

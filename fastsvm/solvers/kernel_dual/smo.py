@@ -1,29 +1,21 @@
-"""Sequential minimal optimisation: two multipliers at a time, for kernel SVMs with an offset.
+"""Sequential minimal optimisation: two multipliers at a time, for kernel SVMs with an intercept.
 
 Problem
-    That of `decomposition`, with Σ_i y_i α_i = 0. Its optimality condition is that of Keerthi et al. (2001),
-    equation 2.11.
+    That of `problem`, with an intercept.
 
 Step
-    Two multipliers of a working set move so that the sum is kept, to the minimum or the first bound (Platt 1998); which
-    two is said in `pair_steps`.
+    Two multipliers of a working set move so that Σ_i y_i α_i stays, to the minimum or the first bound (Platt 1998).
+    `smo_block` chooses them.
 
-Offset
-    The mean of −F over the free rows; if there are none, the middle of what the others allow.
+Intercept
+    The mean of −F over the free rows; without free rows, the middle of the interval that is optimal.
 """
 
 import numpy as np
 
-from fastsvm.solvers.kernel_dual import decomposition
-from fastsvm.solvers.kernel_dual.decomposition import (
-    Decomposition,
-    KernelDualState,
-    KernelProblem,
-    KernelSolution,
-    feasible,
-)
+from fastsvm.solvers.kernel_dual.decomposition import Decomposition
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, KernelSolution, WithIntercept
 from fastsvm.solvers.kernel_dual.smo_block import solve_block
-from fastsvm.solvers.kernel_dual.working_set import bounds
 
 __all__ = ["SMO"]
 
@@ -32,14 +24,9 @@ _INVISIBLE = 1e-6  # of the tolerance
 
 
 class SMO(Decomposition):
-    """Solve one two-class problem, with an offset."""
+    """Solve one two-class problem, with an intercept."""
 
-    balanced = True
-
-    def _feasible(self, alpha: np.ndarray) -> np.ndarray:
-        return feasible(alpha, self.problem)
-
-    _ends = staticmethod(bounds)
+    formulated = WithIntercept
 
     def _solve_block(
         self,
@@ -50,31 +37,30 @@ class SMO(Decomposition):
         target: float,
         most_steps: int,
     ) -> int:
-        return solve_block(block, *part, alpha, gradient, target, most_steps)
-
-    def _on_active(self, part: KernelProblem, target: float) -> "SMO":
-        return SMO(part, self.active, target, decomposition.INNER_SIZE, self.pool)
+        return solve_block(block, part, alpha, gradient, target, most_steps)
 
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution and its certificate."""
-        state = self._summed_anew(state)
+        dual = self.formulation
+        state = self.gradient.summed_anew(state)
         near = self._at_bounds(state)
-        if self._gap(near) > self.tol >= self._gap(state):
+        if dual.gap(near) > self.tol >= dual.gap(state):
             near = state
-        rho, objective = self._rho(near), self._objective(near)
-        gap = max(0.0, self._primal(near, rho) - objective)
-        return KernelSolution(near.alpha, near.alpha > 0, -rho, objective, gap, self._gap(near))
+        rho, objective = dual.rho(near), dual.objective(near)
+        gap = max(0.0, dual.primal(near, rho) - objective)
+        return KernelSolution(near.alpha, near.alpha > 0, -rho, objective, gap, dual.gap(near))
 
     def _at_bounds(self, state: KernelDualState) -> KernelDualState:
-        """Return the state with multipliers at a bound that rounding left beside it, and F changed by as much.
+        """Return the state with multipliers at a bound that rounding left beside it, and F changed accordingly.
 
-        They would set the offset as free ones. Only those move that cannot be seen in F whatever the scale of the
-        kernel: where its values are large, all multipliers are far below their bounds.
+        As free multipliers they would determine the intercept. Only those move whose change is invisible in F at any
+        scale of the kernel: where kernel values are large, all multipliers are far below their bounds.
         """
         y, upper = self.problem
         near = np.where(state.alpha < _ROUNDING * upper, 0.0, state.alpha)
         near = np.where(near > upper * (1 - _ROUNDING), upper, near)
-        seen = np.abs(near - state.alpha) * max(1.0, self._largest) > _INVISIBLE * self.tol
+        largest = max(1.0, self.gradient.products.largest)
+        seen = np.abs(near - state.alpha) * largest > _INVISIBLE * self.tol
         moved = np.flatnonzero((near != state.alpha) & ~seen)
         if len(moved) == 0:
             return state

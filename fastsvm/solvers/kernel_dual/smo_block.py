@@ -1,4 +1,4 @@
-"""Pair steps: two multipliers at a time, within a block of the kernel that the processor's cache holds.
+"""Pair steps: two multipliers at a time, within a block of the kernel that stays in the processor's cache.
 
 The pair is that of Fan, Chen and Lin (2005), WSS 2: the first row violates most, the second promises the largest gain
 by second-order information.
@@ -17,12 +17,14 @@ _PART = 128
 
 
 @jit
-def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
+def solve_block(K, problem, alpha, gradient, tol, most_steps):
     """Solve the block's own problem in `alpha` by pair steps and return their number.
 
-    Membership of U and L is an array of 0 or infinity that is added, not a branch, so both passes vectorise. They go
-    part by part: only the part with the extremum is searched for its place.
+    `problem` is the block's `KernelProblem`; `alpha` is changed in place. Membership of U and L is an array of 0 or
+    infinity that is added, not a branch, so both passes vectorise. They go part by part: only the part with the
+    extremum is searched for its place.
     """
+    y, upper = problem
     q = K.shape[0]
     real = K.dtype.type
     far, tiny = real(_FAR), real(1e-12)
@@ -33,9 +35,7 @@ def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
     for k in range(q):
         g[k] = gradient[k]
         diagonal[k] = K[k, k]
-        rises, falls = freedom(y[k], alpha[k], upper[k])
-        up[k] = real(0) if rises else far
-        low[k] = real(0) if falls else far
+        _admit(up, low, k, freedom(y[k], alpha[k], upper[k]))
     i = j = 0
     move = real(0)
     for step in range(most_steps):
@@ -73,11 +73,17 @@ def solve_block(K, y, upper, alpha, gradient, tol, most_steps):
         _move(y, upper, alpha, i, length, rise)
         _move(y, upper, alpha, j, -length, fall)
         for k in (i, j):
-            rises, falls = freedom(y[k], alpha[k], upper[k])
-            up[k] = real(0) if rises else far
-            low[k] = real(0) if falls else far
+            _admit(up, low, k, freedom(y[k], alpha[k], upper[k]))
         move = real(length)
     return most_steps
+
+
+@inlined
+def _admit(up, low, k, free):
+    """Write to `up` and `low` whether row k is in U and in L: 0 if it is, else infinity."""
+    rises, falls = free
+    up[k] = 0.0 if rises else _FAR
+    low[k] = 0.0 if falls else _FAR
 
 
 @inlined

@@ -5,7 +5,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scalars import maximum, minimum
 
-__all__ = ["bounds", "bounds_without_offset", "freedom", "select", "settled"]
+__all__ = ["bounds", "bounds_without_intercept", "freedom", "movable", "select", "settled"]
 
 _FAR = np.inf  # keeps a row out of a minimum or maximum
 
@@ -21,21 +21,22 @@ def bounds(y, upper, alpha, gradient):
     return low, high
 
 
-def bounds_without_offset(
+def bounds_without_intercept(
     y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
 ) -> tuple[float, float]:
-    """Return the same with 0 among both."""
+    """Return the same, with 0 among the values that may rise and among those that may fall."""
     low, high = bounds(y, upper, alpha, gradient)
     return min(low, 0.0), max(high, 0.0)
 
 
 @jit
-def select(y, upper, alpha, gradient, retained, low, high, chosen):
-    """Write a working set to `chosen` and return its size: `retained`, fewer by two or more, and the worst violators.
+def select(y, upper, alpha, gradient, retained, kkt_bounds, chosen):
+    """Write a working set to `chosen` and return its size: the rows `retained` and the worst violators.
 
-    The worst of all, at `low` and `high` if there are such, are always in it; the others are found by histograms of
-    how much they violate, in two passes and without a sort.
+    At least two rows are not retained ones. The worst violators of all, whose F is one of `kkt_bounds`, are always
+    chosen. The others are found by histograms of their violations, in two passes and without a sort.
     """
+    low, high = kkt_bounds
     n, size, bins = y.size, chosen.size, 256
     scale = (bins - 1) / (high - low)
     taken = np.zeros(n, np.uint8)
@@ -84,7 +85,7 @@ def select(y, upper, alpha, gradient, retained, low, high, chosen):
 
 @jit
 def settled(y, upper, alpha, gradient, low, high):
-    """Return for each row how far it is from being able to move: less than 0, and infinite, if it can.
+    """Return for each row how far it is from being able to move: minus infinity if it can.
 
     A row that may only rise does so if its F is below `high`, one that may only fall if it is above `low`
     (Joachims 1999; Fan, Chen and Lin 2005, section 4).
@@ -95,6 +96,17 @@ def settled(y, upper, alpha, gradient, low, high):
         away = (gradient[i] - high) if rises else (low - gradient[i])
         slack[i] = away if away > 0 and rises != falls else -np.inf
     return slack
+
+
+@jit
+def movable(y, upper, alpha, gradient):
+    """Return F where it may rise, else infinity; and F where it may fall, else minus infinity."""
+    rising, falling = np.empty(y.size), np.empty(y.size)
+    for i in range(y.size):
+        rises, falls = freedom(y[i], alpha[i], upper[i])
+        rising[i] = gradient[i] if rises else _FAR
+        falling[i] = gradient[i] if falls else -_FAR
+    return rising, falling
 
 
 @jit

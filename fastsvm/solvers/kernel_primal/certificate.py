@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem, KernelSolution, feasible
-from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_offset
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, feasible
+from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
 
 __all__ = ["DualView"]
@@ -41,7 +41,7 @@ class DualView:
 
     def ends(self, alpha: np.ndarray, upper: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
         """Return the least F that may rise and the greatest that may fall, 0 among both if there is no offset."""
-        found = bounds if self._fit_intercept else bounds_without_offset
+        found = bounds if self._fit_intercept else bounds_without_intercept
         return found(self._y, upper, alpha, gradient)
 
     def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float, bent: MarginLoss | None = None) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss
 
 __all__ = ["Line", "best_intercept", "best_length", "slope_at_start"]

@@ -39,15 +39,15 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem, KernelSolution, shows
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
 from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length
 from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
-from fastsvm.solvers.outer_loop import Report
+from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["KernelPrimalState", "Method", "Primal", "Step"]
 
@@ -104,14 +104,14 @@ class Method(NamedTuple):
     deadline: float = np.inf
 
 
-class Primal:
+class Primal(Memoryless):
     """Solve one two-class problem in the primal.
 
     Parameters
     ----------
     problem : KernelProblem
         Labels and factors of the loss.
-    rows : RowCache or ActiveSet
+    rows : KernelRows
         The kernel.
     tol : float
         Largest violation at the end.
@@ -124,9 +124,7 @@ class Primal:
     ends_at_bend: ClassVar[int] = 2
     """How often half the width of the bend is in the violation: by the greatest and by the least F."""
 
-    def __init__(
-        self, problem: KernelProblem, rows: RowCache | ActiveSet, tol: float, pool: Pool, method: Method
-    ) -> None:
+    def __init__(self, problem: KernelProblem, rows: KernelRows, tol: float, pool: Pool, method: Method) -> None:
         self.problem, self.rows, self.tol, self.pool, self.method = problem, rows, tol, pool, method
         self._dual = DualView(problem, method.squared, method.fit_intercept)
         self._products = KernelProducts(rows, pool)
@@ -302,7 +300,7 @@ class Primal:
         """Return the state of the solution on a few rows, whose loss stands for that of all."""
         n = len(self.problem.y)
         count = min(_START_ROWS, self.rows.n_slots)
-        if n <= 2 * count or isinstance(self.rows, ActiveSet):
+        if n <= 2 * count:
             return self._centred(state)
         some = np.sort(self.method.rng.choice(n, count, replace=False))
         y, upper = self.problem
@@ -333,7 +331,7 @@ class Primal:
 
     def _times(self, coef: np.ndarray) -> np.ndarray:
         """Return Kβ, by kernel values in float64 if the rounding of those in float32 might be seen."""
-        seen = shows(float(np.abs(coef).sum()), self.rows.store.dtype, self.tol)
+        seen = rounding_is_visible(float(np.abs(coef).sum()), self.rows.store.dtype, self.tol)
         if not (seen and self.rows.store.dtype == np.float32 and self.rows.cheap):
             return self._products.times(coef)
         some = np.flatnonzero(coef)

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import spans
-from fastsvm.solvers.kernel_dual.decomposition import KernelSolution
+from fastsvm.solvers.kernel_dual.problem import KernelSolution
 from fastsvm.solvers.kernel_primal.newton import KernelPrimalState, Primal, Step
 from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
 from fastsvm.solvers.kernel_primal.regularized_system import refused_if_indefinite

@@ -8,9 +8,8 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
@@ -44,7 +43,7 @@ class RidgeSystem:
 
     Parameters
     ----------
-    rows : RowCache or ActiveSet
+    rows : KernelRows
         The kernel.
     pool : Pool
         Threads.
@@ -54,7 +53,7 @@ class RidgeSystem:
         Moment (of time.perf_counter) at which conjugate gradients end wherever they are.
     """
 
-    def __init__(self, rows: RowCache | ActiveSet, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
+    def __init__(self, rows: KernelRows, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
         self._rows, self._pool, self._deadline = rows, pool, deadline
         self._most = min(most_factorised, rows.n_slots)
         self._block, self._products = WorkingBlock(rows, pool), KernelProducts(rows, pool)

@@ -24,11 +24,11 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem, KernelSolution
+from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution
 from fastsvm.solvers.kernel_primal.certificate import DualView
-from fastsvm.solvers.outer_loop import Report
+from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["PrimalDescent"]
 
@@ -44,14 +44,14 @@ class SubgradientState(NamedTuple):
     intercept: float
 
 
-class PrimalDescent:
+class PrimalDescent(Memoryless):
     """Descend on one two-class problem.
 
     Parameters
     ----------
     problem : KernelProblem
         Labels and factors of the loss.
-    rows : RowCache
+    rows : KernelRows
         The kernel.
     tol : float
         Largest gradient at the end.
@@ -68,7 +68,7 @@ class PrimalDescent:
     def __init__(
         self,
         problem: KernelProblem,
-        rows: RowCache,
+        rows: KernelRows,
         tol: float,
         pool: Pool,
         *,

@@ -10,7 +10,7 @@ from version_1 import RECORDS, STORED_AS, Record, write_version_1
 from fastsvm.files.array_file import read_arrays, write_arrays
 from fastsvm.files.storable import storable, storable_class, stored_name
 from fastsvm.jobs.training.checkpoint_file import Checkpoints, DamagedCheckpoint, read, write
-from fastsvm.solvers.kernel_dual.decomposition import KernelDualState, Memory
+from fastsvm.solvers.kernel_dual.problem import DecompositionMemory, KernelDualState
 from fastsvm.solvers.outer_loop import StopReason
 
 BOUND = {"job": "abc", "training data": {"bytes": 10, "shape": [3, 4]}}
@@ -20,7 +20,7 @@ def tree():
     rng = np.random.default_rng(0)
     return {
         "state": KernelDualState(rng.normal(size=5), rng.normal(size=5).astype(np.float32), np.empty(0, np.int64)),
-        "memory": Memory(np.inf, 0.5, 3, 0, 7, True, None),
+        "memory": DecompositionMemory(np.inf, 0.5, 3, 0, 7, True, None),
         "words": np.array(["cat", "dog"]),
         "records": [(1, 2.5, float("nan")), (2, -np.inf, None)],
         3: {"big": 2**100, "text": "ä", "flag": False},

@@ -8,7 +8,7 @@ from sklearn.svm import SVC as Reference
 
 from fastsvm import SVC
 from fastsvm.multiclass import class_pairs, pair_coefficients
-from fastsvm.solvers.kernel_dual.decomposition import Decomposition
+from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 
 EPS = np.finfo(float).eps
 
@@ -95,14 +95,14 @@ def test_weights_that_differ_by_many_orders():
 
 
 def test_decision_values_in_float32_that_are_wrong_are_computed_anew_where_it_matters(monkeypatch):
-    rows, real = [], Decomposition._set_exactly
+    rows, real = [], DualGradient._set_exactly
 
-    def seen(solver, state, support, places):
-        error = real(solver, state, support, places)
+    def seen(gradient, state, support, places):
+        error = real(gradient, state, support, places)
         rows.append((len(state.alpha) if places is None else len(places), error))
         return error
 
-    monkeypatch.setattr(Decomposition, "_set_exactly", seen)
+    monkeypatch.setattr(DualGradient, "_set_exactly", seen)
     rng = np.random.default_rng(3)
     X = (rng.standard_t(3, size=(3000, 6)) + 6).astype(np.float32)
     y = (X[:, 0] + X[:, 1] - 12 + 0.3 * rng.normal(size=3000) > 0).astype(int)

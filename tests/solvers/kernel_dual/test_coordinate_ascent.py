@@ -1,10 +1,9 @@
-from collections import Counter
-
 import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_rows import cache
 from naive import problem
 from sklearn.datasets import make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
@@ -12,14 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise, RealPairwise
+from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
 from fastsvm.solvers.kernel_dual import decomposition
+from fastsvm.solvers.kernel_dual import newton_step as newton_file
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.coordinate_block import solve_block
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
@@ -31,11 +30,8 @@ def solve(
     **more,
 ):  # fmt: skip
     """Return the solution, why it ended, and the number of steps, for a kernel matrix in its type."""
-    pairwise = PrecomputedPairwise(np.arange(len(y)))
-    pairwise.dtype = K.dtype
     with Pool.open() as pool:
-        arena = np.empty((n_slots or len(y)) * len(y) * K.itemsize, np.uint8)
-        rows = RowCache(Gram(pairwise, MemorySource.of(K), pool), arena)
+        rows = cache(K, pool, n_slots)
         active = ActiveSet(capacity, rows, pool) if capacity else None
         rng = None if seed is None else np.random.default_rng(seed)
         solver = Coordinate(KernelProblem(y, upper), rows, tol, size, pool, active, rng=rng, **more)
@@ -259,43 +255,6 @@ def test_the_offset_when_no_multiplier_is_free():
 # --- steps -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", range(8))
-def test_one_step_is_the_clipped_newton_step_along_a_coordinate(k):
-    rng = np.random.default_rng(k)
-    K, y, upper = problem(k, 8)
-    K = K * (1 + 3 * rng.random())
-    upper = upper * rng.uniform(0.2, 2, 8)
-    before = upper * rng.choice([0.0, 0.3, 1.0], 8)
-    sums = K @ (before * y)
-    alpha, order = before.copy(), np.roll(np.arange(8), -k)  # the first that violates is stepped with
-    n_steps = solve_block(K, y, upper, alpha, sums - y, order, 0, 1e-9, 1)
-    wanted = np.clip(before + (1 - y * sums) / np.diag(K), 0, upper)
-    first = next(i for i in order if wanted[i] != before[i])
-    assert n_steps == 1
-    assert alpha[first] == pytest.approx(wanted[first], rel=1e-14)
-    np.testing.assert_array_equal(np.delete(alpha, first), np.delete(before, first))
-
-
-def test_a_sweep_visits_the_coordinates_in_turn():
-    K, y, upper = problem(2, 12)
-    alpha, wanted = np.zeros(12), np.zeros(12)
-    for k in range(12):
-        wanted[k] = np.clip(wanted[k] + (1 - y[k] * (K[k] @ (wanted * y))) / K[k, k], 0, upper[k])
-    solve_block(K, y, upper, alpha, -y, np.arange(12), 0, 1e-12, np.count_nonzero(wanted))
-    np.testing.assert_allclose(alpha, wanted, rtol=1e-12)
-
-
-def test_a_random_sweep_visits_in_any_order_equally_often():
-    counts, n = Counter(), 4
-    for seed in np.random.default_rng(0).integers(1, 2**63, 2400):
-        order = np.arange(n)
-        solve_block(np.eye(n), np.ones(n), np.ones(n), np.zeros(n), -np.ones(n), order, seed, 1e-9, n)
-        counts[tuple(order)] += 1
-    assert all(sorted(order) == [0, 1, 2, 3] for order in counts)
-    assert len(counts) == 24
-    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 45  # chi squared, 23 degrees of freedom
-
-
 def test_random_orders_are_those_of_the_seed(overlapping):
     X, y = overlapping
 
@@ -317,10 +276,10 @@ def test_the_objective_never_falls():
 
 def test_newton_steps_end_a_problem_on_which_coordinate_steps_are_slow(monkeypatch):
     K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)
-    monkeypatch.setattr(decomposition, "_STEPS_BEFORE_NEWTON", 500)
+    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 500)
     solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
     check(solution, reason, K, y, upper, 1e-6)
-    monkeypatch.setattr(decomposition, "_STEPS_BEFORE_NEWTON", 10**9)
+    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 10**9)
     without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
     check(without, reason, K, y, upper, 1e-6, solution.objective)
     assert n_steps < more_steps / 2

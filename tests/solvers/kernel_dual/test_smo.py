@@ -3,20 +3,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_rows import cache
 from naive import problem
-from scipy.optimize import minimize
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise, RealPairwise
+from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers.kernel_dual import decomposition
 from fastsvm.solvers.kernel_dual import newton_step as newton_file
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
-from fastsvm.solvers.kernel_dual.newton_step import moved, newton_step
-from fastsvm.solvers.kernel_dual.smo import SMO, feasible
-from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
+from fastsvm.solvers.kernel_dual.smo import SMO
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(10**7, np.inf)
@@ -24,11 +22,8 @@ NO_LIMITS = Limits(10**7, np.inf)
 
 def solve(K, y, upper, tol=1e-8, size=1024, n_slots=None, alpha=None, limits=NO_LIMITS):
     """Return the solution, why it ended, and the number of pair steps, for a kernel matrix."""
-    n = len(y)
-    arena = np.empty((n_slots or n) * n * 8, np.uint8)
     with Pool.open() as pool:
-        gram = Gram(PrecomputedPairwise(np.arange(n)), MemorySource.of(K), pool)
-        solver = SMO(KernelProblem(y, upper), RowCache(gram, arena), tol, size, pool)
+        solver = SMO(KernelProblem(y, upper), cache(K, pool, n_slots), tol, size, pool)
         state, reason, n_steps = drive(solver, solver.init(alpha), limits, lambda state, report: False)
     return solver.finish(state), reason, n_steps
 
@@ -208,20 +203,6 @@ def test_the_time_is_limited():
     assert solve(K, y, upper, size=4, limits=Limits(10**7, 0.0))[1] is StopReason.MAX_TIME
 
 
-def test_a_watcher_may_stop():
-    reports = []
-
-    class Endless:
-        def step(self, state, most_steps):
-            return state + 1, Report(1.0, 0.0, 3, False, False, False)
-
-    def watch(state, report):
-        reports.append(report)
-        return len(reports) == 4
-
-    assert drive(Endless(), 0, NO_LIMITS, watch) == (4, StopReason.CALLBACK, 12)
-
-
 def test_an_early_stop_is_certified():
     K, y, upper = problem(9, 100)
     solution, _, _ = solve(K, y, upper, limits=Limits(20, np.inf))
@@ -235,8 +216,7 @@ def test_the_objective_never_falls():
     K, y, upper = problem(10, 150, C=100.0)
     seen = []
     with Pool.open() as pool:
-        gram = Gram(PrecomputedPairwise(np.arange(150)), MemorySource.of(K), pool)
-        solver = SMO(KernelProblem(y, upper), RowCache(gram, np.empty(150 * 150 * 8, np.uint8)), 1e-8, 16, pool)
+        solver = SMO(KernelProblem(y, upper), cache(K, pool), 1e-8, 16, pool)
         drive(solver, solver.init(), NO_LIMITS, lambda state, report: seen.append(report.objective))
     assert len(seen) > 5
     assert np.diff(seen).min() >= -1e-9 * max(seen)
@@ -256,21 +236,6 @@ def test_any_beginning_leads_to_the_same_end(seed):
     begin = np.random.default_rng(seed).uniform(-1, 2, 40)
     solution, reason, _ = solve(K, y, upper, alpha=begin)
     check(solution, reason, K, y, upper, wanted=solve(K, y, upper)[0].objective)
-
-
-@given(st.integers(0, 10**6))
-def test_feasible(seed):
-    rng = np.random.default_rng(seed)
-    y, upper = rng.choice([-1.0, 1.0], 20), rng.uniform(0.1, 2, 20)
-    alpha = feasible(rng.uniform(-1, 3, 20), KernelProblem(y, upper))
-    assert (alpha >= 0).all()
-    assert (alpha <= upper).all()
-    assert abs(alpha @ y) < 1e-13
-
-
-def test_what_is_feasible_stays():
-    y, alpha = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.25, 0.5, 0.25, 0.0])
-    np.testing.assert_array_equal(feasible(alpha.copy(), KernelProblem(y, np.ones(4))), alpha)
 
 
 def test_float32_kernel_values():
@@ -314,100 +279,12 @@ def test_a_last_newton_step_does_not_leave_the_tolerance(seed, tol):
     check(solution, reason, X @ X.T, y, np.ones(80), tol)
 
 
-def test_rows_at_a_bound_stay_there_when_the_sums_differ_by_rounding():
-    y, upper = np.repeat([1.0, -1.0], [30, 10]), np.repeat([0.1, 0.3], [30, 10])
-    assert 0 < abs(upper @ y) < 1e-14
-    np.testing.assert_array_equal(feasible(upper.copy(), KernelProblem(y, upper)), upper)
-
-
-# --- Newton steps ----------------------------------------------------------------------------------------
-
-
-def newton_direction(block, gradient):
-    bound = np.full(len(gradient), np.inf)
-    return newton_step(block.copy(), block.dtype, gradient, -bound, bound, Pool(1))
-
-
-def test_a_newton_step_makes_the_gradient_equal():
-    K, y, _ = problem(14, 12)
-    gradient = np.random.default_rng(0).normal(size=12)
-    direction = newton_direction(K, gradient)
-    moved = gradient + K @ direction
-    assert np.ptp(moved) <= 1e-8
-    assert abs(direction.sum()) <= 1e-10
-    assert len(y) == 12
-
-
-def test_a_newton_step_on_repeated_rows_is_finite():
-    K, _, _ = problem(14, 6)
-    twice = np.repeat(np.arange(6), 2)
-    direction = newton_direction(K[np.ix_(twice, twice)], np.repeat(np.arange(6.0), 2))
-    assert direction is None or np.isfinite(direction).all()
-
-
-def test_rows_of_zeros_have_no_newton_step():
-    with Pool.open() as pool:
-        for count in (2, 8):
-            given = np.zeros((count, count)), np.dtype(float), np.resize([-1.0, 1.0], count)
-            assert newton_step(*given, -np.ones(count), np.ones(count), pool) is None
-
-
-def test_an_indefinite_block_has_no_newton_step():
-    assert newton_direction(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, -1.0])) is None
-
-
-@pytest.mark.parametrize("width", [2.0, 5.0, 20.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatch):
-    monkeypatch.setattr(newton_file, "_MOST_HELD", 0.75)
-    rng = np.random.default_rng(seed)
-    K, _, _ = problem(seed, 12)
-    gradient, low, high = rng.normal(size=12), -width * rng.random(12), width * rng.random(12)
-    step = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
-    assert abs(step.sum()) <= 1e-9
-    assert (step >= low - 1e-9).all()
-    assert (step <= high + 1e-9).all()
-    wanted = minimize(
-        lambda x: x @ K @ x / 2 + gradient @ x,
-        np.zeros(12),
-        jac=lambda x: K @ x + gradient,
-        bounds=list(zip(low, high, strict=True)),
-        constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    monkeypatch.setattr(newton_file, "_MOST_HELD", 0.0)
-    short = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
-    value, least, most = (x @ K @ x / 2 + gradient @ x for x in (step, wanted.x, short))
-    if width >= 5:
-        assert value == pytest.approx(least, rel=1e-9)
-    else:  # too many rows may be held
-        assert value == pytest.approx(least, rel=1e-9) or value == pytest.approx(most, rel=1e-12)
-
-
-def test_a_newton_step_that_would_hold_many_rows_ends_at_the_first_bound():
-    K, _, _ = problem(1, 12)
-    gradient, bound = np.random.default_rng(1).normal(size=12), np.full(12, 0.01)
-    direction = newton_direction(K, gradient)
-    step = newton_step(K.copy(), K.dtype, gradient, -bound, bound, Pool(1))
-    np.testing.assert_allclose(step, direction * 0.01 / np.abs(direction).max(), rtol=1e-9)
-
-
-def test_multipliers_within_rounding_of_a_bound_meet_it():
-    result = moved(np.array([0.5, 0.5, 0.5]), np.ones(3), np.array([0.5 - 1e-16, -0.5 + 1e-16, 0.25]))
-    np.testing.assert_array_equal(result, [1.0, 0.0, 0.75])
-
-
-def test_small_multipliers_are_no_rounding_errors():
-    result = moved(np.array([1e-15, 3e-15]), np.ones(2), np.array([1e-15, -1e-15]))
-    np.testing.assert_allclose(result, [2e-15, 2e-15], rtol=1e-12)
-
-
 def test_newton_steps_end_a_problem_on_which_pair_steps_are_slow(monkeypatch):
-    monkeypatch.setattr(decomposition, "_STEPS_BEFORE_NEWTON", 500)
+    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 500)
     K, y, upper = problem(3, 200, gamma=0.05, C=1e4, d=5)
     solution, reason, n_steps = solve(K, y, upper, 1e-6, size=32)
     check(solution, reason, K, y, upper, 1e-6)
-    monkeypatch.setattr(decomposition, "_STEPS_BEFORE_NEWTON", 10**9)
+    monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 10**9)
     without, reason, more_steps = solve(K, y, upper, 1e-6, size=32)
     check(without, reason, K, y, upper, 1e-6, solution.objective)
     assert n_steps < more_steps / 2

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize
 
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_primal.huberized_hinge import bent_hinge, squared_hinge
 from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length, slope_at_start
 

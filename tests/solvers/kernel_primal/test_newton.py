@@ -3,35 +3,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_rows import cache
 from naive import problem
 from sklearn.base import clone
-from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise, RealPairwise
+from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.kernels import RBF
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
-from fastsvm.solvers.kernel_primal import newton, regularized_system
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
+from fastsvm.solvers.kernel_primal import newton
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
 from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
-from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
 NO_LIMITS = Limits(2000, np.inf)
-
-
-def cache(K, pool, n_slots=None):
-    pairwise = PrecomputedPairwise(np.arange(len(K)))
-    pairwise.dtype = K.dtype
-    arena = np.empty((n_slots or len(K)) * len(K) * K.itemsize, np.uint8)
-    return RowCache(Gram(pairwise, MemorySource.of(K), pool), arena)
 
 
 def solve(
@@ -236,48 +228,6 @@ def test_multipliers_off_balance_are_corrected_where_they_are_free():
     assert ((found >= 0) & (found <= 1)).all()
 
 
-# --- systems ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("total", [None, 0.0, -2.5])
-@pytest.mark.parametrize("most", [0, 100])
-@pytest.mark.parametrize("features", [3, 512])
-def test_systems_with_a_ridge(features, most, total, monkeypatch):
-    monkeypatch.setattr(regularized_system, "MOST_FEATURES", features)
-    K, _, _ = problem(0, 50)
-    rng = np.random.default_rng(0)
-    inside = np.sort(rng.choice(50, 20, replace=False))
-    ridge, wanted = rng.uniform(0.01, 2, 20), rng.normal(size=20)
-    with Pool.open() as pool:
-        x, b = RidgeSystem(cache(K, pool), pool, most).solve(inside, ridge, wanted, total, 1e-12)
-    matrix = K[np.ix_(inside, inside)] + np.diag(ridge)
-    np.testing.assert_allclose(matrix @ x + b, wanted, atol=1e-10)
-    assert b == 0 if total is None else x.sum() == pytest.approx(total, abs=1e-10)
-
-
-@pytest.mark.parametrize("place", range(4))
-def test_a_row_far_from_all_others_is_no_reason_to_refuse_a_kernel(place):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(18, 30))
-    X[place] *= 1000
-    X[12:] = X[4:10]
-    K = (100 * X @ X.T) ** 5
-    ridge, wanted = 10 ** rng.uniform(-15, -3, 18), rng.choice([-2.0, 2.0], 18)
-    with Pool.open() as pool:
-        x, _ = RidgeSystem(cache(K, pool, 9), pool, 9).solve(np.arange(18), ridge, wanted, None, 1e-3)
-    assert np.isfinite(x).all()
-
-
-def test_a_coarse_system_is_solved_to_its_accuracy_and_no_further(monkeypatch):
-    monkeypatch.setattr(regularized_system, "MOST_FEATURES", 3)
-    K, _, _ = problem(0, 80, gamma=2.0)
-    inside, ridge, wanted = np.arange(80), np.full(80, 0.01), np.random.default_rng(0).normal(size=80)
-    with Pool.open() as pool:
-        found, _ = RidgeSystem(cache(K, pool), pool, 0).solve(inside, ridge, wanted, None, 1e-2)
-    residual = (K + np.diag(ridge)) @ found - wanted
-    assert 1e-8 < np.abs(residual).max() / np.abs(wanted).max() <= 0.1
-
-
 # --- beginnings and ends ---------------------------------------------------------------------------------
 
 
@@ -396,87 +346,3 @@ def test_the_hinge_is_that_of_the_dual_solvers(fit_intercept, overlapping):
     assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-7)
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-6)
     np.testing.assert_array_equal(found.support_, wanted.support_)
-
-
-# --- gradient descent ------------------------------------------------------------------------------------
-
-
-def moons():
-    X, y = make_moons(400, noise=0.1, random_state=6)
-    return X, y, np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 0.5**2)
-
-
-@pytest.mark.parametrize("n_steps", [1, 10, 200])
-@offsets
-@squares
-def test_a_learning_rate_steps_as_the_loop_over_arrays_does(squared, fit_intercept, n_steps):
-    X, y, K = moons()
-    rate, C, signs = (1e-4 if squared else 1e-3), 2.0, np.where(y == 1, 1.0, -1.0)
-    beta, intercept = naive.descend_primal(K, signs, C, rate, n_steps, squared, fit_intercept)
-    loss = "squared_hinge" if squared else "hinge"
-    model = SVC(
-        solver="primal", loss=loss, learning_rate=rate, C=C, gamma=4.0, max_iter=n_steps, tol=1e-12,
-        fit_intercept=fit_intercept,
-    )  # fmt: skip
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
-        model.fit(X, y)
-    found = np.zeros(400)
-    found[model.support_] = model.dual_coef_[0]
-    np.testing.assert_allclose(found, beta, rtol=1e-8, atol=1e-10)
-    assert model.intercept_[0] == pytest.approx(intercept, abs=1e-10)
-    assert model.n_iter_[0] == n_steps
-    objective = naive.primal_objective(K, signs, np.full(400, C), beta, intercept, squared)
-    assert model.objective_ == pytest.approx(objective, rel=1e-8)
-    margins = signs * (K @ beta + intercept)
-    np.testing.assert_array_equal(model.within_margin_, np.flatnonzero(margins <= 1))
-
-
-def test_the_gap_of_a_descent_is_no_less_than_what_is_missing():
-    X, y, _ = moons()
-    for loss, rate in (("hinge", 1e-3), ("squared_hinge", 1e-4)):
-        best = SVC(solver="primal", loss=loss, gamma=4.0, tol=1e-9).fit(X, y).objective_
-        with pytest.warns(ConvergenceWarning):
-            model = SVC(solver="primal", loss=loss, gamma=4.0, learning_rate=rate, max_iter=300).fit(X, y)
-        assert 0 < model.objective_ - best <= model.duality_gap_
-
-
-def test_descent_with_the_squared_hinge_comes_to_newtons_solution(overlapping):
-    X, y = overlapping
-    given = {"solver": "primal", "loss": "squared_hinge", "gamma": 5.0, "C": 0.1}
-    wanted = SVC(**given, tol=1e-9).fit(X, y)
-    found = SVC(**given, learning_rate=0.05, tol=1e-6).fit(X, y)
-    assert found.stop_reason_ == "converged"
-    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
-    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-3)
-    assert (np.diff(found.history_["objective"]) <= 1e-12).all()
-    assert found.kkt_violation_ <= 1e-6
-
-
-@offsets
-def test_descent_ends_when_the_largest_gradient_is_within_the_tolerance(fit_intercept, overlapping):
-    X, y = overlapping
-    given = {"solver": "primal", "loss": "squared_hinge", "gamma": 5.0, "C": 0.1, "learning_rate": 0.02}
-    model = SVC(**given, fit_intercept=fit_intercept).fit(X, y)
-    K, signs = naive.kernel_matrix("rbf", X, X, gamma=5.0), np.where(y == 1, 1.0, -1.0)
-
-    def size(n_steps):
-        beta, intercept = naive.descend_primal(K, signs, 0.1, 0.02, n_steps, True, fit_intercept)
-        pull = 0.2 * signs * np.maximum(0, 1 - signs * (K @ beta + intercept))
-        return max(np.abs(K @ (beta - pull)).max(), abs(pull.sum()) * fit_intercept)
-
-    assert model.kkt_violation_ == pytest.approx(size(model.n_iter_[0]), rel=1e-6)
-    assert size(model.n_iter_[0]) <= 1e-3 < size(model.n_iter_[0] - 1)
-
-
-@pytest.mark.parametrize("C", [1.0, 1e200])
-@pytest.mark.parametrize("rate", [1.0, 1e200, 1e300])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_too_large_a_rate_ends_with_finite_attributes(loss, rate, C, overlapping):
-    X, y = overlapping
-    with pytest.warns(ConvergenceWarning, match=r"stalled.*lower learning_rate"):
-        model = SVC(solver="primal", loss=loss, learning_rate=rate, C=C).fit(X, y)
-    assert model.stop_reason_ == "stalled"
-    assert model.objective_ <= 1.01e6 * 150 * C
-    for name in ("dual_coef_", "intercept_", "objective_", "duality_gap_", "kkt_violation_"):
-        assert np.isfinite(getattr(model, name)).all(), name
-    assert np.isfinite(model.decision_function(X)).all()

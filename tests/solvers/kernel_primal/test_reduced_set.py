@@ -10,7 +10,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_primal.newton import Method
 from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive

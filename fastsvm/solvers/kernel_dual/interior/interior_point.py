@@ -178,19 +178,12 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
             break
         if time.perf_counter() >= deadline:
             break
-        system = None
-        while system is None:
-            try:
-                if problem.factor is None:
-                    system = System(problem, point, ridge, room, pool)
-                else:
-                    system = LowRankSystem(problem, point, ridge, pool)
-            except np.linalg.LinAlgError:
-                ridge *= 10
-                if ridge > _MOST_RIDGE and problem.factor is None:  # it is not positive semi-definite
-                    raise
-                if ridge > _MOST_RIDGE:
-                    return best
+        try:
+            system, ridge = _ridged_system(problem, point, ridge, room, pool)
+        except np.linalg.LinAlgError:
+            if problem.factor is None:  # the matrix is not positive semi-definite
+                raise
+            return best
         predictor = system.direction(lacking, total, 0.0, 0.0)
         ahead = point.moved(predictor, min(1.0, point.reach(predictor)))
         aim = max(0.0, ahead.mu / mu) ** 3 * mu
@@ -203,6 +196,27 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
             break
         point = ahead
     return best
+
+
+def _ridged_system(
+    problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool
+) -> tuple[System | LowRankSystem, float]:
+    """Return the system of Newton steps and its ridge: the one given, or the least that makes it positive definite.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the ridge would be too large.
+    """
+    while True:
+        try:
+            if problem.factor is None:
+                return System(problem, point, ridge, room, pool), ridge
+            return LowRankSystem(problem, point, ridge, pool), ridge
+        except np.linalg.LinAlgError:
+            ridge *= 10
+            if ridge > _MOST_RIDGE:
+                raise
 
 
 def _badness_of(found: Found) -> float:

@@ -12,14 +12,14 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual import decomposition
+from fastsvm.solvers.kernel_dual import decomposition, interior_trial
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
-from fastsvm.solvers.kernel_dual.decomposition import KernelProblem
 from fastsvm.solvers.kernel_dual.interior import interior_point
 from fastsvm.solvers.kernel_dual.interior import problem as interior_problem
 from fastsvm.solvers.kernel_dual.interior.interior_point import interior_solution
 from fastsvm.solvers.kernel_dual.interior.problem import badness
 from fastsvm.solvers.kernel_dual.newton_step import moved
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
@@ -216,7 +216,7 @@ def solver_of(kind, K, y, upper, pool, tol=1e-3, **more):
 @pytest.fixture
 def slow(monkeypatch):
     """Steps are slow from the first."""
-    monkeypatch.setattr(decomposition, "_STEPS_BEFORE_INTERIOR", -(10**9))
+    monkeypatch.setattr(interior_trial, "_STEPS_BEFORE", -(10**9))
     monkeypatch.setattr(decomposition, "_STEPS_PER_ROW", 2)  # so that there is a second working set
 
 
@@ -230,7 +230,7 @@ def test_a_problem_on_which_steps_creep_is_solved(kind):
         limits = Limits(10**7, np.inf)
         state, reason, n_steps = drive(solver, solver.init(), limits, lambda state, report: bool(seen.append(report)))
     assert reason is StopReason.CONVERGED
-    assert n_steps <= decomposition._STEPS_BEFORE_INTERIOR + 100 * 100
+    assert n_steps <= interior_trial._STEPS_BEFORE + 100 * 100
     assert sum(report.n_newton for report in seen) > 10
     assert naive.kkt_violation(K, y, upper, state.alpha, kind is SMO) <= 1e-3
     values = [report.objective for report in seen]
@@ -247,7 +247,7 @@ def test_a_fit_that_is_gone_on_with_has_the_same_bits(kind, slow, monkeypatch):
         found = whole(*inputs)
         return found._replace(alpha=0.999 * found.alpha)  # so that steps follow
 
-    monkeypatch.setattr(decomposition, "interior_solution", spy)
+    monkeypatch.setattr(interior_trial, "interior_solution", spy)
     with Pool.open() as pool:
         solver, kept = solver_of(kind, K, y, upper, pool, 1e-9), []
         state = solver.init()
@@ -269,7 +269,7 @@ def test_nothing_is_tried_where_steps_are_fast(monkeypatch):
     def never(*inputs):
         raise AssertionError
 
-    monkeypatch.setattr(decomposition, "interior_solution", never)
+    monkeypatch.setattr(interior_trial, "interior_solution", never)
     X, y = datasets.load_iris(return_X_y=True)
     assert SVC().fit(X, y).converged_
     K, y, upper = problem(3, 120, C=100.0)
@@ -286,7 +286,7 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
     def nothing(*inputs):
         calls.append(inputs[-1])
 
-    monkeypatch.setattr(decomposition, "interior_solution", nothing)
+    monkeypatch.setattr(interior_trial, "interior_solution", nothing)
     deadline = 0.0 if late else np.inf
     with Pool.open() as pool:
         solver = solver_of(SMO, K, y, upper, pool, 1e-9, deadline=deadline)
@@ -294,7 +294,7 @@ def test_what_is_given_up_changes_nothing(late, slow, monkeypatch):
         assert reason is StopReason.CONVERGED
         assert set(calls) == {deadline}
         assert (len(calls) > 1) is late  # one that time cut short is tried again where the fit goes on
-        monkeypatch.setattr(decomposition, "_MOST_INTERIOR", 0)
+        monkeypatch.setattr(interior_trial, "_MOST_ROWS", 0)
         without = solver_of(SMO, K, y, upper, pool, 1e-9)
         wanted, _, _ = drive(without, without.init(), Limits(10**6, np.inf), lambda *seen: False)
     np.testing.assert_array_equal(state.alpha, wanted.alpha)
@@ -314,11 +314,11 @@ def test_the_gradient_is_verified_in_units_of_the_kernel():
     with Pool.open() as pool:
         solver = solver_of(SMO, 1e16 * K, y, np.full(60, 1.0), pool)
         state = solver.init()
-        solver._recompute(state)
-        assert solver.verified
+        solver.gradient.recompute(state)
+        assert solver.gradient.verified
         solver.step(state, 10)
-        solver._products.drift = 1.0  # multiplies values of 1e16
-        assert not solver.verified
+        solver.gradient.products.drift = 1.0  # multiplies values of 1e16
+        assert not solver.gradient.verified
 
 
 def test_a_newton_step_leaves_multipliers_that_are_small_beside_their_bound():

@@ -1,0 +1,145 @@
+"""The gradient F of a dual problem: how exact it is, and how it is computed anew.
+
+Steps change F by sums of kernel rows. Each sum adds the rounding error of its kernel values, which may be float32. So F
+is recomputed before a fit ends: from the multipliers alone, and by values in float64 for the rows that decide. Where
+even float64 is too coarse, F is summed in extended precision.
+"""
+
+import numpy as np
+
+from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_dual.interior.problem import extended_sums
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, rounding_is_visible
+from fastsvm.solvers.kernel_dual.working_set import movable, settled
+
+__all__ = ["DualGradient"]
+
+_ROUNDED = 16  # times the rounding error of the largest sum in F, a gap that may be rounding error
+_UNSEEN = 0.1  # of the tolerance, up to which errors of F do not matter
+_DECIDING_ROWS = 32  # of each of three kinds, whose F is computed in float64 before a fit ends
+_DOUBT = 10  # times the error found, the error to expect of other rows
+_FEW_DOUBTFUL = 0.7  # of the rows; if more are in doubt, F is computed of all
+
+
+class DualGradient:
+    """Keeps the gradient of one problem exact enough for its tolerance.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        The problem.
+    rows : RowCache
+        The kernel.
+    products : KernelProducts
+        Changes the gradient in steps; its drift says by how much.
+    tol : float
+        Largest gap at the end.
+
+    Attributes
+    ----------
+    rounding : float
+        Rounding error of F at the solution of the interior-point method, 0 if that was not adopted.
+    """
+
+    def __init__(self, formulation: Formulation, rows: RowCache, products: KernelProducts, tol: float) -> None:
+        self.rows, self.products, self.rounding = rows, products, 0.0
+        self._formulation, self._problem, self._tol = formulation, formulation.problem, tol
+
+    @property
+    def exact(self) -> bool:
+        """Whether kernel values are computed in float64."""
+        return self.rows.store.dtype == np.float64
+
+    @property
+    def verified(self) -> bool:
+        """Whether F is that of the multipliers, up to errors that are small relative to the tolerance."""
+        # Values of float32 were chosen because their rounding, times the values, is small.
+        scale = self.products.largest if self.exact else 1.0
+        return not rounding_is_visible(self.products.drift * scale, self.rows.store.dtype, self._tol)
+
+    def may_be_exact(self, state: KernelDualState) -> bool:
+        """Return whether kernel values in float64 would make F more exact, and are cheap to compute."""
+        dtype = self.rows.store.dtype
+        return dtype == np.float32 and self.rows.cheap and rounding_is_visible(state.alpha.sum(), dtype, self._tol)
+
+    def is_rounding(self, gap: float) -> bool:
+        """Return whether a gap may be the rounding error of F; further steps would follow that error."""
+        return self.rounding > 0 and gap <= _ROUNDED * self.rounding
+
+    def recompute(self, state: KernelDualState) -> None:
+        """Set F from the multipliers alone."""
+        support = np.flatnonzero(state.alpha)
+        coef = (state.alpha * self._problem.y)[support]
+        state.gradient[:] = -self._problem.y
+        if self.may_be_exact(state):
+            state.gradient[:] += self.rows.weighted_sum(support, coef)
+        else:
+            self.products.add_rows(state.gradient, support, coef)
+        self.products.drift = 0.0
+
+    def extended(self, alpha: np.ndarray) -> np.ndarray:
+        """Return F, summed in extended precision."""
+        return extended_sums(self.matrix(), alpha * self._problem.y, -self._problem.y)
+
+    def matrix(self) -> np.ndarray:
+        """Return the kernel matrix in float64, in new memory."""
+        places = np.arange(len(self._problem.y))
+        if self.exact or not self.rows.cheap_among:
+            return self.rows.store[self.rows.fetch(places)].astype(np.float64, copy=False)
+        out = np.empty((len(places), len(places)))
+        self.rows.among(places, 0, out)
+        return out
+
+    def summed_anew(self, state: KernelDualState) -> KernelDualState:
+        """Return the state with F from its multipliers alone, if the kernel rows for it are cached in float64.
+
+        The sum of all changes carries the rounding error of each change.
+        """
+        support = np.flatnonzero(state.alpha)
+        slots = self.rows.slots_of(support)
+        if not self.exact or (slots < 0).any():
+            return state
+        if self.rounding > 0:  # the rounding error of float64 matters here
+            return state._replace(gradient=self.extended(state.alpha))
+        gradient, drift = -self._problem.y, self.products.drift
+        self.products.add(gradient, slots, (state.alpha * self._problem.y)[support])
+        self.products.drift = drift
+        return state._replace(gradient=gradient)
+
+    def confirm(self, state: KernelDualState) -> bool:
+        """Write F in float64 to the rows that decide whether a fit ends, and return whether any may have changed.
+
+        These are the rows that violate most or nearly do, and some others. If F is wrong there by more than is allowed,
+        F is computed anew for more rows: for all with a multiplier, of which the objective consists, and for those
+        that would violate if F were wrong by many times as much.
+        """
+        support = np.flatnonzero(state.alpha)
+        if self.exact or len(support) == 0:
+            return False
+        error = self._set_exactly(state, support, self._deciding(state))
+        if error > _UNSEEN * self._tol:
+            slack = settled(*self._problem, state.alpha, state.gradient, *self._formulation.bounds(state))
+            doubtful = np.flatnonzero((state.alpha > 0) | (slack <= _DOUBT * error))
+            few = self.rows.resident and len(doubtful) <= _FEW_DOUBTFUL * len(slack)
+            if not few or self._set_exactly(state, support, doubtful) > _DOUBT / 2 * error:
+                self._set_exactly(state, support, None)
+        return True
+
+    def _set_exactly(self, state: KernelDualState, support: np.ndarray, places: np.ndarray | None) -> float:
+        """Write F in float64 to some rows, or to all, and return its largest error."""
+        coef = (state.alpha * self._problem.y)[support]
+        where = slice(None) if places is None else places
+        exact = self.rows.weighted_sum(support, coef, places) - self._problem.y[where]
+        error = float(np.abs(exact - state.gradient[where]).max(initial=0.0))
+        state.gradient[where] = exact
+        return error
+
+    def _deciding(self, state: KernelDualState) -> np.ndarray:
+        """Return the rows of least F among those that may rise, of greatest F among those that may fall, and others."""
+        n = len(state.alpha)
+        most = min(_DECIDING_ROWS, n)
+        rising, falling = movable(*self._problem, state.alpha, state.gradient)
+        rises = np.argpartition(rising, most - 1)[:most]
+        falls = np.argpartition(-falling, most - 1)[:most]
+        return np.unique(np.concatenate([rises, falls, np.linspace(0, n - 1, most).astype(np.int64)]))

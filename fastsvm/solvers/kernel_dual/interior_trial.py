@@ -1,0 +1,113 @@
+"""When the interior-point method is tried on a problem that decomposition solves slowly, and whether it is adopted."""
+
+import time
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, Found, interior_solution
+from fastsvm.solvers.kernel_dual.interior.problem import badness
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
+
+__all__ = ["InteriorTrial"]
+
+_MOST_ROWS = 3072
+_STEPS_BEFORE = 100_000
+_SPEED = 5_000  # of the cube of the number of rows, in the time of a step
+_NOWHERE = 1.9  # badness of a solution whose duality gap is nine tenths of its objective
+
+
+class InteriorTrial:
+    """Tries the interior-point method once, on a problem of few rows whose steps creep.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        The problem.
+    gradient : DualGradient
+        Recomputes F, and knows the kernel.
+    pool : Pool
+        Threads.
+    most_rows : int
+        Rows of a problem at most.
+    deadline : float
+        Moment (of time.perf_counter) at which the method is given up.
+
+    Attributes
+    ----------
+    n_steps : int
+        Steps of the decomposition so far.
+    tried : bool
+        Whether the method was tried.
+    """
+
+    def __init__(
+        self, formulation: Formulation, gradient: DualGradient, pool: Pool, most_rows: int, deadline: float
+    ) -> None:
+        self.n_steps, self.tried = 0, False
+        self._formulation, self._gradient, self._pool = formulation, gradient, pool
+        self._most_rows, self._deadline = most_rows, deadline
+
+    def solve_if_slow(self, state: KernelDualState, n_steps: int, aim: float) -> int:
+        """Solve the problem after as many steps as cost the same, or if no step improves.
+
+        Parameters
+        ----------
+        state : KernelDualState
+            Its multipliers and gradient are replaced if the method finds better ones.
+        n_steps : int
+            Steps taken since the last call.
+        aim : float
+            The gap that steps aim for.
+
+        Returns
+        -------
+        int
+            Newton steps taken, 0 if their result is not adopted.
+        """
+        self.n_steps += n_steps
+        if not self._is_due(state, n_steps, aim):
+            return 0
+        matrix, formulation = self._gradient.matrix(), self._formulation
+        found = interior_solution(matrix, *formulation.problem, formulation.balanced, self._pool, self._deadline)
+        del matrix  # it was overwritten
+        if found is None:
+            self.tried = time.perf_counter() < self._deadline  # one that was cut short is tried again when resumed
+            return 0
+        self.tried = True
+        return max(1, found.n_steps) if self._adopt(state, found) else 0
+
+    def _is_due(self, state: KernelDualState, n_steps: int, aim: float) -> bool:
+        upper = self._formulation.problem.upper
+        n = len(upper)
+        if self.tried or n > min(_MOST_ROWS, self._most_rows, self._gradient.rows.n_slots):
+            return False
+        if n_steps > 0 and self.n_steps < _STEPS_BEFORE + n**3 // _SPEED:
+            return False
+        return self._formulation.gap(state) > aim and 0 < upper.min() <= upper.max() < np.inf
+
+    def _adopt(self, state: KernelDualState, found: Found) -> bool:
+        """Take the solution if it is better than the state, and return whether it is."""
+        gradient, products = self._gradient, self._gradient.products
+        kept = state.alpha.copy(), state.gradient.copy()
+        drift, before = products.drift, self._badness(state)
+        state.alpha[:] = self._formulation.feasible(found.alpha)
+        if gradient.exact:
+            state.gradient[:] = gradient.extended(state.alpha)
+            products.drift = 0.0
+        else:
+            gradient.recompute(state)
+        if found.rounding <= BLIND and self._badness(state) < before:
+            gradient.rounding = found.rounding
+            return True
+        state.alpha[:], state.gradient[:] = kept
+        products.drift = drift
+        if before >= _NOWHERE and found.rounding > BLIND:  # nor would steps lead anywhere
+            gradient.rounding = found.rounding
+        return False
+
+    def _badness(self, state: KernelDualState) -> float:
+        formulation = self._formulation
+        primal = formulation.primal(state, formulation.rho(state))
+        return badness(formulation.gap(state), primal, formulation.objective(state))

@@ -1,0 +1,127 @@
+"""When a decomposition ends: the gap to aim for, the confirmation of F, and polishing to rounding error.
+
+End
+    A gap within tolerance counts only by an F that is verified, and confirmed in float64 where kernel values are
+    float32. If F in float64 refuses the gap, steps aim for a smaller one. A solution that is confirmed is polished by
+    Newton steps to rounding error, where they are cheap. If the gap is within the rounding error of F but not
+    within tolerance, further steps gain nothing, and the fit ends there too.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
+from fastsvm.solvers.outer_loop import Report
+
+__all__ = ["SetSteps", "Termination", "Verdict"]
+
+_STRICTER = 0.9  # of the gap aimed for, the next aim after F in float64 refused it
+_NEAR = 10  # times the aim, a gap from which F should be exact
+_EXACT = 1e-11
+_MOST_POLISHED = 300
+_POLISH_ROUNDS = 20
+
+SetSteps = Callable[[KernelDualState, float, int], tuple[KernelDualState, int]]
+"""Solves one working set of a state, to a gap, in so many steps at most; returns the state and the steps taken."""
+
+
+class Verdict(Enum):
+    """Whether a state is a solution."""
+
+    CONTINUE = auto()
+    CONFIRMED = auto()
+    ROUNDING = auto()
+    """The gap is not within tolerance, but within the rounding error of F."""
+
+
+class Termination:
+    """Decides when one problem is solved.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        The problem.
+    gradient : DualGradient
+        Recomputes F.
+    tol : float
+        Largest gap at the end.
+
+    Attributes
+    ----------
+    aim : float
+        The gap that steps aim for: the tolerance, or less.
+    """
+
+    def __init__(self, formulation: Formulation, gradient: DualGradient, tol: float) -> None:
+        self.aim = tol
+        self._formulation, self._gradient, self._tol = formulation, gradient, tol
+
+    def verdict(self, state: KernelDualState) -> Verdict:
+        """Return whether the state is a solution; to find out, F may be recomputed and the aim lowered."""
+        while True:
+            low, high = self._formulation.bounds(state)
+            if self._gradient.is_rounding(high - low) and not (high - low <= self._tol and self._is_certified(state)):
+                return Verdict.ROUNDING
+            while 0 < high - low <= self.aim and not self._is_certified(state):
+                self.aim = (high - low) / 2
+            if high - low <= self.aim:
+                if state.alpha.any() and not self._gradient.verified:
+                    self._gradient.recompute(state)
+                    continue
+                if not self._gradient.confirm(state):
+                    return Verdict.CONFIRMED
+                low, high = self._formulation.bounds(state)
+                if high - low <= self._tol and self._is_certified(state):
+                    return Verdict.CONFIRMED
+                self.aim = min(self.aim, max(0.0, high - low)) * _STRICTER
+            is_near = high - low <= _NEAR * self.aim
+            if not (is_near and not self._gradient.verified and self._gradient.may_be_exact(state)):
+                return Verdict.CONTINUE
+            self._gradient.recompute(state)  # the last steps should follow the true gradient
+
+    def report(self, state: KernelDualState, gap: float, n_steps: int = 0) -> Report:
+        """Return the report of a step that reached a gap."""
+        within = gap <= self.aim and self._is_certified(state)
+        converged = within and (self._gradient.verified or not state.alpha.any())
+        stalled = n_steps == 0 and not converged
+        return Report(max(0.0, gap), self._formulation.objective(state), n_steps, within, converged, stalled)
+
+    def polish(self, state: KernelDualState, newton: NewtonTrial, set_steps: SetSteps, size: int) -> float:
+        """Reduce a gap within tolerance to rounding error, where that is cheap, and return the gap.
+
+        Parameters
+        ----------
+        state : KernelDualState
+            Its multipliers and gradient are changed in place.
+        newton : NewtonTrial
+            Takes Newton steps.
+        set_steps : callable
+            Takes steps on a working set, where Newton steps show that the free set is not the right one yet.
+        size : int
+            How many of these steps.
+        """
+        gap, gradient = self._formulation.gap(state), self._gradient
+        begin = state.alpha.copy(), state.gradient.copy(), gradient.products.drift, gap
+        for _ in range(_POLISH_ROUNDS):
+            before = state.alpha.copy(), state.gradient.copy()
+            if gap <= _EXACT or gradient.is_rounding(gap):
+                break
+            if not gradient.exact or not newton.improve(state, _MOST_POLISHED):
+                break
+            if self._formulation.gap(state) > gap * 0.5:  # the free set is not the right one yet
+                state, _ = set_steps(state, 2 * _EXACT, size)
+            if self._formulation.gap(state) >= gap:  # the rest is rounding error
+                state.alpha[:], state.gradient[:] = before
+                break
+            gap = self._formulation.gap(state)
+        if gradient.verified:
+            return gap
+        gradient.recompute(state)
+        if self._formulation.gap(state) > max(begin[3], _EXACT):  # the gain was rounding error
+            state.alpha[:], state.gradient[:], gradient.products.drift = begin[:3]
+        return self._formulation.gap(state)
+
+    def _is_certified(self, state: KernelDualState) -> bool:
+        return self._formulation.is_certified(state, self._tol)

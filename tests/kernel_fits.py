@@ -1,0 +1,53 @@
+"""Every solver of SVC, by name, and fits with it."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from fastsvm import SVC
+
+EXACT = {
+    "smo": {},
+    "coordinate": {"solver": "coordinate"},
+    "coordinate, no offset": {"solver": "coordinate", "fit_intercept": False},
+    "coordinate, random": {"solver": "coordinate", "selection": "random", "random_state": 0},
+    "primal": {"solver": "primal"},
+    "primal, no offset": {"solver": "primal", "fit_intercept": False},
+    "primal, squared": {"solver": "primal", "loss": "squared_hinge"},
+}
+LANDMARKS = {
+    "landmarks": {"solver": "primal", "n_components": 25},
+    "landmarks, squared": {"solver": "primal", "loss": "squared_hinge", "n_components": 25},
+}
+RATES = {
+    "coordinate, rate": {"solver": "coordinate", "learning_rate": 5e-3, "max_iter": 40},
+    "primal, rate": {"solver": "primal", "learning_rate": 1e-3, "max_iter": 40},
+    "primal, squared, rate": {"solver": "primal", "loss": "squared_hinge", "learning_rate": 1e-4, "max_iter": 40},
+}
+ALL = EXACT | LANDMARKS | RATES
+WITHOUT_SMO = {name: given for name, given in ALL.items() if name != "smo"}
+
+exact = pytest.mark.parametrize("name", EXACT)
+steady = pytest.mark.parametrize("name", EXACT | LANDMARKS)
+every = pytest.mark.parametrize("name", ALL)
+added = pytest.mark.parametrize("name", WITHOUT_SMO)
+
+
+def model(name, **parameters):
+    tight = {} if name in RATES else {"tol": 1e-5 if name in LANDMARKS else 1e-8}  # those are rounded more
+    return SVC(**({"gamma": 0.3} | tight | ALL[name] | parameters))
+
+
+def fit(name, X, y, weight=None, **parameters):
+    """Fit; with a rate, until the steps are taken."""
+    made = model(name, **parameters)
+    if name not in RATES:
+        return made.fit(X, y, weight)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        return made.fit(X, y, weight)
+
+
+def same(found, wanted, X, rel=1e-6, atol=2e-4):
+    assert found.objective_ == pytest.approx(wanted.objective_, rel=rel)
+    np.testing.assert_array_equal(found.classes_, wanted.classes_)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=atol)

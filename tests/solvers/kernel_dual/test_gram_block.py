@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+from kernel_rows import cache, distinct_kernel
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import RealPairwise
+from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernels import RBF
+from fastsvm.solvers.kernel_dual import gram_block
+from fastsvm.solvers.kernel_dual.active_set import ActiveSet
+from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
+from fastsvm.sources import MemorySource
+
+
+def working_sets(rng, n, count):
+    """Yield random working sets, most of which begin with all or some of the newer half of the last."""
+    last = np.empty(0, np.int64)
+    for _ in range(count):
+        retained = last[len(last) // 2 :]
+        retained = retained[: rng.choice([0, len(retained) // 2, len(retained)])]
+        others = rng.permutation(np.setdiff1d(np.arange(n), retained))
+        size = rng.choice([len(last), rng.integers(2, n)]) if len(last) else 20
+        last = np.concatenate([retained, others])[: max(2, size)]
+        yield last
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_block_is_the_kernel_among_the_chosen(seed, dtype, monkeypatch):
+    monkeypatch.setattr(gram_block, "_GATHERED_ROWS", 7)  # several pieces, on threads
+    counts, complete = [], gram_block._complete
+    monkeypatch.setattr(gram_block, "_complete", lambda *given: (counts.append(given[3]), complete(*given)))
+    K, rng = distinct_kernel(60, dtype), np.random.default_rng(seed)
+    with Pool.open() as pool:
+        rows = cache(K, pool, 59)
+        block = WorkingBlock(rows, pool)
+        for chosen in working_sets(rng, 60, 60):
+            found = block.of(chosen, rows.fetch(chosen))
+            np.testing.assert_array_equal(found, K[np.ix_(chosen, chosen)])
+    assert len(set(counts)) > 5  # halves were moved, of several lengths
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("within", [False, True])
+def test_a_block_that_is_cheap_to_compute_is_not_gathered(dtype, within, monkeypatch):
+    monkeypatch.setattr(gram_block, "_gather", None)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    with Pool.open() as pool:
+        gram = Gram(RealPairwise(RBF(0.3), dtype, None, False), MemorySource.of(X), pool)
+        assert gram.cheap_among
+        rows = RowCache(gram, np.empty(60 * 60 * 8, np.uint8))
+        wanted = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+        if within:
+            active = ActiveSet(41, rows, pool)
+            entering = rng.permutation(60)[:41]
+            active.admit(entering, rows.fetch(entering), rows.store, np.empty(0))
+            rows, wanted = active, wanted[np.ix_(entering, entering)]
+        n = len(wanted)
+        block = WorkingBlock(rows, pool)
+        for chosen in working_sets(rng, n, 30):
+            found = block.of(chosen, rows.fetch(chosen))
+            np.testing.assert_allclose(found, wanted[np.ix_(chosen, chosen)], rtol=0, atol=4 * np.finfo(dtype).eps)
+
+
+def test_the_block_among_all_rows_of_an_active_set():
+    K = distinct_kernel(40)
+    with Pool.open() as pool:
+        active = ActiveSet(12, cache(K, pool, 1), pool)
+        active.admit(np.arange(5, 17), np.arange(5, 17), K, np.empty(0))
+        block = WorkingBlock(active, pool)
+        for places in (np.arange(12), np.arange(1, 12), np.arange(12)):
+            wanted = K[np.ix_(places + 5, places + 5)]
+            np.testing.assert_array_equal(block.of(places, active.fetch(places)), wanted)
+
+
+def test_the_block_after_one_that_was_interrupted(monkeypatch):
+    K, whole = distinct_kernel(30), gram_block._complete
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    with Pool.open() as pool:
+        rows = cache(K, pool, 20)
+        block = WorkingBlock(rows, pool)
+        first, second, third = np.arange(10), np.arange(5, 15), np.arange(10, 20)
+        block.of(first, rows.fetch(first))
+        monkeypatch.setattr(gram_block, "_complete", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            block.of(second, rows.fetch(second))
+        monkeypatch.setattr(gram_block, "_complete", whole)
+        for chosen in (second, third, np.arange(15, 25)):
+            found = block.of(chosen, rows.fetch(chosen))
+            np.testing.assert_array_equal(found, K[np.ix_(chosen, chosen)])
+
+
+@pytest.mark.parametrize("first", [np.arange(15), np.arange(7), np.array([9, 3])])
+def test_the_block_of_all_rows_whatever_slots_they_are_in(first):
+    K, everything = distinct_kernel(15), np.arange(15)
+    with Pool.open() as pool:
+        rows = cache(K, pool, 15)
+        block = WorkingBlock(rows, pool)
+        rows.fetch(first)
+        for _ in range(2):
+            np.testing.assert_array_equal(block.of(everything, rows.fetch(everything)), K)
+
+
+def test_the_block_of_all_rows_in_another_order():
+    K, chosen = distinct_kernel(15), np.arange(15)[::-1].copy()
+    with Pool.open() as pool:
+        rows = cache(K, pool, 15)
+        block = WorkingBlock(rows, pool)
+        rows.fetch(np.arange(15))
+        np.testing.assert_array_equal(block.of(chosen, rows.fetch(chosen)), K[::-1, ::-1])
