@@ -301,7 +301,7 @@ shape (n_samples, n_features)
         monitor = KernelFitMonitor(session, len(task.pairs), attributes, records)
         with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
             task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
-        vars(self).update(attributes())
+        self.__dict__.update(attributes())
         session.end(monitor, warn_of_violation)
 
     def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:
