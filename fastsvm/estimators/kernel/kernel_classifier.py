@@ -63,12 +63,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return decisions
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decision values of rows.
+        """Return the decision values of samples.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
 
         Returns
         -------
@@ -97,12 +97,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return decisions
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row.
+        """Return the class of each sample.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
+            Samples; those on disk are read in blocks.
 
         Returns
         -------
@@ -129,16 +129,16 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(scores, axis=1)]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted correctly.
+        """Return the share of samples whose class is predicted correctly.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,) or None
             Labels; None takes those that come with an `HDF5Data`.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows.
+            Weights of the samples.
 
         Returns
         -------

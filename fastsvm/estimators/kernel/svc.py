@@ -73,30 +73,30 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     solver : {"smo", "coordinate", "primal"}, default="smo"
-        "smo" solves the dual problem, two multipliers at a time. "coordinate" solves that without an offset, one
-        multiplier at a time; the offset is found afterwards. "primal" minimises over the coefficients of the
-        decision function, by Newton's method.
+        "smo" solves the dual problem, two multipliers at a time. "coordinate" solves the dual problem without an
+        intercept, one multiplier at a time, and computes the intercept afterwards. "primal" minimises over
+        the coefficients of the decision function, by Newton's method.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        What a row costs in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only.
+        Loss of a sample in units of C, max(0, 1 - y f(x)) or its square; the square for "primal" only.
     fit_intercept : bool, default=True
-        Whether decision values have an offset. "smo" needs one. With "coordinate" it is no part of the problem,
+        Whether decision values have an intercept. "smo" needs one. With "coordinate" it is no part of the problem,
         but the mean of y - f(x) over the support vectors that are not at their bounds.
     learning_rate : float or None, default=None
         None for exact steps. A rate turns "coordinate" into projected gradient ascent, in which all multipliers move
         at once, and "primal" into gradient descent (of a subgradient for "hinge"), with that rate for all
         steps.
     selection : {"cyclic", "random"}, default="cyclic"
-        Order in which "coordinate" visits multipliers.
+        Order in which "coordinate" updates multipliers.
     n_components : int or None, default=None
-        For "primal" without `learning_rate`, and else not looked at: the decision function has coefficients for so
-        many rows of a two-class problem, drawn at random, so that very many rows can be fitted to. None for all.
+        Number of samples of a two-class problem, drawn at random, whose coefficients are not zero, so that problems
+        with very many samples can be solved. None is all. Only "primal" without `learning_rate` uses it.
     shrinking : bool, default=True
-        Whether a fit on which progress is slow goes on for a while among the rows that may still move.
+        Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions at the end, in units of decision values. "coordinate" goes on
-        until the duality gap is within `tol` of the objective too.
+        Largest violation of the optimality conditions at the end, in units of decision values. "coordinate" also
+        requires the duality gap to be within `tol` of the objective.
     memory : "auto", int or str, default="auto"
-        What a fit may add to the process: bytes, or a size such as "2GB". "auto" is half of what is available.
+        Memory that a fit may use: bytes, or a size such as "2GB". "auto" is half of what is available.
     cache_size : float or None, default=None
         Bound on the cache of kernel rows in MiB, within `memory`.
     class_weight : dict, "balanced" or None, default=None
@@ -106,14 +106,14 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         steps. -1 is a finite default: max(10,000,000, 100 n) of pairs, 20 times as many of coordinates, 2,000 of
         Newton's, 10,000 with `learning_rate`.
     max_time : float or None, default=None
-        Most seconds of a fit.
+        Time limit of a fit in seconds.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of `decision_function` for three classes and more: one a class, or one a pair.
     break_ties : bool, default=False
         Predict by the largest decision value of "ovr" instead of the first class with most votes.
     warm_start : bool, default=False
-        Begin the next fit at the multipliers of the last, if the rows' number and the classes are the same, also
-        after an interrupt.
+        Begin the next fit at the multipliers of the last, also after an interrupt, if the number of samples and the
+        classes are the same.
     verbose : bool, default=False
         Show progress, on a terminal.
     random_state : int, RandomState or None, default=None
@@ -133,7 +133,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     dual_coef_ : ndarray of float64, shape (n_classes - 1, n_SV)
         Coefficients of the support vectors, in scikit-learn's layout.
     intercept_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2,)
-        Offsets.
+        Intercepts.
     coef_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2, n_features)
         Weights of the features, for the linear kernel only.
     within_margin_ : ndarray of int64
@@ -250,12 +250,12 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         ----------
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
 shape (n_samples, n_features)
-            Rows; arrays of uint8, ints and float16/32/64 are kept as they are. For a precomputed kernel the
+            Samples; arrays of uint8, ints and float16/32/64 are used in their type. For a precomputed kernel the
             (n_samples, n_samples) kernel values.
         y : array-like of shape (n_samples,) or None
             Labels, numbers or strings. None takes those that come with an `HDF5Data`.
         sample_weight : array-like of shape (n_samples,) or None
-            Factors of C for each row. Rows of weight 0 are left out.
+            Factors of C for each sample. Samples of weight 0 are left out.
 
         Returns
         -------
@@ -301,7 +301,7 @@ shape (n_samples, n_features)
         monitor = KernelFitMonitor(session, len(task.pairs), attributes, records)
         with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
             task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
-        vars(self).update(attributes())
+        self.__dict__.update(attributes())
         session.end(monitor, warn_of_violation)
 
     def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
             state, certificate = solver.concluded(state)
         if solver.is_within(certificate):
             reason = StopReason.CONVERGED
-        vars(self).update(attributes(state))
+        self.__dict__.update(attributes(state))
         self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = self.objective_ - self.dual_objective_
         self.kkt_violation_ = float(certificate.violation)

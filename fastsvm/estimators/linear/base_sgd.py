@@ -96,7 +96,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
                     finished = True
                     raise
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER)
-            vars(self).update(attributes(state))
+            self.__dict__.update(attributes(state))
             self.objective_ = solver.objective(solver.finish(state), exact=True)
         self._state, self._rate, self._curve = state, fit.rate, curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
@@ -122,7 +122,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
             monitor = SGDMonitor(monitored, solver, self._curve)
             with closing(monitor):
                 state, _ = fit.run(state, state.epoch + 1, np.inf, monitor)
-            vars(self).update(names | self._weights(solver, state, task))
+            self.__dict__.update(names | self._weights(solver, state, task))
         self._state = state
         self.loss_curve_ = self._curve.points()
 

@@ -33,9 +33,9 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         max(0, |f - y| - epsilon), or its square.
     fit_intercept : bool, default=True
-        Whether there is an offset.
+        Whether there is an intercept.
     intercept_scaling : float, default=1.0
-        Value of a constant feature whose weight, times this, is the offset. It is penalised as all weights are; the
+        Value of a constant feature. The intercept is its weight times this value. It is penalised like all weights; the
         larger the value, the less.
     dual : bool or "auto", default="auto"
         Accepted for code written for scikit-learn: the solver works on both problems at once, which have the same
@@ -43,46 +43,45 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
     verbose : bool or int, default=False
         Show progress, on a terminal.
     random_state : int, RandomState or None, default=None
-        Seed of the order in which rows are visited.
+        Seed of the order in which samples are processed.
     max_iter : int, default=1000
-        Most epochs: passes over the rows that change the weights. Where they do not suffice and features or rows are
-        few, Newton steps follow within that limit.
+        Largest number of epochs, which are passes over the samples that change the weights. Newton steps follow within
+        this limit if the epochs do not suffice and there are few features or few samples.
     memory : "auto", int or str, default="auto"
-        What the fit may add to the process beside the weights and the dual variables: bytes, or a size such as "2GB".
-        Rows on disk are read once if a third of it holds them, else window after window in each epoch; less than some
-        blocks of 4 MB it cannot be. "auto" is half of what is available.
+        Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
+        Samples on disk are read once if they fit in a third of it, else window by window in each epoch. It must hold
+        some blocks of 4 MB. "auto" is half of what is available.
     max_time : float or None, default=None
-        Most seconds of a fit.
+        Time limit of a fit in seconds.
     warm_start : bool, default=False
-        Begin the next fit at the dual variables of the last, if there are as many rows and classes; after one that was
-        interrupted, or ran out of time or epochs, go on where it was if nothing has changed.
+        Begin the next fit at the dual variables of the last, if the numbers of samples and classes are the same. A fit
+        that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
     standardize : bool, default=False
-        Whether features are brought to mean 0 and variance 1 as they are visited, after one pass over the rows that
-        measures them; rows stay as they are stored. `coef_` and `intercept_` are for rows as they are passed. Sparse
-        rows are scaled only.
+        Whether features are standardised to mean 0 and variance 1 during the fit, by statistics of one more pass over
+        the samples. The stored samples do not change. `coef_` and `intercept_` are for samples as they are passed.
+        Sparse samples are scaled only.
     criterion : {"gap", "gradient"}, default="gap"
         What `tol` bounds: the relative duality gap, or, as in LIBLINEAR, the violation of the optimality conditions of
         the dual problem, the projected gradient, which takes much longer to become small.
     window_visits : "auto" or int, default="auto"
-        How often the rows of a window are visited in an epoch while they are in memory, of a file that is not. "auto"
-        is as often as there is time for while the next ones are read, at most 4 times; as it is measured, results then
-        depend on the machine. With an int they are the same for the same `random_state`.
+        For samples on disk: how often an epoch processes each window while it is in memory. "auto" is as often as there
+        is time for while the next window is read, at most 4 times. Results then depend on the speed of the machine.
+        With an int they are the same for the same `random_state`.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
         Weights of the features.
     intercept_ : ndarray of float64, shape (1,)
-        Offset.
+        Intercept.
     objective_ : float
         ½‖w‖² + C Σ loss of these weights, that of the constant feature among them.
     dual_objective_ : float
-        A lower bound of the least objective there is, of feasible dual variables.
+        Objective of feasible dual variables, a lower bound of the minimum.
     duality_gap_ : float
-        Their difference: by how much the objective could be lower at most. Computed in float64.
+        Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
     kkt_violation_ : float
-        By how much the optimality conditions of the dual problem are violated at most, in the unit of scores: the
-        projected gradient.
+        Largest projected gradient of the dual problem, in units of scores.
     n_iter_ : int
         Epochs.
     converged_ : bool
@@ -90,8 +89,8 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
     history_ : dict of str to ndarray
-        One entry an epoch: epoch, time (s), objective (the least so far that was computed), dual_objective, gap (the
-        least relative one, the largest of the classes one against the rest), bytes_read.
+        One entry an epoch: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
+        so far; the largest of the classes one against the rest), bytes_read.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -164,11 +163,11 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
         ----------
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
 shape (n_samples, n_features)
-            Rows; they are kept as they are.
+            Samples; they are not copied.
         y : array-like of shape (n_samples,) or None
             Targets, real numbers. None takes those that come with an `HDF5Data`.
         sample_weight : array-like of shape (n_samples,) or None
-            Factors of C. Rows of weight 0 are left out.
+            Factors of C. Samples of weight 0 are left out.
 
         Returns
         -------

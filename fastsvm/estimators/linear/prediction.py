@@ -1,4 +1,4 @@
-"""What fitted linear models do with rows, whoever fitted them."""
+"""Scores and predictions of fitted linear models."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
 
 
 class LinearModel(BaseEstimator):
-    """Scores of rows, and standardised rows to fit to."""
+    """Scores of samples, and samples standardised for a fit."""
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken."""
@@ -28,7 +28,7 @@ class LinearModel(BaseEstimator):
         return hasattr(self, "coef_")
 
     def _standardized(self, source: Source, weight: np.ndarray) -> Source:
-        """Return the rows to be learnt from: if asked to, standardised with their weights, by a pass over them."""
+        """Return the samples, standardised by a weighted pass over them if the estimator's `standardize` is set."""
         if not self.standardize:
             self._shift = self._scale = None
             return source
@@ -41,13 +41,13 @@ class LinearModel(BaseEstimator):
         return source
 
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights and offsets for rows as they are passed."""
+        """Return coefficients and intercepts for samples as they are passed."""
         if self._scale is None:
             return coef, intercept
         return coef * self._scale, intercept - coef @ (self._shift * self._scale)
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Return the scores of rows, shape (n_samples, n_scores)."""
+        """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         with Pool.open() as pool:
@@ -59,15 +59,15 @@ class LinearModel(BaseEstimator):
 
 
 class LinearClassifier(ClassifierMixin, LinearModel):
-    """Decisions by the scores of the classes; of two classes there is one, that of the second."""
+    """Classification by the scores of the classes; for two classes there is one score, that of the second."""
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of rows.
+        """Return the scores of samples.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
+            Samples; those on disk are read in blocks.
 
         Returns
         -------
@@ -83,7 +83,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         return found[:, 0] if found.shape[1] == 1 else found
 
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes and the decision values of rows."""
+        """Return the classes and the decision values of samples."""
         found = self._scores(X)
         return self._labels(found), found[:, 0] if found.shape[1] == 1 else found
 
@@ -96,7 +96,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
+            Samples; those on disk are read in blocks.
 
         Returns
         -------
@@ -111,12 +111,12 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         return np.clip(self.decision_function(X), -1, 1)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row.
+        """Return the class of each sample.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
+            Samples; those on disk are read in blocks.
 
         Returns
         -------
@@ -131,16 +131,16 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         return self._labels(self._scores(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted correctly.
+        """Return the share of samples whose class is predicted correctly.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,) or None
             None takes those that come with an `HDF5Data`.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows.
+            Weights of the samples.
 
         Returns
         -------
@@ -159,17 +159,17 @@ class LinearRegressor(RegressorMixin, LinearModel):
     """Predictions are the scores."""
 
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictions of rows, twice, as there are no other decision values."""
+        """Return the predictions twice: they are the decision values."""
         found = self._scores(X)[:, 0]
         return found, found
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted number of each row.
+        """Return the predicted target of each sample.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows; those on disk are read in blocks.
+            Samples; those on disk are read in blocks.
 
         Returns
         -------
@@ -189,11 +189,11 @@ class LinearRegressor(RegressorMixin, LinearModel):
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,) or None
             None takes those that come with an `HDF5Data`.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows.
+            Weights of the samples.
 
         Returns
         -------

@@ -34,20 +34,20 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         `SGDRegressor` with labels ±1. Of all classes at once: "weston_watkins" and "crammer_singer" (multiclass
         hinges), "softmax".
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
-        Penalty of the weights; the offset is never penalised.
+        Penalty of the weights; the intercept is never penalised.
     alpha : float, default=1e-4
         Factor of the penalty in the objective, mean loss + alpha R(w), with R = ½‖w‖², ‖w‖₁ or a mixture.
     l1_ratio : float, default=0.15
         Share of the L1 penalty in "elasticnet", 0 to 1.
     fit_intercept : bool, default=True
-        Whether there is an offset.
+        Whether there is an intercept.
     max_iter : int, default=1000
-        Most epochs: passes over the rows that change the weights.
+        Largest number of epochs, which are passes over the samples that change the weights.
     tol : float or None, default=1e-3
         The fit ends when the objective has not fallen by `tol` for `n_iter_no_change` epochs, and the objective of the
         weights returned, computed over all rows, has not either. None runs `max_iter` epochs.
     shuffle : bool, default=True
-        Whether rows come in random order, a new one each epoch.
+        Whether samples are processed in random order, a new one each epoch.
     verbose : bool or int, default=False
         Show progress, on a terminal.
     epsilon : float, default=0.1
@@ -58,7 +58,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     n_jobs : int or None
         Accepted for code written for scikit-learn; threads are as many as Numba is set to use.
     random_state : int, RandomState or None, default=None
-        Seed of the order of rows and of which are held out.
+        Seed of the order of the samples and of the validation set.
     learning_rate : {"auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="auto"
         Length η of step t = 0, 1, ...: "auto" begins with what suits the rows' lengths and falls as
         η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without the root if steps follow the exact gradient of a
@@ -66,21 +66,21 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         "pegasos" 1 / (alpha (t + 1)); "invscaling" eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0,
         divided by 5 whenever the fit would otherwise end, until it is below 1e-6.
     eta0 : float, default=0.01
-        First rate of the last three.
+        Initial learning rate of the last three.
     power_t : float, default=0.5
         Exponent of "invscaling".
     early_stopping : bool, default=False
-        Whether some rows are held out, and what is watched is the score on them; the weights of the best score are
-        returned. Of rows on disk these are whole blocks.
+        Whether convergence is judged by the score on a validation set. The weights with the best score are returned.
+        The validation set of samples on disk consists of whole blocks.
     validation_fraction : float, default=0.1
-        Share of the rows held out, of a file at most what an eighth of `memory` holds.
+        Share of the samples in the validation set; of a file, at most what an eighth of `memory` holds.
     n_iter_no_change : int, default=5
         Epochs without progress at which the fit ends.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights for each class; one against the rest, for the rows of the class itself.
     warm_start : bool, default=False
-        Begin the next fit at the weights of the last; after one that was interrupted, or ran out of time, go on where
-        it was, in the same epoch, if rows and classes are the same.
+        Begin the next fit at the weights of the last. A fit that was interrupted, or ran out of time, is resumed in the
+        same epoch if samples and classes are the same.
     average : bool or int, default=True
         Return the average of the weights after each step, in which step t weighs t; an int is the number of rows to be
         visited before it begins. False returns the weights after the last step.
@@ -97,11 +97,11 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         once, else window after window; less than some blocks of 4 MB, and 2,048 rows a thread, it cannot be. "auto" is
         half of what is available.
     max_time : float or None, default=None
-        Most seconds of a fit.
+        Time limit of a fit in seconds.
     standardize : bool, default=False
-        Whether features are brought to mean 0 and variance 1 as they are visited, after one pass over the rows that
-        measures them; rows stay as they are stored. `coef_` and `intercept_` are for rows as they are passed. Sparse
-        rows are scaled only. Partial fits scale as the first one found.
+        Whether features are standardised to mean 0 and variance 1 during the fit, by statistics of one more pass over
+        the samples. The stored samples do not change. `coef_` and `intercept_` are for samples as they are passed.
+        Sparse samples are scaled only. Partial fits use the statistics of the first one.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
         Weights of the features.
     intercept_ : ndarray of float64, shape (1,) or (n_classes,)
-        Offsets.
+        Intercepts.
     objective_ : float
         Mean loss + alpha R(w) over the rows that were learnt from, of these weights.
     n_iter_ : int
@@ -118,13 +118,13 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     t_ : float
         Steps, plus one.
     converged_ : bool
-        Whether the fit ended by itself, or did all epochs with `tol=None`.
+        Whether the fit converged, or ran all epochs with `tol=None`.
     stop_reason_ : str
         "converged", "max_iter", "max_time" or "callback".
     loss_curve_ : ndarray of float64
         Mean loss of each batch before its step; when there are more than 10,000, each entry is of several batches.
     history_ : dict of str to ndarray
-        One entry an epoch: epoch, time (s), steps, objective (as it passed by), rate, validation_score, bytes_read.
+        One entry an epoch: epoch, time (s), steps, objective (during the epoch), rate, validation_score, bytes_read.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -221,13 +221,13 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         ----------
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
 shape (n_samples, n_features)
-            Rows; they are kept as they are.
+            Samples; they are not copied.
         y : array-like of shape (n_samples,) or None
             Labels, numbers or strings. None takes those that come with an `HDF5Data`.
         coef_init, intercept_init : array-like or None
-            Weights and offsets to begin with, in the shape of `coef_` and `intercept_`.
+            Initial weights and intercepts, in the shape of `coef_` and `intercept_`.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows in the mean. Rows of weight 0 are left out.
+            Weights of the samples in the mean. Samples of weight 0 are left out.
 
         Returns
         -------
@@ -252,22 +252,22 @@ shape (n_samples, n_features)
 
     @one_threaded_blas
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
-        """Go on for one epoch, on these rows.
+        """Run one more epoch, on these samples.
 
-        The average and the learning rate go on too, "auto" as it suited the first rows and as if an epoch had at least
-        1,000 steps; progress is not judged, nothing is held out, and callbacks are not called.
+        The average and the learning rate continue. The rate "auto" is that of the first samples, and assumes epochs of
+        at least 1,000 steps. There is no test of convergence, no validation set, and callbacks are not called.
 
         Parameters
         ----------
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
 shape (n_samples, n_features)
-            Rows; they are kept as they are.
+            Samples; they are not copied.
         y : array-like of shape (n_samples,) or None
             As for `fit`.
         classes : array-like of shape (n_classes,) or None
             All labels there will be; needed in the first call.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows.
+            Weights of the samples.
 
         Returns
         -------

@@ -217,7 +217,8 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
     else:
         runs = list(source.spans())
         most = memory // _WINDOW_SHARE // max(1, task.source.nbytes // max(1, len(source)))
-        wanted, chosen = min(fraction * used.sum(), most), []
+        wanted = min(fraction * used.sum(), most)
+        chosen: list[np.ndarray] = []
         for k in rng.permutation(len(runs)):
             if sum(map(len, chosen)) >= wanted:
                 break

@@ -90,7 +90,7 @@ def _evaluate_together(
         for group in fits.groups():
             for part, model, decided, seconds in fits.fit(group):
                 begin = time.perf_counter()
-                vars(model).update(vars(checked) | vars(model))  # number and names of features
+                model.__dict__.update(vars(checked) | vars(model))  # number and names of features
                 X, y = rows.to_score(model, splits[part.split])
                 model.knows(X, decided)
                 score = _score(scorer, model, X, y, _weight(rows, splits[part.split]))

@@ -283,14 +283,14 @@ class SharedFits:
         """Return the fitted model of a part, as if it had seen the split's rows alone."""
         given, fold = self.models[part.model], self._fold(part.split)
         model = FoldModel(**given.get_params(deep=False))
-        vars(model).update(model._solution(task, fold.classes))
+        model.__dict__.update(model._solution(task, fold.classes))
         place = np.empty(len(fold.labels), np.int64)
         place[fold.split.train] = np.arange(len(fold.split.train))
         model._support_rows = model.support_
         model.support_, model.within_margin_ = place[model.support_], np.sort(place[model.within_margin_])
         model.class_weight_, model.shape_fit_ = class_weight, (len(fold.split.train), self.data.source.shape[1])
         model._source = self.data.source
-        vars(model).update(geometry.attributes())
+        model.__dict__.update(geometry.attributes())
         return model
 
     def _decisions(self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel]) -> list[np.ndarray]:
