@@ -19,6 +19,7 @@ from fastsvm import open_hdf5
 from fastsvm.sources import hdf5
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from csr_group import write_csr
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.displays._canvas import axes_on, pyplot
+from fastsvm.estimators.kernel.solver_parameter import SOLVERS
 
 if TYPE_CHECKING:
     from matplotlib.lines import Line2D
@@ -16,7 +17,6 @@ __all__ = ["ConvergenceDisplay", "Curve"]
 _MOST_NAMED = 6  # curves that a legend lists separately
 _FEW = 40  # points that have markers
 _PALE, _TOLERANCE = "fastsvm mini-batches", "fastsvm tolerance"  # a later call recognises lines by these
-_STEPS = {"smo": "pair steps", "coordinate": "coordinate steps", "primal": "Newton steps"}
 _BELOW = 0.01  # of the tolerance: smaller gaps, as after Newton steps, are out of view
 
 
@@ -146,7 +146,7 @@ class ConvergenceDisplay:
             at, step_name = (history["time"], "time (s)") if x == "time" else (history["epoch"], "epoch")
             return cls([Curve(y, at, history[y])], axis_names=(step_name, "objective"))
         step_name = "time (s)" if x == "time" else _steps_of(estimator)
-        problem = "primal" if getattr(estimator, "solver", "smo") == "primal" else "dual"
+        problem = "dual" if SOLVERS[estimator.solver].is_dual else "primal"
         names = {"objective": f"{problem} objective", "gap": "gap: largest violation"}
         tol = estimator.tol if y == "gap" else None
         return cls(_curves_of_problems(estimator, x, y), axis_names=(step_name, names[y]), tol=tol)
@@ -266,7 +266,7 @@ def _steps_of(estimator: Any) -> str:
     """Return the name of the iterations of an `SVC`."""
     if getattr(estimator, "learning_rate", None) is not None:
         return "gradient steps"
-    return _STEPS.get(getattr(estimator, "solver", "smo"), "steps")
+    return SOLVERS[estimator.solver].steps
 
 
 def _curves_of_problems(estimator: Any, x: str, y: str) -> list[Curve]:

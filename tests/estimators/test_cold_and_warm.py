@@ -18,7 +18,7 @@ def test_a_fit_has_the_same_bits_where_it_is_compiled_and_where_its_code_is_load
     which = "all" if os.environ.get("FASTSVM_EVERY_FIT") == "1" else "some"
 
     def digests(order):
-        command = [sys.executable, str(Path(__file__).parents[1] / "every_fit.py"), which, order]
+        command = [sys.executable, str(Path(__file__).parents[1] / "support" / "every_fit.py"), which, order]
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
         done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=3600)
         assert done.returncode == 0, done.stderr

@@ -174,4 +174,5 @@ def _left(folder: Path, before: dict[Path, bytes], may_leave: Callable[[str], bo
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
     main()

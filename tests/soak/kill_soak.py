@@ -30,6 +30,7 @@ import numpy as np
 from fastsvm.jobs.runner import status
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from soak.cases import Case, cases_of
 

@@ -17,6 +17,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.solver_parameter import (
+    SOLVERS,
     check_landmarks,
     has_landmarks,
     is_dual,
@@ -174,7 +175,7 @@ def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int) 
 def _spent(estimator: Any, budget: int, need: Need) -> Plan:
     spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
     if not is_dual(estimator):  # every row is needed in every step
-        is_newton = estimator.solver == "primal" and not has_landmarks(estimator)
+        is_newton = not SOLVERS[estimator.solver].is_dual and not has_landmarks(estimator)
         features = MOST_FEATURES * need.n_rows * need.value_bytes if is_newton else 0
         spare = max(spent.cache_bytes - features, spent.cache_bytes // 2)
         return spent._replace(active_set=0, frugal=False, cache_bytes=spare)

@@ -21,6 +21,7 @@ from fastsvm.solvers.outer_loop import Solver
 __all__ = [
     "SOLVERS",
     "Resources",
+    "SolverEntry",
     "SolverOf",
     "check_landmarks",
     "check_solver",
@@ -31,15 +32,10 @@ __all__ = [
     "solver_of",
 ]
 
-SOLVERS = ("smo", "coordinate", "primal")
-
-_ASKED = {
-    "loss": ("primal",),
-    "fit_intercept": ("coordinate", "primal"),
-    "learning_rate": ("coordinate", "primal"),
-    "selection": ("coordinate",),
-}
-_USUAL = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic"}
+_DEFAULTS = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic", "n_components": None}
+_LEAST_PAIR_STEPS = 10_000_000  # LIBSVM's limit of steps for small problems, and for large ones its steps per sample
+_PAIR_STEPS_PER_SAMPLE = 100
+_COORDINATE_STEPS = 20  # of one coordinate are about as expensive as one pair step
 _NEWTON_STEPS, _RATE_STEPS = 2_000, 10_000
 
 
@@ -68,11 +64,35 @@ SolverOf = Callable[[KernelProblem, RowCache, Resources], Solver]
 """Makes the solver of a problem."""
 
 
+class SolverEntry(NamedTuple):
+    """A solver that the parameter `solver` of `SVC` may name.
+
+    Attributes
+    ----------
+    make : callable
+        `make(estimator, problem, rows, given, rng)` returns the solver of a two-class problem.
+    parameters : tuple of str
+        Those parameters of `SVC` that only some solvers have, and that this one has.
+    steps : str
+        What its steps are called in pictures.
+    is_dual : bool
+        Whether it solves the dual problem, in which multipliers are bounded by C.
+    most_steps : callable
+        `most_steps(n_samples)` is the limit of steps if the user sets none.
+    """
+
+    make: Callable[[Any, KernelProblem, RowCache, Resources, np.random.Generator], Solver]
+    parameters: tuple[str, ...] = ()
+    steps: str = "steps"
+    is_dual: bool = True
+    most_steps: Callable[[int], int] = lambda n_samples: _NEWTON_STEPS
+
+
 def check_solver(estimator: Any) -> None:
     """Raise ValueError for a parameter that the solver does not have."""
-    for name, solvers in _ASKED.items():
-        value = getattr(estimator, name)
-        if estimator.solver not in solvers and value != _USUAL[name]:
+    for name, default in _DEFAULTS.items():
+        value, solvers = getattr(estimator, name), [key for key, entry in SOLVERS.items() if name in entry.parameters]
+        if estimator.solver not in solvers and value != default and name != "n_components":
             needed = " or ".join(f"solver={solver!r}" for solver in solvers)
             raise ValueError(f"{name}={value!r} needs {needed}; the solver is {estimator.solver!r}.")
     if estimator.learning_rate is not None and estimator.selection != "cyclic":
@@ -101,12 +121,13 @@ def check_landmarks(estimator: Any, left: int, n_rows: int) -> None:
 
 def has_landmarks(estimator: Any) -> bool:
     """Return whether the decision function has coefficients of a few rows drawn at random."""
-    return estimator.solver == "primal" and estimator.learning_rate is None and estimator.n_components is not None
+    has_components = "n_components" in SOLVERS[estimator.solver].parameters and estimator.n_components is not None
+    return has_components and estimator.learning_rate is None
 
 
 def is_dual(estimator: Any) -> bool:
     """Return whether multipliers are sought that stand for rows by their sum, and bounded by C."""
-    return estimator.solver != "primal" and estimator.learning_rate is None
+    return SOLVERS[estimator.solver].is_dual and estimator.learning_rate is None
 
 
 def most_steps(estimator: Any, n_rows: int) -> int:
@@ -115,16 +136,13 @@ def most_steps(estimator: Any, n_rows: int) -> int:
         return estimator.max_iter
     if estimator.learning_rate is not None:
         return _RATE_STEPS
-    if estimator.solver == "primal":
-        return _NEWTON_STEPS
-    pairs = max(10_000_000, 100 * n_rows)
-    return pairs if estimator.solver == "smo" else 20 * pairs  # steps of one coordinate cost so much less
+    return SOLVERS[estimator.solver].most_steps(n_rows)
 
 
 def solver_of(estimator: Any) -> SolverOf:
     """Return what makes the solvers of a fit."""
     seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
-    make = {"smo": _smo, "coordinate": _coordinate, "primal": _primal}[estimator.solver]
+    make = SOLVERS[estimator.solver].make
 
     def of(problem: KernelProblem, rows: RowCache, given: Resources) -> Solver:
         return make(estimator, problem, rows, given, np.random.default_rng([seed, given.number]))
@@ -172,3 +190,25 @@ def _primal(
     if has_landmarks(estimator):
         return Landmarks(*common, method, n_landmarks=estimator.n_components)
     return Primal(*common, method)
+
+
+def _pair_steps(n_samples: int) -> int:
+    return max(_LEAST_PAIR_STEPS, _PAIR_STEPS_PER_SAMPLE * n_samples)
+
+
+SOLVERS = {
+    "smo": SolverEntry(_smo, steps="pair steps", most_steps=_pair_steps),
+    "coordinate": SolverEntry(
+        _coordinate,
+        parameters=("fit_intercept", "learning_rate", "selection"),
+        steps="coordinate steps",
+        most_steps=lambda n_samples: _COORDINATE_STEPS * _pair_steps(n_samples),
+    ),
+    "primal": SolverEntry(
+        _primal,
+        parameters=("loss", "fit_intercept", "learning_rate", "n_components"),
+        steps="Newton steps",
+        is_dual=False,
+    ),
+}
+"""Solvers of kernel machines by the names that the parameter `solver` takes. A solver is added here alone."""

@@ -29,7 +29,6 @@ _RULES = {
     "degree": number(integral=True, least=0),
     "gamma": either(one_of("scale", "auto"), number(least=0)),
     "coef0": number(),
-    "solver": one_of(*SOLVERS),
     "loss": one_of("hinge", "squared_hinge"),
     "fit_intercept": boolean,
     "learning_rate": optional(number(above=0)),
@@ -280,7 +279,7 @@ shape (n_samples, n_features)
 
     def _check_parameters(self) -> int:
         """Raise ValueError for a parameter that is not usable; return the memory budget in bytes."""
-        check_parameters(self, _RULES)
+        check_parameters(self, {"solver": one_of(*SOLVERS)} | _RULES)
         check_solver(self)
         check_kernel(self.kernel)
         return parse_memory(self.memory)
