@@ -141,12 +141,14 @@ class Gram:
         pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), _COPIED_ROWS)]
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
-        if self._terms is None:
-            self._terms = np.concatenate([self.pairwise.terms(block) for _, block in self.source.blocks()])
+        terms = self._terms
+        if terms is None:
+            terms = self._terms = np.concatenate([self.pairwise.terms(block) for _, block in self.source.blocks()])
         most = operand_rows(self.source.shape[1], self.pairwise.feature_bytes)
         for a, b in spans(len(indices), most):
             operand, part = self.pairwise.prepare(self.left.rows(indices[a:b])), out._replace(slots=out.slots[a:b])
-            self.pool.run(self._scattered, [(operand, rest[c:d], part) for c, d in spans(len(rest), _REST)])
+            columns = [rest[c:d] for c, d in spans(len(rest), _REST)]
+            self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in columns])
 
     def _worth_copying(self, n_new: int, n_known: int) -> bool:
         """Return whether many values are known, and copying them takes less time than computing them."""
@@ -155,10 +157,10 @@ class Gram:
         cost = self.pairwise.cost(self.source.shape[1])
         return cost >= (_COPY_COST if _DENSE * n_new >= len(self) else EXPENSIVE) and n_new >= _MANY_ROWS
 
-    def _scattered(self, operand: Any, columns: np.ndarray, out: Rows) -> None:
+    def _scattered(self, operand: Any, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
         tile = scratch_array("tile", (len(out.slots), len(columns)), self.dtype)
         block = self.source.rows(columns)
-        self.pairwise.tile(operand, block, self._terms[columns], Rows(tile, np.arange(len(out.slots)), 0))
+        self.pairwise.tile(operand, block, terms, Rows(tile, np.arange(len(out.slots)), 0))
         _scatter(tile, out.store, out.slots, columns + out.start)
 
     def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, start: int = 0) -> None:

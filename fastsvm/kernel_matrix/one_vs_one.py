@@ -55,17 +55,17 @@ class ClassTile:
             self.gram.rows(indices, out, slots, start)
             return
         with self._lock:
-            self._compute(indices[self._slot_of[indices] < 0])
+            self._compute(indices[self._slot_of[indices] < 0], self._values)
             _copy_rows(self._values, self._slot_of[indices], out, slots, start)
 
-    def _compute(self, missing: np.ndarray) -> None:
+    def _compute(self, missing: np.ndarray, values: np.ndarray) -> None:
         """Compute the rows `missing`, or all that are."""
         n = len(self)
         if self._n_filled + len(missing) > _MOST_SINGLY * n:
             missing = np.flatnonzero(self._slot_of < 0)
         if len(missing):
             free = np.arange(self._n_filled, self._n_filled + len(missing))
-            self.gram.rows_beside(missing, Rows(self._values, free, 0), self._slot_of)
+            self.gram.rows_beside(missing, Rows(values, free, 0), self._slot_of)
             self._slot_of[missing] = free
             self._n_filled += len(missing)
 

@@ -193,7 +193,7 @@ class RowCache:
         self._hits += len(rows) - len(missing)
         self._misses += len(missing)
         if len(missing):
-            self._again += np.count_nonzero(self._known[missing])
+            self._again += int(np.count_nonzero(self._known[missing]))
             self._known[missing] = True
             free = self._free(len(missing))
             try:
@@ -208,7 +208,7 @@ class RowCache:
 
     def _free(self, count: int) -> np.ndarray:
         """Return `count` slots that hold nothing: unused ones first, then the least recently used."""
-        in_use = np.count_nonzero(self._used_at[: self._n_filled] == self._clock)
+        in_use = int(np.count_nonzero(self._used_at[: self._n_filled] == self._clock))
         most = min(max(self._most_filled + self._again // _AGAIN_PER_SLOT, in_use + count), self.n_slots)
         fresh = np.arange(self._n_filled, max(self._n_filled, min(self._n_filled + count, most)))
         self._n_filled += len(fresh)

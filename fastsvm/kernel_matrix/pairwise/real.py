@@ -99,8 +99,8 @@ class RealPairwise:
         self.dtype = self.terms_dtype = np.dtype(dtype)
         self.feature_bytes = self.dtype.itemsize
         self.kernel = in_precision(kernel, self.dtype)
-        use_centre = kernel.translation_invariant and centre is not None and not sparse
-        self.centre = centre.astype(self.dtype) if use_centre else None
+        use_centre = kernel.translation_invariant and not sparse
+        self.centre = centre.astype(self.dtype) if use_centre and centre is not None else None
         self.by_feature = sparse and kernel.pairing == "dot"
         self.manhattan = self.dense_only = kernel.pairing == "manhattan"
         self.distance = kernel.translation_invariant and not self.manhattan
@@ -118,7 +118,7 @@ class RealPairwise:
         out = np.empty(block.shape, self.dtype)
         if isinstance(block, DenseBlock) and block.values.dtype.itemsize <= self.dtype.itemsize:
             return np.subtract(block.values, self.centre, out=out, casting="unsafe")
-        return np.subtract(block.dense(np.float64), self.centre, out=out, casting="same_kind")
+        return np.subtract(block.dense(np.dtype(np.float64)), self.centre, out=out, casting="same_kind")
 
     def prepare(self, block: Block) -> Operand:
         """Return the rows widened and centred, with their squared norms."""

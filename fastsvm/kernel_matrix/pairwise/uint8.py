@@ -8,7 +8,7 @@ from fastsvm._compiled.byte_tile import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit
 from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernels import Kernel, in_precision, kernel_value, map_rest, rounds_and_rest
-from fastsvm.sources import Block
+from fastsvm.sources import Block, DenseBlock
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
 
@@ -71,7 +71,7 @@ class Uint8Pairwise:
     def prepare(self, block: Block) -> ByteOperand:
         """Return the rows shifted to int8 and padded; where fours overlap at the end of a row, with zeros."""
         n, d = block.shape
-        shifted = (block.values ^ np.uint8(128)).view(np.int8)
+        shifted = (_bytes(block) ^ np.uint8(128)).view(np.int8)
         whole = d // 4 * 4
         rows = np.zeros((-(-n // _ROWS) * _ROWS, -(-d // 4) * 4), np.int8)
         rows[:n, :whole] = shifted[:, :whole]
@@ -81,19 +81,19 @@ class Uint8Pairwise:
         rows = np.ascontiguousarray(fours.transpose(0, 2, 1)).view(np.int8)
         terms = np.zeros(n, np.int32)
         if self.distance:
-            terms -= np.einsum("ij,ij->i", block.values, block.values, dtype=np.int32, casting="unsafe")
+            terms -= np.einsum("ij,ij->i", _bytes(block), _bytes(block), dtype=np.int32, casting="unsafe")
         return ByteOperand(rows, terms)
 
     def terms(self, block: Block) -> np.ndarray:
         """Return 256 Σu, less ‖u‖² if the kernel is one of distances."""
         terms = np.empty(block.shape[0], np.int32)
-        _byte_terms(np.ascontiguousarray(block.values), self.distance, terms)
+        _byte_terms(np.ascontiguousarray(_bytes(block)), self.distance, terms)
         return terms
 
     def tile(self, operand: ByteOperand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block)."""
         n, d = block.shape
-        rows = np.ascontiguousarray(block.values)
+        rows = np.ascontiguousarray(_bytes(block))
         if n < _WIDTH:
             rows = np.concatenate([rows, np.zeros((_WIDTH - n, d), np.uint8)])
         unit = self.dtype.type(self.scale**2 / 2)
@@ -102,6 +102,11 @@ class Uint8Pairwise:
     def cost(self, n_features: int) -> float:
         """Return the nanoseconds of a value, roughly."""
         return n_features * _COST_OF_BYTE
+
+
+def _bytes(block: Block) -> np.ndarray:
+    assert isinstance(block, DenseBlock)
+    return block.values
 
 
 @jit

@@ -169,11 +169,11 @@ def newton_step(
         inverse = Inverse(block, pool)
         ones = np.full(len(gradient), float(balanced))
         with np.errstate(over="ignore", invalid="ignore"):  # among rows of zeros; what is not finite is no step
-            solved = inverse.times(np.column_stack([gradient, ones])).T
-        first = _free_step(*solved, balanced)
+            of_gradient, of_ones = inverse.times(np.column_stack([gradient, ones])).T
+        first = _free_step(of_gradient, of_ones, balanced)
         if first is None:
             return None
-        step = _held_step(inverse, *solved, low, high, balanced)
+        step = _held_step(inverse, of_gradient, of_ones, low, high, balanced)
     except linalg.LinAlgError:
         return None
     return _as_far_as_bounds(first, low, high) if step is None else step

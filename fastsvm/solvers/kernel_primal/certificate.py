@@ -1,6 +1,6 @@
-"""What the dual problem says about a solution of the primal one.
+"""The certificate of a primal solution, by the dual problem.
 
-With the hinge it is the problem of `decomposition`. With the squared hinge 1 / (2C) is added to the diagonal of K, and
+With the hinge it is that of `kernel_dual.problem`. With the squared hinge 1 / (2C) is added to the diagonal of K, and
 there is no upper bound (Chapelle 2007, section 2, where both problems are derived from each other).
 """
 
@@ -28,7 +28,7 @@ class DualView:
     squared : bool
         Whether the loss is the squared hinge.
     fit_intercept : bool
-        Whether there is an offset, and hence Σ y α = 0.
+        Whether there is an intercept, and hence Σ y α = 0.
     """
 
     def __init__(self, problem: KernelProblem, squared: bool, fit_intercept: bool) -> None:
@@ -39,8 +39,8 @@ class DualView:
         self.upper = np.full(len(y), np.inf) if squared else upper
         self._ridge = 1 / (2 * upper) if squared else np.zeros(len(y))
 
-    def ends(self, alpha: np.ndarray, upper: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
-        """Return the least F that may rise and the greatest that may fall, 0 among both if there is no offset."""
+    def kkt_bounds(self, alpha: np.ndarray, upper: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
+        """Return the least F that may rise and the greatest that may fall, with 0 in both without an intercept."""
         found = bounds if self._fit_intercept else bounds_without_intercept
         return found(self._y, upper, alpha, gradient)
 
@@ -50,11 +50,11 @@ class DualView:
         return float((self._y * alpha) @ sums) / 2 + float(self._factors @ loss)
 
     def within(self, scores: np.ndarray, bend: float = 0.0) -> np.ndarray:
-        """Return which rows are on or within the margin, as far as can be told with a loss that bends there."""
+        """Return which rows are on or within the margin, up to half the width of the bend of the loss."""
         return self._y * scores <= 1 + bend + _AT_MARGIN
 
     def linear(self, alpha: np.ndarray) -> float:
-        """Return the part of the dual objective in which there is no kernel."""
+        """Return the terms of the dual objective without the kernel."""
         return float(alpha.sum() - self._ridge @ alpha**2 / 2)
 
     def solution(
@@ -77,7 +77,7 @@ class DualView:
         bend : float, default=0.0
             Half the width of the bend of the loss that was minimised.
         is_feasible : bool, default=False
-            Whether `alpha` was made feasible: to be so once more, it would change by rounding.
+            Whether `alpha` was made feasible; a second time would change it by rounding.
         """
         y = self._y
         objective = self.primal(alpha, sums, intercept)
@@ -87,7 +87,7 @@ class DualView:
             sums = times(y * near)
         gradient = sums + self._ridge * y * near - y
         dual = float(near @ (1 - y * gradient)) / 2
-        low, high = self.ends(near, self.upper, gradient)
+        low, high = self.kkt_bounds(near, self.upper, gradient)
         return KernelSolution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ Step
     Rows are in the line (ℓ'' = 0, ℓ' < 0), L, in the bend (ℓ'' > 0), B, or beyond it (ℓ' = 0). If no row changes its
     place, the minimum has β_i = y_i C_i |ℓ'| for those in the line, 0 for those beyond, and for those in the bend
         (K_BB + D) β_B + b = y_B start − K_BL β_L,   D = 1 / (C_i ℓ''),   Σ_i β_i = 0
-    (Chapelle 2007, section 4, there for the squared hinge and a bend that stays). Without an offset b = 0, and nothing
-    is asked of the sum. The step goes from β to this solution if the objective falls enough, else to its minimum along
+    (Chapelle 2007, section 4, there for the squared hinge and a bend that stays). Without an intercept b = 0, and the
+    sum is arbitrary. The step goes from β to this solution if the objective falls enough, else to its minimum along
     the way, which is found exactly: it is a function of one variable that is piecewise quadratic. When nothing changes
     its place the method is at its end.
 
@@ -63,7 +63,7 @@ _LITTLE = 1e-8  # of the objective, less than which a step by a coarse solution 
 
 @storable("kernel primal state")
 class KernelPrimalState(NamedTuple):
-    """Multipliers y β, of any sign on the way, Kβ, the offset, and half the width of the bend."""
+    """Multipliers y β, of any sign on the way, Kβ, the intercept, and half the width of the bend."""
 
     alpha: np.ndarray
     sums: np.ndarray
@@ -72,7 +72,7 @@ class KernelPrimalState(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where to: changes of β, of Kβ, of the offset or None if it is not determined; whether they are exact."""
+    """Where to: changes of β, of Kβ, of the intercept or None if it is not determined; whether they are exact."""
 
     delta: np.ndarray
     sums: np.ndarray
@@ -88,7 +88,7 @@ class Method(NamedTuple):
     squared : bool
         Whether the loss is the squared hinge.
     fit_intercept : bool
-        Whether there is an offset.
+        Whether there is an intercept.
     most_factorised : int
         Order of a system that is factorised at most.
     rng : numpy.random.Generator
@@ -183,12 +183,12 @@ class Primal(Memoryless):
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
         state = self._summed_anew(state)
-        given = state.alpha, state.sums, self._offset(state), self._times, state.bend, self._settled
+        given = state.alpha, state.sums, self._intercept(state), self._times, state.bend, self._settled
         found = self._dual.solution(*given)
         return found._replace(within=found.within | (state.alpha > 0))  # margins are known as far as the violation
 
-    def _offset(self, state: KernelPrimalState) -> float:
-        """Return the offset; the best one if that reached would cost more than the tolerance.
+    def _intercept(self, state: KernelPrimalState) -> float:
+        """Return the intercept; the best one if that reached would cost more than the tolerance.
 
         It is reached only as far as rows in the bend determine it.
         """
@@ -228,7 +228,7 @@ class Primal(Memoryless):
     def _bent_objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept, self._loss(state))
 
-    def _pull(self, state: KernelPrimalState) -> np.ndarray:
+    def _loss_term(self, state: KernelPrimalState) -> np.ndarray:
         """Return y C |ℓ'|, which β is in the end."""
         y, upper = self.problem
         loss = self._loss(state)
@@ -240,13 +240,13 @@ class Primal(Memoryless):
         loss = self._loss(state)
         ridge, most = 1 / (upper * loss.curvature), self._dual.upper
         gradient = state.sums + y * (ridge * state.alpha - loss.start)
-        low, high = self._dual.ends(np.clip(state.alpha, 0, most), most, gradient)
+        low, high = self._dual.kkt_bounds(np.clip(state.alpha, 0, most), most, gradient)
         violation = high - low
         if violation > self._target(state):
             return violation
         change = y * (self._dual.feasible(state.alpha) - state.alpha)
         gradient += self._products.times(change) + ridge * change
-        low, high = self._dual.ends(state.alpha + y * change, most, gradient)
+        low, high = self._dual.kkt_bounds(state.alpha + y * change, most, gradient)
         return max(violation, high - low)
 
     def _is_better(self, state: KernelPrimalState, objective: float, violation: float) -> bool:
@@ -260,7 +260,7 @@ class Primal(Memoryless):
         y, upper = self.problem
         loss = self._loss(state)
         bend = loss.bends(self._margins(state))
-        delta = np.where(bend, 0.0, self._pull(state) - y * state.alpha)
+        delta = np.where(bend, 0.0, self._loss_term(state) - y * state.alpha)
         sums = self._products.times(delta)
         inside = np.flatnonzero(bend)
         if not len(inside):
@@ -291,7 +291,7 @@ class Primal(Memoryless):
         return self._centred(state) if step.shift is None else state
 
     def _centred(self, state: KernelPrimalState) -> KernelPrimalState:
-        """Return the state with the best offset."""
+        """Return the state with the best intercept."""
         if not self.method.fit_intercept:
             return state
         return state._replace(intercept=best_intercept(self.problem, self._loss(state), state.sums))

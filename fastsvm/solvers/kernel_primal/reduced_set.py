@@ -64,14 +64,14 @@ class Landmarks(Primal):
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
         state, y = self._summed_anew(state), self.problem.y
-        near = self._dual.feasible(y * self._pull(state))
+        near = self._dual.feasible(y * self._loss_term(state))
         weights = self._features_times(y * near)
         dual = self._dual.linear(near) - float(weights @ weights) / 2
-        offset = self._offset(state)
-        objective = self._dual.primal(state.alpha, state.sums, offset)
+        intercept = self._intercept(state)
+        objective = self._dual.primal(state.alpha, state.sums, intercept)
         violation = self._violation(state) + state.bend
-        within = self._dual.within(state.sums + offset, state.bend)
-        return KernelSolution(state.alpha, within, offset, objective, max(0.0, objective - dual), violation)
+        within = self._dual.within(state.sums + intercept, state.bend)
+        return KernelSolution(state.alpha, within, intercept, objective, max(0.0, objective - dual), violation)
 
     def _begun(self, state: KernelPrimalState) -> KernelPrimalState:
         return self._centred(state)
@@ -93,12 +93,12 @@ class Landmarks(Primal):
 
     def _violation(self, state: KernelPrimalState) -> float:
         """Return how far the decision values are from those that the slope of the loss at them gives."""
-        loss, pull = self._loss(state), self._pull(state)
-        missing = self._weights(state) - self._features_times(pull)
+        loss, loss_term = self._loss(state), self._loss_term(state)
+        missing = self._weights(state) - self._features_times(loss_term)
         violation = float(np.abs(self._scores(missing)).max())
         stiffness = float(self.problem.upper[loss.bends(self._margins(state))].sum()) * loss.curvature
-        imbalance = abs(float(pull.sum()))
-        if self.method.fit_intercept and imbalance > _BALANCED * float(np.abs(pull).sum()):
+        imbalance = abs(float(loss_term.sum()))
+        if self.method.fit_intercept and imbalance > _BALANCED * float(np.abs(loss_term).sum()):
             return max(violation, imbalance / stiffness if stiffness > 0 else np.inf)
         return violation
 
@@ -107,7 +107,7 @@ class Landmarks(Primal):
         loss = self._loss(state)
         bend = loss.bends(self._margins(state))
         curved = np.where(bend, upper * loss.curvature, 0.0)
-        force = np.where(bend, y * curved * loss.start, self._pull(state))
+        force = np.where(bend, y * curved * loss.start, self._loss_term(state))
         system = weighted_square(self._features, curved, self.pool)
         system[np.diag_indices_from(system)] += 1
         column = self._features_times(curved)

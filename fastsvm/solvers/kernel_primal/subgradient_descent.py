@@ -1,14 +1,14 @@
 """Gradient descent in the primal, for kernel SVMs with hinge or squared hinge: slow, and easy to follow.
 
 Problem
-    That of `primal`, over the coefficients β and the offset b.
+    That of `primal`, over the coefficients β and the intercept b.
 
 Step
     β ← β − η K v,   b ← b + η Σ_i y_i C_i |ℓ'(y_i f_i)|,   v_i = β_i − y_i C_i |ℓ'(y_i f_i)|
     with one rate η. K v is the gradient by β, and a subgradient for the hinge, whose slope at the corner is taken as 0.
 
 End
-    The gradient: max |K v| ≤ tol, in units of decision values, and that by the offset, |Σ_i (v_i − β_i)| ≤ tol. With
+    The gradient: max |K v| ≤ tol, in units of decision values, and that by the intercept, |Σ_i (v_i − β_i)| ≤ tol. With
     the hinge and a rate that does not change it hops about the minimum, so that the number of steps usually ends it.
 
 Cost
@@ -37,7 +37,7 @@ _BLOWN_UP = 1e6  # times the objective at zero
 
 @storable("subgradient descent state")
 class SubgradientState(NamedTuple):
-    """Multipliers y β, of any sign, Kβ, and the offset."""
+    """Multipliers y β, of any sign, Kβ, and the intercept."""
 
     alpha: np.ndarray
     sums: np.ndarray
@@ -62,7 +62,7 @@ class PrimalDescent(Memoryless):
     squared : bool
         Whether the loss is the squared hinge.
     fit_intercept : bool
-        Whether there is an offset.
+        Whether there is an intercept.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class PrimalDescent(Memoryless):
         self._dual, self._products = DualView(problem, squared, fit_intercept), KernelProducts(rows, pool)
 
     def init(self, alpha: np.ndarray | None = None) -> SubgradientState:
-        """Return the state at `alpha`, or at zero, with no offset."""
+        """Return the state at `alpha`, or at zero, with no intercept."""
         n = len(self.problem.y)
         if alpha is None:
             return SubgradientState(np.zeros(n), np.zeros(n), 0.0)
@@ -119,12 +119,12 @@ class PrimalDescent(Memoryless):
         return found._replace(kkt_violation=self._gradient(state)[2])  # multipliers on the way violate bounds anyway
 
     def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
-        """Return the gradient by β, minus that by the offset, and the size of the largest of all."""
+        """Return the gradient by β, minus that by the intercept, and the size of the largest of all."""
         y, upper = self.problem
         loss = self._dual.loss
-        pull = y * upper * (loss.curvature * loss.excess(y * (state.sums + state.intercept)))
-        gradient = self._products.times(y * state.alpha - pull)
-        missing = float(pull.sum()) if self._fit_intercept else 0.0
+        loss_term = y * upper * (loss.curvature * loss.excess(y * (state.sums + state.intercept)))
+        gradient = self._products.times(y * state.alpha - loss_term)
+        missing = float(loss_term.sum()) if self._fit_intercept else 0.0
         return gradient, missing, max(float(np.abs(gradient).max()), abs(missing))
 
     def _objective(self, state: SubgradientState) -> float:

@@ -22,7 +22,7 @@ Source
 import numpy as np
 from scipy import linalg
 
-from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Scaled, extended_sums
+from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Judgement, Scaled, extended_sums
 
 __all__ = ["crossed_over", "newton_on_free"]
 
@@ -33,20 +33,20 @@ _SINGULAR = 2e-16  # of the greatest singular value
 _UNREACHED = 0.1  # of what a step is to change
 
 
-def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]:
     """Return the best x that was met, which may be the one given, and what it is worth."""
     slope = problem.exact_slope(x)
     best, least = x, problem.judged(x, slope)
     idle = 0
     for _ in range(_STEPS):
-        if least["violation"] <= EXACT or idle > _IN_VAIN:
+        if least.violation <= EXACT or idle > _IN_VAIN:
             break
         ahead = _stepped(problem, x, slope)
         if ahead is None:
             break
         x, slope = ahead, problem.exact_slope(ahead)
         judged = problem.judged(x, slope)
-        idle = idle + 1 if judged["badness"] >= least["badness"] else 0
+        idle = idle + 1 if judged.badness >= least.badness else 0
         if idle == 0:
             best, least = x, judged
     return _rounded_well(problem, best, least)
@@ -85,14 +85,14 @@ def _stepped(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | 
     return ahead
 
 
-def _rounded_well(problem: Scaled, best: np.ndarray, least: dict[str, float]) -> tuple[np.ndarray, dict[str, float]]:
+def _rounded_well(problem: Scaled, best: np.ndarray, least: Judgement) -> tuple[np.ndarray, Judgement]:
     """Return x after Newton steps in which ever fewer variables make up for the rounding of the others."""
-    n_free = np.count_nonzero((best > 0) & (best < problem.upper))
+    n_free = int(np.count_nonzero((best > 0) & (best < problem.upper)))
     count = n_free if n_free <= _MOST_FREE else 0
-    while count > 0 and least["violation"] > EXACT:
+    while count > 0 and least.violation > EXACT:
         x = newton_on_free(problem, best, count)
         judged = problem.judged(x, problem.exact_slope(x))
-        if judged["badness"] < least["badness"]:
+        if judged.badness < least.badness:
             best, least = x, judged
         else:
             count -= max(1, count // _LEAST_SHARE)

@@ -128,9 +128,14 @@ def interior_solution(
         return None
     if best.rounding > BLIND:
         return best._replace(alpha=problem.multipliers(best.alpha, upper))
-    begins = [best.alpha, best.last] if best.hidden > 0 else [best.alpha]
+    begins = [best.alpha]
+    if best.hidden > 0 and best.last is not None:
+        begins.append(best.last)
     ends = [crossed_over(problem, x) for x in begins]
-    judged = [best._replace(alpha=x, **found, rounding=problem.rounding(x)) for x, found in ends]
+    judged = [
+        best._replace(alpha=x, violation=found.violation, badness=found.badness, rounding=problem.rounding(x))
+        for x, found in ends
+    ]
     best = min(judged, key=_badness_of)
     return best._replace(alpha=problem.multipliers(best.alpha, upper))
 
@@ -155,11 +160,11 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
     first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
     for n_steps in range(_STEPS):
         x = problem.vertex(point)
-        here = Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps)
-        n_free = np.count_nonzero((x > 0) & (x < problem.upper))
+        here = Found(x, *problem.judged(x), 0.0, n_steps)
+        n_free = int(np.count_nonzero((x > 0) & (x < problem.upper)))
         if here.violation > EXACT and 0 < n_free <= _FEW:
             x = newton_on_free(problem, x, n_free)
-            here = min(here, Found(x, **problem.judged(x), rounding=0.0, n_steps=n_steps), key=_badness_of)
+            here = min(here, Found(x, *problem.judged(x), 0.0, n_steps), key=_badness_of)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
         idle = 0 if better else idle + 1
         if here.badness < best.badness:

@@ -13,7 +13,7 @@ from scipy import linalg
 
 from fastsvm._compiled.threads import spans
 
-__all__ = ["EXACT", "Point", "Scaled", "badness", "extended_sums"]
+__all__ = ["EXACT", "Judgement", "Point", "Scaled", "badness", "extended_sums"]
 
 EXACT = 1e-12  # a violation that nobody asks to be less
 _LARGE = 0.5  # a violation that says less of a solution than its duality gap: it is 2 for α = 0
@@ -23,7 +23,16 @@ _LOW_RANK = 1 / 3  # of the rows, up to which it is cheaper
 _NO_RANK, _FACTORISED = 1e-14, 1e-11  # of the diagonal, what may be left of it, and of any value
 _BALANCED = 1e-13
 _BLOCK = 256
-_WORST = {"violation": np.inf, "badness": np.inf}
+
+
+class Judgement(NamedTuple):
+    """How much x violates the optimality conditions, and what `badness` returns for it."""
+
+    violation: float
+    badness: float
+
+
+_WORST = Judgement(np.inf, np.inf)
 
 
 def badness(violation: float, primal: float, dual: float) -> float:
@@ -59,7 +68,14 @@ class Point(NamedTuple):
 
     def moved(self, direction: "Point", length: float) -> "Point":
         """Return the point at a distance in some direction."""
-        return Point(*(value + length * change for value, change in zip(self, direction, strict=True)))
+        return Point(
+            self.x + length * direction.x,
+            self.slack + length * direction.slack,
+            self.lower + length * direction.lower,
+            self.upper + length * direction.upper,
+            self.weights + length * direction.weights,
+            self.offset + length * direction.offset,
+        )
 
     def reach(self, direction: "Point") -> float:
         """Return how far it is to the boundary, in lengths of the direction."""
@@ -164,8 +180,8 @@ class Scaled(NamedTuple):
         rising = self.balance > 0
         return np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
 
-    def judged(self, x: np.ndarray, slope: np.ndarray | None = None) -> dict[str, float]:
-        """Return violation and badness, infinite of what is not balanced; `slope` is Qx − c if that is known."""
+    def judged(self, x: np.ndarray, slope: np.ndarray | None = None) -> Judgement:
+        """Judge x, infinitely bad if it is not balanced; `slope` is Qx − c if that is known."""
         if self.balanced and abs(self.balance @ x) > _BALANCED * (np.abs(self.balance) @ x):
             return _WORST
         slope = self.matrix @ x - self.scale if slope is None else slope
@@ -178,7 +194,7 @@ class Scaled(NamedTuple):
         loss = float((self.upper * self.scale) @ np.maximum(0, -margin))
         violation = float(np.maximum(0.0, high - low))  # NaN stays
         bad = badness(violation, square / 2 + loss, float(x @ self.scale) - square / 2)
-        return {"violation": violation, "badness": bad} if violation >= 0 else _WORST
+        return Judgement(violation, bad) if violation >= 0 else _WORST
 
     def rounding(self, x: np.ndarray) -> float:
         """Return the rounding error of F: that of its largest sum, without signs."""

@@ -91,9 +91,12 @@ class LowRankSystem:
     """
 
     def __init__(self, problem: Scaled, point: Point, ridge: float, pool: Pool) -> None:
-        self._problem, self._point = problem, point
-        columns = [problem.factor, problem.balance[:, None]] if problem.balanced else [problem.factor]
-        self._sides = np.concatenate(columns, axis=1)
+        assert problem.factor is not None
+        self._problem, self._point, self._factor = problem, point, problem.factor
+        columns: list[np.ndarray] = [problem.factor]
+        if problem.balanced:
+            columns.append(problem.balance[:, None])
+        self._sides: np.ndarray = np.concatenate(columns, axis=1)
         self._diagonal = point.lower / point.x + point.upper / point.slack
         normal = self._sides.T @ (self._sides / self._diagonal[:, None])
         self._own = np.zeros(len(normal))
@@ -106,7 +109,7 @@ class LowRankSystem:
         """Return the same as that of the other system."""
         point = self._point
         lower, upper = own / point.x - point.lower, other / point.slack - point.upper
-        right, unlinked = right + lower - upper, point.weights - self._problem.factor.T @ point.x
+        right, unlinked = right + lower - upper, point.weights - self._factor.T @ point.x
         sums = np.append(unlinked, total) if self._problem.balanced else unlinked
         x = right / self._diagonal
         found, least = np.zeros(len(sums)), np.inf

@@ -32,7 +32,7 @@ def free(problem, x):
 
 
 def violation(problem, x):
-    return problem.judged(x, problem.exact_slope(x))["violation"]
+    return problem.judged(x, problem.exact_slope(x)).violation
 
 
 @pytest.mark.parametrize("seed", range(4))
