@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from bench.gallery import NAMES
-from bench.gallery.__main__ import main
-from bench.gallery.page import Entry, page
+from bench.gallery.__main__ import Entry, main, page
 from bench.gallery.style import STYLE
 from bench.workers.memory_curve import MemoryCurve
 
