@@ -7,7 +7,8 @@ import numpy as np
 from fastsvm._compiled.byte_tile import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit
 from fastsvm.kernel_matrix.pairwise.base import Rows
-from fastsvm.kernels import CHUNK, ROUND, Kernel, in_precision, kernel_value, map_chunks
+from fastsvm.kernel_matrix.pairwise.kernel_maps import CHUNK, ROUND, in_precision, map_chunks
+from fastsvm.kernels import Kernel, kernel_value
 from fastsvm.sources import Block
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
