@@ -1,8 +1,7 @@
 """Kernels: each is a NamedTuple of its parameters, a scalar map, and a line of the table `KERNELS`.
 
 A kernel is a scalar function of the dot product of two rows and their squared norms, or of their L1 distance. The same
-map serves training and prediction, dense and sparse rows, memory and disk. To add a kernel, write its class, register
-its map, and add it to the table.
+map serves training and prediction, dense and sparse rows, memory and disk.
 """
 
 import math
@@ -12,9 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
-from fastsvm._compiled.scalars import exp, maximum, minimum
+from fastsvm._compiled.scalars import exp
 
 __all__ = [
     "KERNELS",
@@ -49,10 +47,6 @@ class Kernel(Protocol):
         Whether the map takes dot products or L1 distances of rows.
     translation_invariant : bool
         Whether k depends on x - z only, so that rows may be centred to keep dot products accurate.
-
-    See Also
-    --------
-    kernel_value : Registers the scalar map of a class.
 
     Examples
     --------
@@ -147,20 +141,19 @@ def is_kernel(value: Any) -> bool:
 
 
 def _kernel(pairing: str, *, translation_invariant: bool) -> Callable[[type[Kind]], type[Kind]]:
-    """Give a class the attributes of a `Kernel`, and make its objects unequal to those of other classes.
-
-    As mere tuples RBF(1.0) and Laplacian(1.0) would be one key of a dict.
-    """
+    """Complete a class to a `Kernel`, unequal to others: as tuples RBF(1.0) and Laplacian(1.0) would be one key."""
 
     def complete(kind: type[Kind]) -> type[Kind]:
         def equal(self: Kind, other: object) -> bool:
             return type(other) is kind and tuple.__eq__(self, other)
 
-        attributes = {"pairing": pairing, "translation_invariant": translation_invariant, "__eq__": equal}
-        attributes["__ne__"] = lambda self, other: not equal(self, other)
-        attributes["__hash__"] = lambda self: hash((kind, *self))
-        for name, value in attributes.items():
+        own = {"pairing": pairing, "translation_invariant": translation_invariant, "__eq__": equal}
+        own |= {"__ne__": lambda self, other: not equal(self, other), "__hash__": lambda self: hash((kind, *self))}
+        for name, value in own.items():
             setattr(kind, name, value)
+        method = vars(kind)["rounding"]
+        reason = (method.__doc__ or "").replace("Return", "The bound:")
+        method.__doc__ = str(Kernel.rounding.__doc__).replace("The bound.", reason)
         return kind
 
     return complete
@@ -179,20 +172,7 @@ class Linear(NamedTuple):
     """
 
     def rounding(self, eps: float, sq_norm: float) -> float:
-        """Return a bound on the rounding error of a kernel value.
-
-        Parameters
-        ----------
-        eps : float
-            Rounding error of dot products, relative to `sq_norm`.
-        sq_norm : float
-            The largest squared norm of a row, after centring if the kernel is translation invariant.
-
-        Returns
-        -------
-        float
-            The bound: the error of the dot product.
-        """
+        """Return the error of the dot product."""
         return eps * sq_norm
 
 
@@ -228,20 +208,7 @@ class Polynomial(NamedTuple):
     gamma: float = 1.0
 
     def rounding(self, eps: float, sq_norm: float) -> float:
-        """Return a bound on the rounding error of a kernel value.
-
-        Parameters
-        ----------
-        eps : float
-            Rounding error of dot products, relative to `sq_norm`.
-        sq_norm : float
-            The largest squared norm of a row, after centring if the kernel is translation invariant.
-
-        Returns
-        -------
-        float
-            The bound: `degree` times the relative error of the base.
-        """
+        """Return `degree` times the relative error of the base."""
         base = abs(self.gamma) * sq_norm + abs(self.coef0)
         return max(self.degree, 1) * eps * base**self.degree
 
@@ -318,20 +285,7 @@ class RBF(NamedTuple):
         return cls(1 / scale)
 
     def rounding(self, eps: float, sq_norm: float) -> float:
-        """Return a bound on the rounding error of a kernel value.
-
-        Parameters
-        ----------
-        eps : float
-            Rounding error of dot products, relative to `sq_norm`.
-        sq_norm : float
-            The largest squared norm of a row, after centring if the kernel is translation invariant.
-
-        Returns
-        -------
-        float
-            The bound: the error of the squared distance, and that of the exponential itself.
-        """
+        """Return the error of the squared distance, and that of the exponential itself."""
         return 4 * abs(self.gamma) * eps * sq_norm + eps
 
 
@@ -361,20 +315,7 @@ class Exponential(NamedTuple):
     gamma: float = 1.0
 
     def rounding(self, eps: float, sq_norm: float) -> float:
-        """Return a bound on the rounding error of a kernel value.
-
-        Parameters
-        ----------
-        eps : float
-            Rounding error of dot products, relative to `sq_norm`.
-        sq_norm : float
-            The largest squared norm of a row, after centring if the kernel is translation invariant.
-
-        Returns
-        -------
-        float
-            The bound: the root of the error of the squared distance, which equal rows attain.
-        """
+        """Return the root of the error of the squared distance, which equal rows attain."""
         return abs(self.gamma) * 2 * (eps * sq_norm) ** 0.5 + eps
 
 
@@ -407,20 +348,7 @@ class Sigmoid(NamedTuple):
     coef0: float = 0.0
 
     def rounding(self, eps: float, sq_norm: float) -> float:
-        """Return a bound on the rounding error of a kernel value.
-
-        Parameters
-        ----------
-        eps : float
-            Rounding error of dot products, relative to `sq_norm`.
-        sq_norm : float
-            The largest squared norm of a row, after centring if the kernel is translation invariant.
-
-        Returns
-        -------
-        float
-            The bound: the error of the argument, since tanh' <= 1.
-        """
+        """Return the error of the argument, since tanh' <= 1."""
         return abs(self.gamma) * eps * sq_norm + eps
 
 
@@ -452,20 +380,7 @@ class Laplacian(NamedTuple):
     gamma: float = 1.0
 
     def rounding(self, eps: float, sq_norm: float) -> float:
-        """Return a bound on the rounding error of a kernel value.
-
-        Parameters
-        ----------
-        eps : float
-            Rounding error of dot products, relative to `sq_norm`.
-        sq_norm : float
-            The largest squared norm of a row, after centring if the kernel is translation invariant.
-
-        Returns
-        -------
-        float
-            The bound: the error of rows rounded feature by feature, and of a sum that does not cancel.
-        """
+        """Return the error of rows rounded feature by feature, and of a sum that does not cancel."""
         return eps * (2 * abs(self.gamma) * sq_norm**0.5 + 2)
 
 
@@ -482,60 +397,3 @@ KERNELS: dict[str, type] = {
     "laplacian": Laplacian,
     "exponential": Exponential,
 }
-
-
-def in_precision(kernel: Any, dtype: np.dtype) -> Any:
-    """Return `kernel` with real parameters of type `dtype`, so that the map computes in that type."""
-    real = np.dtype(dtype).type
-    return type(kernel)(*(value if isinstance(value, int) else real(value) for value in kernel))
-
-
-CHUNK = 32
-"""Pairings that are mapped at once: fewer run through other code, whose roots and quotients may differ."""
-ROUND = 4 * CHUNK
-"""Pairings that are mapped without a copy: a multiple of the width of compiled loops, so that no rest is left."""
-
-
-@jit
-def map_chunks(kernel, pairings, sq_x, sq_z, out):
-    """Write k of some pairings, a multiple of `CHUNK`."""
-    for start in range(0, out.size, CHUNK):
-        for i in range(start, start + CHUNK):
-            out[i] = kernel_value(kernel, pairings[i], minimum(sq_x, sq_z[i]), maximum(sq_x, sq_z[i]))
-
-
-@jit
-def rounds_and_rest(n):
-    """Return how many of n pairings are in whole rounds, and the length of the others padded to whole chunks."""
-    many = n // ROUND * ROUND
-    return many, -(-(n - many) // CHUNK) * CHUNK
-
-
-@jit
-def map_rest(kernel, pairings, sq_x, sq_z, values, out):
-    """Write k of the first pairings to `out`, by way of `values`, which has room for whole chunks as they have."""
-    map_chunks(kernel, pairings, sq_x, sq_z, values)
-    for i in range(out.size):
-        out[i] = values[i]
-
-
-@jit
-def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
-    """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`.
-
-    The smaller of two squared norms comes first, so that k(x, z) and k(z, x) have the same bits: LLVM may reorder the
-    sum in which the map uses them.
-    """
-    n = sq_z.size
-    many, padded = rounds_and_rest(n)
-    pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
-    norms[: n - many] = sq_z[many:]
-    for s in range(tile.shape[0]):
-        source = tile[s]
-        target = out[slots[s], start : start + n]
-        for i in range(many):
-            target[i] = kernel_value(kernel, source[i], minimum(sq_x[s], sq_z[i]), maximum(sq_x[s], sq_z[i]))
-        if many < n:
-            for i in range(many, n):
-                pairings[i - many] = source[i]
-            map_rest(kernel, pairings, sq_x[s], norms, values, target[many:])

@@ -197,7 +197,8 @@ def test_the_same_fit_without_compilation(python):
 
 SIGMOID = """
 import numpy as np
-from fastsvm.kernels import Sigmoid, map_tile
+from fastsvm.kernel_matrix.pairwise.kernel_maps import map_tile
+from fastsvm.kernels import Sigmoid
 out = np.empty((1, 2))
 map_tile(Sigmoid(1.0, 0.0), np.array([[2000.0, -2000.0]]), np.ones(1), np.ones(2), out, np.array([0]), 0)
 """

@@ -19,7 +19,8 @@ from fastsvm._compiled.scalars import maximum, minimum, multiply_add
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.pairwise.base import Rows
-from fastsvm.kernels import Kernel, in_precision, kernel_value, map_tile
+from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_tile
+from fastsvm.kernels import Kernel, kernel_value
 from fastsvm.linalg.row_products import add_panel_products, panels_of
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 

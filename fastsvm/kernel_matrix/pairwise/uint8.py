@@ -7,7 +7,8 @@ import numpy as np
 from fastsvm._compiled.byte_tile import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit
 from fastsvm.kernel_matrix.pairwise.base import Rows
-from fastsvm.kernels import Kernel, in_precision, kernel_value, map_rest, rounds_and_rest
+from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_rest, rounds_and_rest
+from fastsvm.kernels import Kernel, kernel_value
 from fastsvm.sources import Block, DenseBlock
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
