@@ -179,3 +179,26 @@ def test_a_full_disk(ending, made, whole, tmp_path, monkeypatch, capsys):
     report = predict(*made["words"], output)
     assert "resumed after" in capsys.readouterr().err
     assert_complete(output, report, whole["words", ending])
+
+
+def test_rows_reach_the_disk_before_the_journal_counts_them(made, tmp_path, monkeypatch):
+    """After a power failure the journal may lag behind the rows, but never be ahead of them."""
+    events, fsync, write_journal = [], os.fsync, PredictionFile._write_journal
+
+    def synced(number):
+        events.append(("synced", os.fstat(number).st_size, os.fstat(number).st_ino))
+        fsync(number)
+
+    def journal(self, state):
+        part = parts_of(self.output)[0].stat()
+        events.append(("journal", part.st_size, part.st_ino))
+        write_journal(self, state)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(PredictionFile, "_write_journal", journal)
+    monkeypatch.setattr(resumable_file, "_SECONDS", 0.0)
+    monkeypatch.setattr(resumable_file, "_MOST_SHARE", np.inf)
+    predict(*made["numbers"], tmp_path / "out.csv")
+    counted = [k for k, event in enumerate(events) if event[0] == "journal"]
+    assert len(counted) > 10
+    assert all(events[k - 1] == ("synced", *events[k][1:]) for k in counted)
