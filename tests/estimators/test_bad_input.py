@@ -38,8 +38,8 @@ BAD_DATA = {
     "NaN in CSR": ((sparse.csr_array(with_value(np.nan)), Y), "NaN.*row 17, column 2"),
     "one class": ((X, np.zeros(60)), "number of classes"),
     "one class with weight": ((X, Y, Y.astype(float)), "number of classes.*positive weight"),
-    "more rows": ((X, Y[:-1]), "60 rows, y has 59"),
-    "more labels": ((X[:-1], Y), "59 rows, y has 60"),
+    "more rows": ((X, Y[:-1]), "X has 60, y has 59"),
+    "more labels": ((X[:-1], Y), "X has 59, y has 60"),
     "no rows": ((X[:0], Y[:0]), "0 sample"),
     "no features": ((X[:, :0], Y), "0 feature"),
     "no labels": ((X, None), "y"),
@@ -51,7 +51,7 @@ BAD_DATA = {
     "three dimensions": ((X[None], Y), "dim"),
     "complex numbers": ((X.astype(complex), Y), "[Cc]omplex"),
     "words": ((np.array([["a", "b"]] * 60), Y), "string|numeric|number"),
-    "negative weights": ((X, Y, np.where(np.arange(60) == 9, -0.5, 1)), "-0.5 at row 9"),
+    "negative weights": ((X, Y, np.where(np.arange(60) == 9, -0.5, 1)), "-0.5 at sample 9"),
     "NaN among weights": ((X, Y, np.where(np.arange(60) == 9, np.nan, 1)), "sample_weight contains NaN"),
     "infinity among weights": ((X, Y, np.where(np.arange(60) == 9, np.inf, 1)), "sample_weight contains"),
     "few weights": ((X, Y, np.ones(59)), "sample_weight"),
@@ -250,11 +250,11 @@ def test_a_file_with_nan(data):
 @pytest.mark.parametrize("name", ["empty", "narrow"])
 def test_an_empty_dataset(name, data):
     rows = data._file[name]
-    refused(SVC(), (rows, Y[: len(rows)]), f"{name} in .*holds no data")
+    refused(SVC(), (rows, Y[: len(rows)]), f"{name} in .*is empty")
 
 
 def test_labels_of_another_length(data):
-    refused(SVC(), (data._file["good"], Y[:-1]), "60 rows, y has 59")
+    refused(SVC(), (data._file["good"], Y[:-1]), "X has 60, y has 59")
 
 
 def test_a_closed_file(data):
@@ -282,7 +282,7 @@ def test_weights_of_classes_that_are_not_there_are_taken_as_scikit_learn_does(ki
     try:
         wanted = compute_class_weight(given, classes=np.array([0, 1]), y=Y)
     except ValueError:
-        with pytest.raises(ValueError, match="class_weight names classes that are not in y"):
+        with pytest.raises(ValueError, match="class_weight has keys that are not classes"):
             kind(class_weight=given).fit(X, Y)
         return
     found = kind(class_weight=given, random_state=0).fit(X, Y)
@@ -308,8 +308,8 @@ def test_nodes_of_hdf5_that_hold_no_rows(tmp_path):
         group.attrs["shape"], group.attrs["encoding-type"] = rows.shape, "csr_matrix"
         refused(SVC(), (file["type"], Y), "named type")
         refused(SVC(), (h5py.SoftLink("/nowhere"), Y), "X is an HDF5 link")
-        refused(SVC(), (X, file["type"]), "y is .*named type.*holds no labels")
-        refused(SVC(), (X, file["csr"]), "y is .*group.*holds no labels")
+        refused(SVC(), (X, file["type"]), "y is .*named type.*has no values")
+        refused(SVC(), (X, file["csr"]), "y is .*group.*has no values")
         wanted = SVC().fit(X, Y).decision_function(X)
         for node in (file["long"], file["csr"]):
             assert np.allclose(SVC().fit(node, Y).decision_function(node), wanted, atol=1e-6)

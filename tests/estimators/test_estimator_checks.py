@@ -19,10 +19,12 @@ ESTIMATORS = [
     LinearSVC(multi_class="crammer_singer"),
     LinearSVC(multi_class="weston_watkins"),
     LinearSVR(),
+    LinearSVR(loss="squared_epsilon_insensitive"),
     SGDClassifier(),
     SGDClassifier(loss="softmax"),
     SGDClassifier(loss="log_loss", penalty="l1"),
     SGDRegressor(),
+    SGDRegressor(loss="huber", early_stopping=False),
 ]
 
 

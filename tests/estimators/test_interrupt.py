@@ -1,70 +1,91 @@
-import json
+"""Fits that are interrupted, by a signal or by an exception, and fits that callbacks observe and stop."""
+
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from fastsvm import SVC
+from fastsvm import SVC, LinearSVC
+from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.sources import hdf5
 
-PROGRAM = """
-import json, os, signal, threading, time
-import h5py, numpy as np
-from sklearn.exceptions import NotFittedError
-from fastsvm import SVC, open_hdf5
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(20000, 40))
-y = (X[:, :5].sum(axis=1) + 2 * rng.normal(size=20000) > 0).astype(int)
-parameters = dict(gamma=0.02, C=1000.0, tol=1e-4, memory="60MB")
-SVC(gamma=0.02, memory="4MB").fit(X[:1100], y[:1100])  # code is compiled before the clock runs
-with h5py.File("data.h5", "w") as file:
-    file["X"], file["y"] = X, y
+class Sigint:
+    """A checkpointer that has SIGINT sent by another thread after some steps, while the fit takes the next one."""
 
-def interrupted(rows):
-    model, sent, report = SVC(**parameters), [], {}
-    def interrupt():
-        sent.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Timer(1.0, interrupt).start()
-    try:
-        model.fit(rows, y)
-    except KeyboardInterrupt:
-        report["seconds"] = time.perf_counter() - sent[0]
-    try:
+    def __init__(self, after):
+        self.n_steps, self.sent_at = 0, None
+        self._after, self._due = after, threading.Event()
+        threading.Thread(target=self._send, daemon=True).start()
+
+    def observe(self, tree, facts):
+        self.n_steps += 1
+        if self.n_steps == self._after:
+            self._due.set()
+
+    def _send(self):
+        if self._due.wait(60):
+            self.sent_at = self.n_steps
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def interrupt(stored, monkeypatch):
+    """Return a function that fits a model, has it interrupted after some steps, and returns the `Sigint`."""
+    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 1 << 14)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may run where it is ignored
+
+    def fit(model, *data, after=4):
+        sigint = Sigint(after)
+        with checkpointed(model, sigint), pytest.raises(KeyboardInterrupt):
+            model.fit(*data)
+        return sigint
+
+    yield fit
+    signal.signal(signal.SIGINT, handler)
+
+
+def assert_no_reader():
+    readers = [thread for thread in threading.enumerate() if "reader" in thread.name]
+    for thread in readers:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in readers)
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_sigint_ends_a_kernel_fit_within_a_step(where, interrupt, stored):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 200))
+    y = (X[:, :5].sum(axis=1) + 2 * rng.normal(size=3000) > 0).astype(int)
+    data = (X, y) if where == "memory" else (stored(X, y),)
+    model = SVC(gamma=0.005, C=1000.0, tol=1e-6, memory="4MB")
+    sigint = interrupt(model, *data)
+    assert sigint.n_steps - sigint.sent_at <= 1
+    with pytest.raises(NotFittedError):
         model.predict(X[:2])
-    except NotFittedError:
-        report["unfitted"] = True
-    except AttributeError:
-        report["unfitted"] = False
-    end = time.perf_counter() + 10  # a machine that is busy lets them end late
-    while (left := [one.name for one in threading.enumerate() if "reader" in one.name]) and time.perf_counter() < end:
-        time.sleep(0.05)
-    report["readers"] = left
-    return report
-
-with open_hdf5("data.h5") as data:
-    print(json.dumps({"memory": interrupted(X), "file": interrupted(data)}))
-"""
-
-
-@pytest.fixture(scope="module")
-def reports(python, tmp_path_factory):
-    return json.loads(python.run(PROGRAM, tmp_path_factory.mktemp("interrupt")))
+    assert_no_reader()
 
 
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_an_interrupt_ends_the_fit_at_once(where, reports):
-    assert reports[where]["seconds"] < 1.0
-
-
-@pytest.mark.parametrize("where", ["memory", "file"])
-def test_an_interrupted_estimator_is_not_fitted(where, reports):
-    assert reports[where].get("unfitted")
-
-
-@pytest.mark.parametrize("where", ["memory", "file"])
-def test_an_interrupt_leaves_no_reader(where, reports):
-    assert reports[where]["readers"] == []
+def test_sigint_ends_a_linear_fit_within_a_step_and_it_resumes(where, interrupt, stored):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 30)).astype(np.float32)
+    y = (X[:, :5].sum(axis=1) + 2 * rng.normal(size=2000) > 0).astype(int)
+    data = (X, y) if where == "memory" else (stored(X, y),)
+    model = LinearSVC(loss="hinge", tol=1e-9, random_state=0, memory=100_000, warm_start=True, max_iter=10**6)
+    sigint = interrupt(model, *data, after=50)
+    assert sigint.n_steps - sigint.sent_at <= 1
+    assert_no_reader()
+    n_epochs = model._fit_state.state.epoch
+    wanted = LinearSVC(loss="hinge", tol=0.01, random_state=0).fit(X, y)
+    model.set_params(tol=0.01).fit(*data)
+    assert model.history_["epoch"][0] == 1
+    assert model.n_iter_ >= n_epochs > 0
+    assert model.objective_ == pytest.approx(wanted.objective_, rel=0.01)
 
 
 class Interrupting:
@@ -222,59 +243,3 @@ def test_a_stopped_fit_resumes(rows):
     model.set_callbacks().fit(*rows)
     assert model.converged_
     assert model.objective_ == pytest.approx(SVC(tol=1e-6).fit(*rows).objective_, rel=1e-8)
-
-
-# --- linear models ---------------------------------------------------------------------------------------
-
-LINEAR = """
-import json, os, signal, threading, time
-import h5py, numpy as np
-from fastsvm import LinearSVC, open_hdf5
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(40000, 60)).astype(np.float32)
-y = (X[:, :5].sum(axis=1) + 2 * rng.normal(size=40000) > 0).astype(int)
-parameters = dict(loss="hinge", tol=1e-9, random_state=0, memory="4MB", warm_start=True, max_iter=10**6)
-with h5py.File("data.h5", "w") as file:
-    file["X"], file["y"] = X, y
-
-def interrupted(rows):
-    LinearSVC(loss="hinge", tol=0.1, memory="4MB").fit(rows, y)  # code is compiled before the clock runs
-    model, sent, report = LinearSVC(**parameters), [], {}
-    def interrupt():
-        sent.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Timer(1.0, interrupt).start()
-    try:
-        model.fit(rows, y)
-    except KeyboardInterrupt:
-        report["seconds"] = time.perf_counter() - sent[0]
-    end = time.perf_counter() + 10  # a machine that is busy lets them end late
-    while (left := [one.name for one in threading.enumerate() if "reader" in one.name]) and time.perf_counter() < end:
-        time.sleep(0.05)
-    report["readers"] = left
-    report["epochs"] = model._fit_state.state.epoch
-    wanted = LinearSVC(loss="hinge", tol=0.01, random_state=0).fit(X, y)
-    model.set_params(tol=0.01).fit(rows, y)
-    report["same"] = [model.objective_, wanted.objective_]
-    report["first"], report["ends"] = int(model.history_["epoch"][0]), model.n_iter_
-    return report
-
-with open_hdf5("data.h5") as data:
-    print(json.dumps({"memory": interrupted(X), "file": interrupted(data)}))
-"""
-
-
-@pytest.fixture(scope="module")
-def linear_reports(python, tmp_path_factory):
-    return json.loads(python.run(LINEAR, tmp_path_factory.mktemp("interrupt_linear")))
-
-
-@pytest.mark.parametrize("where", ["memory", "file"])
-def test_an_interrupted_linear_fit_ends_at_once_and_resumes(where, linear_reports):
-    report = linear_reports[where]
-    assert report["seconds"] < 1.0
-    assert report["readers"] == []
-    assert report["first"] == 1
-    assert report["ends"] >= report["epochs"] > 0
-    assert report["same"][0] == pytest.approx(report["same"][1], rel=0.01)

@@ -1,4 +1,4 @@
-"""Classes of the labels, and their weights."""
+"""Encoding of labels as class numbers, and class weights."""
 
 from numbers import Real
 
@@ -8,12 +8,26 @@ __all__ = ["class_weights", "encode"]
 
 
 def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes of positive weight, and each row's class number, -1 for rows of weight 0.
+    """Encode labels as class numbers.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels.
+    weight : ndarray of float64, shape (n_samples,)
+        Weights of the samples.
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+        Sorted labels of the samples of positive weight.
+    labels : ndarray of int64, shape (n_samples,)
+        Class number of each sample, -1 for samples of weight 0.
 
     Raises
     ------
     ValueError
-        If there are fewer than two.
+        If there are fewer than two classes.
     """
     used = weight > 0
     classes = np.unique(y[used])
@@ -23,7 +37,7 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             + (" with positive weight (sample_weight)." if len(np.unique(y)) > 1 else ".")
         )
     labels = np.full(len(y), -1, np.int64)
-    labels[used] = np.searchsorted(classes, y[used])  # np.unique's own inverse takes a sort of places
+    labels[used] = np.searchsorted(classes, y[used])  # faster than np.unique's own inverse, which needs an argsort
     return classes, labels
 
 
@@ -33,19 +47,24 @@ def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndar
     Parameters
     ----------
     given : dict, "balanced" or None
-        As the estimator's `class_weight`. "balanced" makes the classes' sums of weights equal. A dict may name
-        classes that are not among these rows, as a part of them may lack a class.
+        The estimator's `class_weight`. "balanced" makes the sums of weights of all classes equal. A dict may name
+        classes that do not occur, since a cross-validation split may lack a class.
     classes : ndarray of shape (n_classes,)
         Labels.
-    labels : ndarray of int64, shape (n,)
-        Class number of each row, or -1.
-    weight : ndarray of float64, shape (n,)
-        Weights of the rows.
+    labels : ndarray of int64, shape (n_samples,)
+        Class number of each sample, or -1.
+    weight : ndarray of float64, shape (n_samples,)
+        Weights of the samples.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_classes,)
+        Factors of C; 1 for classes that a dict does not name.
 
     Raises
     ------
     ValueError
-        If it is none of these, is not positive, or names unknown classes while it lacks one of `classes`.
+        If `given` is none of these, a factor is not positive, or a dict names an unknown class and lacks a known one.
     """
     if given is None:
         return np.ones(len(classes))
@@ -61,8 +80,11 @@ def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndar
     weighted = [label for label in known if label in given]
     if len(weighted) < len(known) and len(weighted) < len(given):  # a misspelt name is more likely than a rare class
         unknown = [label for label in given if label not in known]
-        raise ValueError(f"class_weight names classes that are not in y, {unknown}, but not all that are: {known}.")
+        raise ValueError(
+            f"class_weight has keys that are not classes, {unknown}, and lacks some of the classes {known}."
+        )
     factors = [given.get(label, 1.0) for label in known]
-    if not all(isinstance(factor, Real) and 0 < factor < np.inf for factor in given.values()):
+    numbers = all(isinstance(factor, Real) for factor in given.values())
+    if not (numbers and all(0 < factor < np.inf for factor in given.values())):
         raise ValueError(f"class_weight must be a positive, finite number for every class; found {given}.")
     return np.array(factors, dtype=np.float64)

@@ -24,7 +24,6 @@ def number(
     below: float | None = None,
 ) -> Rule:
     """Return the rule of a finite number, of at least `least` or above `above`, at most `most` or below `below`."""
-    kind = Integral if integral else Real
     words = ("an int" if integral else "a finite number") + (f" of at least {least}" if least is not None else "")
     words += f" above {above}" if above is not None else ""
     words += f" and at most {most}" if most is not None else ""
@@ -32,9 +31,7 @@ def number(
 
     def holds(value: Any) -> bool:
         return (
-            isinstance(value, kind)
-            and not isinstance(value, bool)
-            and math.isfinite(value)
+            _is_finite(value, integral)
             and (least is None or value >= least)
             and (above is None or value > above)
             and (most is None or value <= most)
@@ -42,6 +39,11 @@ def number(
         )
 
     return Rule(holds, words)
+
+
+def _is_finite(value: Any, integral: bool) -> bool:
+    kind = Integral if integral else Real
+    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def one_of(*names: str) -> Rule:

@@ -1,4 +1,4 @@
-"""What users pass to `fit` and `predict`, checked once and turned into a source and arrays."""
+"""Checks of the data passed to `fit`, `predict` and `score`, and their conversion to a source and arrays."""
 
 from os import PathLike
 from typing import Any, NamedTuple
@@ -9,25 +9,34 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from fastsvm.sources import HDF5Data, Source, as_source, check_compressed, check_finite, is_stored, read_column
+from fastsvm.sources import (
+    HDF5Data,
+    MemorySource,
+    Source,
+    as_source,
+    check_compressed,
+    check_finite,
+    is_stored,
+    read_column,
+)
 from fastsvm.sources.hdf5_checks import place_of
 
 __all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
 
 
 class TrainingSet(NamedTuple):
-    """Rows, labels and weights of equal length.
+    """Samples, labels and weights of equal length.
 
     Attributes
     ----------
     source : Source
-        Rows; whether they are finite is not yet known.
+        Samples, not yet checked for NaN and infinity.
     y : ndarray
-        Labels as given, one-dimensional.
+        Labels as passed, one-dimensional.
     weight : ndarray of float64
-        Not negative, not all zero.
+        Weights of the samples: not negative, not all zero.
     weighted : bool
-        Whether weights were given.
+        Whether weights were passed; without them all are 1.
     """
 
     source: Source
@@ -37,51 +46,64 @@ class TrainingSet(NamedTuple):
 
 
 def labels_of(X: Any, y: Any) -> Any:
-    """Return y, read from its file if it is a dataset, or the labels that come with X if it is None."""
+    """Return the labels: y itself, the contents of y if it is a dataset, or those of an `HDF5Data` X if y is None.
+
+    Raises
+    ------
+    TypeError
+        If y is an HDF5 group or datatype.
+    """
     if y is None and isinstance(X, HDF5Data):
         return X.y
     if isinstance(y, (h5py.Group, h5py.Datatype)):
-        raise TypeError(f"y is {y!r}, which holds no labels; pass a dataset.")
+        raise TypeError(f"y is {y!r}, which has no values; pass a dataset.")
     return read_column(y) if isinstance(y, h5py.Dataset) else y
 
 
 def required_labels(X: Any, y: Any) -> Any:
-    """Return y, or the labels that come with X if it is None; raise ValueError if there are none to score by."""
+    """Return the labels as `labels_of` does; raise ValueError if there are none."""
     y = labels_of(X, y)
     if y is None:
-        raise ValueError("score needs y: none was passed and X does not bring labels.")
+        raise ValueError("score needs y: it was not passed, and X does not contain labels.")
     return y
 
 
 def forget(estimator: Any) -> None:
-    """Make an estimator unfitted, so that a fit that fails leaves no half of an older model."""
+    """Delete all fitted attributes, so that a failed fit does not leave a part of the previous model."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
-    """Return the source of X, and check or set the estimator's number and names of features.
+    """Return the source of X, and set (`reset`) or check the estimator's number and names of features.
 
-    Arrays are kept in their type. Whether values are finite is found by whoever reads them, but for arrays to
-    predict it is known on return.
+    Arrays keep their type. Arrays to predict (not `reset`) are checked for NaN and infinity here. Samples of a fit and
+    samples on disk are checked where they are read.
+
+    Raises
+    ------
+    TypeError
+        If X is an HDF5 link.
+    ValueError
+        If X is not numeric, is empty, is a damaged sparse matrix, or has other features than the fit.
     """
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
-        raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it leads to, such as file[name].")
+        raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
     if not is_stored(X):
         if sparse.issparse(X):
             _check_convertible(X)
         rows = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=estimator)
-        source = as_source(_plain(rows))
+        stored = MemorySource.of(_plain(rows))
         if not reset:
-            check_finite(source.block, 0)
+            check_finite(stored.block, 0)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return source
+        return stored
     source = as_source(X)
     if source.shape[0] == 0 or source.shape[1] == 0:
         where = place_of(X) if isinstance(X, (h5py.Dataset, h5py.Group)) else "X"
         where = f"X in {X.path}" if isinstance(X, HDF5Data) else where
         raise ValueError(
-            f"{where} holds no data, its shape is {source.shape}; it needs at least one row and one feature."
+            f"{where} is empty: its shape is {source.shape}. It needs at least one sample and one feature."
         )
     if reset:
         estimator.n_features_in_ = source.shape[1]
@@ -96,21 +118,21 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
 
 
 def _check_convertible(X: Any) -> None:
-    """Raise ValueError for a sparse matrix that SciPy would make a CSR matrix of by writing outside of its arrays."""
+    """Raise ValueError if the indices of a sparse matrix are out of range: SciPy would write outside of its arrays."""
     if X.format == "csc":
         check_compressed(X, *X.shape[::-1])
     elif X.format == "coo":
         for axis, (places, n) in enumerate(zip(X.coords, X.shape, strict=True)):
             if len(places) != len(X.data) or (len(places) and not 0 <= places.min() <= places.max() < n):
-                found = f"from {places.min()} to {places.max()}" if len(places) else "nothing"
+                found = f"from {places.min()} to {places.max()}" if len(places) else "none"
                 raise ValueError(
-                    f"The COO matrix is damaged: its places along axis {axis} are {len(places)} for {len(X.data)} "
-                    f"values, {found}; the last may be {n - 1}."
+                    f"The COO matrix is damaged: it has {len(places)} indices along axis {axis} for {len(X.data)} "
+                    f"values; they range {found}, the largest allowed is {n - 1}."
                 )
 
 
 def _plain(X: Any) -> Any:
-    """Return X in a type that the rest of the package stores: real numbers of at most 8 bytes."""
+    """Return X as real numbers of at most 8 bytes; complex numbers raise ValueError."""
     dtype = X.dtype
     if dtype.kind == "b":
         return X.astype(np.uint8)
@@ -124,15 +146,16 @@ def _plain(X: Any) -> Any:
 def check_training_set(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, of_classes: bool = True, reset: bool = True
 ) -> TrainingSet:
-    """Return rows, labels or, unless `of_classes`, real numbers, and weights of equal length.
+    """Return samples, labels (real targets unless `of_classes`) and weights of equal length.
 
-    With `reset`, the estimator's number and names of features are set, else X is checked against them.
+    With `reset`, the estimator's number and names of features are set. Otherwise X must have them.
 
     Raises
     ------
+    TypeError
+        If X is a path.
     ValueError
-        If y is missing, is not of the right kind, does not have one entry a row, or weights are negative, not
-        finite or all zero.
+        If y is missing, is of the wrong kind or length, or weights are negative, not finite or all zero.
     """
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
@@ -149,7 +172,7 @@ def check_training_set(
         )
     source = check_rows(estimator, X, reset=reset)
     if not of_classes and np.asarray(y).dtype.kind in "SU":
-        raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. For classes take a classifier.")
+        raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. Use a classifier for classes.")
     kind = None if of_classes else np.float64
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
@@ -158,9 +181,7 @@ def check_training_set(
     if of_classes:
         check_classification_targets(y)
     if len(y) != len(source):
-        raise ValueError(
-            f"X and y have inconsistent numbers of samples: X has {len(source)} rows, y has {len(y)} entries."
-        )
+        raise ValueError(f"X and y have inconsistent numbers of samples: X has {len(source)}, y has {len(y)}.")
     return TrainingSet(source, y, _weights(sample_weight, len(y), name), sample_weight is not None)
 
 
@@ -175,16 +196,16 @@ def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
     if weight.shape != (n,):
         if weight.ndim != 1:
             raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim}D array.")
-        raise ValueError(f"{name} has the shape {weight.shape}, expected {(n,)}: one weight for each row of X.")
+        raise ValueError(f"{name} has the shape {weight.shape}, expected {(n,)}: one weight for each sample of X.")
     if not np.isfinite(weight).all():
         raise ValueError(f"{name} contains NaN or infinity.")
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
-        raise ValueError(f"Negative values in {name}: {weight[row]} at row {row}; weights must be at least 0.")
+        raise ValueError(f"Negative values in {name}: {weight[row]} at sample {row}; weights must be at least 0.")
     if not weight.any():
         raise ValueError(f"All entries of {name} are zero: there is nothing to fit.")
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if not n * np.finfo(np.float64).tiny <= total < np.inf:
-        raise ValueError(f"The entries of {name} sum to {total}; multiply them so that they are about 1.")
+        raise ValueError(f"The entries of {name} sum to {total}; rescale them to about 1.")
     return weight

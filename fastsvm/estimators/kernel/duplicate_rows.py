@@ -1,7 +1,8 @@
-"""Rows that occur more than once, solved as one row with the sum of their bounds.
+"""Duplicate rows, merged into one row whose upper bound is the sum of their bounds.
 
-Equal rows of one class have equal columns in the kernel matrix, so only the sum of their multipliers matters, and the
-problem with one row in place of all is the same problem. Data of categories have many such rows.
+Equal rows of one class have equal columns in the kernel matrix. The dual objective depends on the sum of their
+multipliers only, so the problem in which one row represents them all has the same solution. Categorical data have many
+duplicates.
 """
 
 from typing import NamedTuple
@@ -9,24 +10,24 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.sources import MemorySource, Source
+from fastsvm.sources import DenseBlock, MemorySource, Source
 
 __all__ = ["Repeats"]
 
-_WORTH = 0.01  # of the rows, less is not worth a copy of the others
+_WORTH = 0.01  # share of duplicates, below which merging does not pay for a copy of the other rows
 
 
 class Repeats(NamedTuple):
-    """Which rows are repeated, and how a sum of multipliers is divided among them.
+    """Groups of duplicate rows, and the division of a group's multiplier among its rows.
 
     Attributes
     ----------
     first : ndarray of int64
-        For each row the first one that is equal to it, itself if there is none before.
+        Number of the first row of each row's group.
     order : ndarray of int64
-        Rows, equal ones together.
+        Row numbers sorted by group.
     before : ndarray of float64
-        In that order, the sum of bounds of the equal rows before each.
+        In this order, the sum of the bounds of the preceding rows of the same group.
     upper : ndarray of float64
         Bound of each row.
     """
@@ -38,10 +39,11 @@ class Repeats(NamedTuple):
 
     @classmethod
     def find(cls, source: Source, labels: np.ndarray, upper: np.ndarray) -> "Repeats | None":
-        """Return the repeated rows of each class, None if there are few or the rows are not bytes in memory."""
-        if not isinstance(source, MemorySource) or source.sparse or source.dtype != np.uint8:
+        """Return the duplicates within each class; None if there are few, or the rows are not dense bytes in memory."""
+        block = source.block if isinstance(source, MemorySource) else None
+        if not isinstance(block, DenseBlock) or source.dtype != np.uint8:
             return None
-        values = np.ascontiguousarray(source.block.values)
+        values = np.ascontiguousarray(block.values)
         key = np.empty(len(values), np.uint32)
         _hash(values, np.random.default_rng(0).integers(1, 2**32, values.shape[1], np.uint32) | np.uint32(1), key)
         order = np.lexsort((key, labels))
@@ -55,15 +57,19 @@ class Repeats(NamedTuple):
         return cls(first, order, before, upper)
 
     def labels(self, labels: np.ndarray) -> np.ndarray:
-        """Return the labels with -1 for all rows but the first of equal ones."""
+        """Return the labels, with -1 for all rows of a group but the first."""
         return np.where(self.first == np.arange(len(labels)), labels, -1)
 
     def bounds(self) -> np.ndarray:
-        """Return the sums of bounds at the first of equal rows, and 0 elsewhere."""
+        """Return the sum of the bounds of a group for its first row, and 0 for other rows."""
         return np.bincount(self.first, self.upper, len(self.first))
 
     def spread(self, alpha: np.ndarray) -> np.ndarray:
-        """Return multipliers of all rows for sums at the first of equal ones: as many at 0 or the bound as can be."""
+        """Return the multipliers of all rows, given the sum of each group at its first row.
+
+        Rows of a group are filled up to their bounds one after the other, so at most one of them is strictly between 0
+        and its bound.
+        """
         result = np.empty_like(alpha)
         sums, upper = alpha[self.first][self.order], self.upper[self.order]
         full = sums >= self.bounds()[self.first][self.order]
@@ -73,7 +79,7 @@ class Repeats(NamedTuple):
 
 @jit
 def _hash(rows, factors, key):
-    """Write a sum of the bytes of each row, each times a factor, modulo 2**32."""
+    """Write the hash of each row: the dot product of its bytes with `factors`, modulo 2**32."""
     for i in range(rows.shape[0]):
         row = rows[i]
         total = np.uint32(0)
@@ -84,7 +90,7 @@ def _hash(rows, factors, key):
 
 @jit
 def _sums_before(upper, first, order, before):
-    """Write, in that order, the sum of bounds of the equal rows before each: added up as a sum of some of them is."""
+    """Write, in this order, the sum of the bounds of the preceding rows of the same group."""
     total, head = 0.0, -1
     for t in range(order.size):
         i = order[t]
@@ -96,7 +102,7 @@ def _sums_before(upper, first, order, before):
 
 @jit
 def _link(rows, labels, key, order, first):
-    """Write for each row the first of those equal to it; `order` puts rows of one label and key together."""
+    """Write the first row of each row's group; `order` sorts rows by label and hash."""
     head = order[0]
     for t in range(1, order.size):
         i = order[t]

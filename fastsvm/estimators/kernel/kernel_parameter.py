@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,7 +19,15 @@ from fastsvm.kernel_matrix.pairwise import (
     multiplies_bytes,
 )
 from fastsvm.kernels import KERNELS, Kernel, is_kernel
-from fastsvm.sources import FeatureStatistics, MemorySource, Quantization, Source, feature_statistics, find_quantization
+from fastsvm.sources import (
+    CSRBlock,
+    FeatureStatistics,
+    MemorySource,
+    Quantization,
+    Source,
+    feature_statistics,
+    find_quantization,
+)
 
 __all__ = [
     "KERNEL",
@@ -105,7 +113,7 @@ def resolve_kernel(estimator: Any, gamma: float | None = None) -> Kernel | Calla
     if is_precomputed(estimator):
         return None
     if isinstance(given, str):
-        kind = KERNELS[given]
+        kind: Any = KERNELS[given]
         parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
         return kind(**{name: parameters[name] for name in kind._fields})
     return _in_python(given) if is_kernel(given) else given
@@ -179,7 +187,8 @@ def _worth_a_copy(source: Source, spare: int) -> bool:
     if source.dtype == np.uint8 and not source.sparse:
         return True
     n, d = source.shape
-    density = len(source.block.data) / (n * d) if isinstance(source, MemorySource) and source.sparse else 1
+    block = source.block if isinstance(source, MemorySource) else None
+    density = len(block.data) / (n * d) if isinstance(block, CSRBlock) else 1
     return n * d <= spare and n * n * d >= _MUCH and density >= _SPARSEST
 
 
@@ -198,7 +207,7 @@ def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, So
 def user_pairwise(kernel: Any, columns: np.ndarray) -> PairwiseKernel | None:
     """Return the pairwise kernel of the user's function, or of kernel values in `columns`; None for a kernel."""
     if kernel is None:
-        return PrecomputedPairwise(columns)
+        return cast(PairwiseKernel, PrecomputedPairwise(columns))  # which Gram copies instead of pairing rows
     return None if is_kernel(kernel) else UserPairwise(kernel)
 
 

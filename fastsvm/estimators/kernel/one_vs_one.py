@@ -124,9 +124,9 @@ class OneVsOneFit:
         self._spent, self._solver_of = spent, solver_of
         self._pool = gram.pool if spent.workers == 1 else Pool(1)
         self._tiles: list[ClassTile] = []
-        if spent.shared:
+        if spent.shared and isinstance(gram, Gram):
             pairs = [pair.by_class() for pair in pairs]
-            self._tiles = self._class_tiles(max(pair.classes[1] for pair in pairs) + 1)
+            self._tiles = self._class_tiles(gram, max(pair.classes[1] for pair in pairs) + 1)
         self.pairs = pairs
         self._begin: list[np.ndarray | None] = [None] * len(pairs)
         self._solved: dict[int, tuple] = {}
@@ -135,13 +135,13 @@ class OneVsOneFit:
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
 
-    def _class_tiles(self, n_classes: int) -> list[ClassTile]:
+    def _class_tiles(self, gram: Gram, n_classes: int) -> list[ClassTile]:
         """Return the tiles of all classes; the first ones are cached, as memory allows."""
         tiles, spare = [], self._spent.tile_bytes
         for label in range(n_classes):
-            source = self.gram.source.take(np.flatnonzero(self.labels == label))
-            size = len(source) ** 2 * self.gram.dtype.itemsize
-            tiles.append(ClassTile(self.gram.pairwise, source, self._pool, keep=size <= spare))
+            source = gram.source.take(np.flatnonzero(self.labels == label))
+            size = len(source) ** 2 * gram.dtype.itemsize
+            tiles.append(ClassTile(gram.pairwise, source, self._pool, keep=size <= spare))
             spare -= size if size <= spare else 0
         return tiles
 
@@ -259,7 +259,8 @@ class OneVsOneFit:
     def _gram_of(self, pair: TwoClass) -> KernelMatrix:
         """Return the kernel matrix of a problem."""
         if self._tiles:
-            return PairGram(*(self._tiles[label] for label in pair.classes), self._pool)
+            first, second = pair.classes
+            return PairGram(self._tiles[first], self._tiles[second], self._pool)
         return self.gram.part(pair.rows, self._spent.part_resident)
 
     def outcome(self) -> Outcome:

@@ -15,7 +15,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.kernel_matrix.gram import expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
-from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source
+from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization
 
 __all__ = ["Predictor"]
 
@@ -45,12 +45,13 @@ class Predictor:
         norms = (size.sum(axis=0), np.linalg.norm(coef, axis=0)) if coef.size else (np.zeros(1), np.zeros(1))
         self._norms = Coefficients(*(float(norm.max()) for norm in norms))
 
-    def _bytes_of_support(self) -> tuple[Quantization, Source] | None:
+    def _bytes_of_support(self) -> tuple[Quantization, MemorySource] | None:
         """Return the map and the bytes of the support vectors; small ones are multiplied as they are."""
         n, d = self.support.shape
         if n == 0 or (n * d < _MANY_VALUES and self.support.dtype != np.uint8):
             return None
-        return bytes_for(self.kernel, self.support, self.pool)
+        found = bytes_for(self.kernel, self.support, self.pool)
+        return None if found is None else (found[0], found[1].in_memory())
 
     def scores(self, block: Block) -> np.ndarray:
         """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, shape (n_rows, n_outputs)."""

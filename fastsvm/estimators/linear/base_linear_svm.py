@@ -75,7 +75,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
     def _note(self, fit: DualFit, state: LinearDualState, reason: StopReason, attributes: Callable) -> None:
         """Set the fitted attributes, with a certificate of the best state that is known."""
         solver, certificate = fit.solver, fit.solver.certificate
-        if reason is not StopReason.CONVERGED:
+        if reason is not StopReason.CONVERGED or certificate is None:
             state, certificate = solver.concluded(state)
         if solver.is_within(certificate):
             reason = StopReason.CONVERGED

@@ -54,6 +54,8 @@ _RULES = {
 class BaseSGD(CallbackSupportMixin, LinearModel):
     """What the classifier and the regressor have in common."""
 
+    _state: SGDState | None
+
     def _check_parameters(self) -> None:
         check_parameters(self, _RULES | {"learning_rate": one_of(*SCHEDULES)} | self._own_rules())
         parse_memory(self.memory)
@@ -148,7 +150,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         shown = 1 if self._is_pair(task) else len(task.balance)
         n_features = task.source.shape[1]
         if coef is None and intercept is None:
-            same = all(np.array_equal(earlier.get(name), value) for name, value in names.items())
+            same = all(name in earlier and np.array_equal(earlier[name], value) for name, value in names.items())
             if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
                 return None
             return self._hidden(Linear(np.atleast_2d(earlier["coef_"]), np.atleast_1d(earlier["intercept_"])), task)

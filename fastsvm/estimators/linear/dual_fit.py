@@ -149,7 +149,7 @@ def _fingerprint(task: Task, problem: LinearProblem) -> str:
     digest = hashlib.blake2b(fingerprint(task).encode())
     digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist())).encode())
     for array in (problem.demands.costs, problem.shift, problem.scale):
-        digest.update(np.ascontiguousarray(array).view(np.uint8))
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 
 

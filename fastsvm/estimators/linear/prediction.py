@@ -42,9 +42,10 @@ class LinearModel(BaseEstimator):
 
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and intercepts for samples as they are passed."""
-        if self._scale is None:
+        shift, scale = self._shift, self._scale
+        if shift is None or scale is None:
             return coef, intercept
-        return coef * self._scale, intercept - coef @ (self._shift * self._scale)
+        return coef * scale, intercept - coef @ (shift * scale)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of samples, shape (n_samples, n_scores)."""

@@ -70,7 +70,7 @@ def fingerprint(task: Task) -> str:
     """Return a digest of rows, targets and weights."""
     digest = hashlib.blake2b(repr((task.source.digest(), len(task.balance))).encode())
     for array in (task.targets, task.weights):
-        digest.update(np.ascontiguousarray(array).view(np.uint8))
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The table of a grid search, in the layout of scikit-learn's `GridSearchCV`."""
+"""Results of a grid search, in the layout of scikit-learn's `GridSearchCV`."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ __all__ = ["SearchTable"]
 
 
 class SearchTable:
-    """Scores and times of the cells of a grid on the splits.
+    """Scores and times of all cells of a grid on all splits.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ class SearchTable:
     Attributes
     ----------
     metrics : list of str
-        Names of the scores noted so far; "score" if they have none.
+        Names of the scores so far; ["score"] for a single score without a name.
     named : bool
-        Whether they have.
+        Whether scores have names.
     """
 
     def __init__(self, cells: list[dict[str, Any]], n_splits: int) -> None:
@@ -39,7 +39,7 @@ class SearchTable:
         return list(self._scores)
 
     def note(self, cell: int, split: int, score: Any, seconds: tuple[float, float]) -> None:
-        """Write the score of a cell on a split, or several by name, and the seconds to fit and to score."""
+        """Record the score of a cell on a split (a number or a dict of several) and the seconds of fit and score."""
         self.named = isinstance(score, dict)
         for name, value in (score if self.named else {"score": score}).items():
             self._scores.setdefault(name, np.full(self._shape, np.nan))[cell, split] = value
@@ -47,7 +47,7 @@ class SearchTable:
             times[cell, split] = value
 
     def results(self) -> dict[str, Any]:
-        """Return the columns."""
+        """Return the columns of `cv_results_`."""
         found: dict[str, Any] = {}
         for name, times in self._times.items():
             found |= {f"mean_{name}": times.mean(axis=1), f"std_{name}": times.std(axis=1)}
@@ -62,7 +62,7 @@ class SearchTable:
 
 
 def _ranks(mean: np.ndarray) -> np.ndarray:
-    """Return 1 for the best; means that are not numbers share the last place."""
+    """Return the rank of each mean, 1 for the largest; NaN ranks last."""
     if np.isnan(mean).all():
         return np.ones(len(mean), np.int32)
     known = np.nan_to_num(mean, nan=np.nanmin(mean) - 1)
@@ -70,7 +70,7 @@ def _ranks(mean: np.ndarray) -> np.ndarray:
 
 
 def _parameter_columns(cells: list[dict[str, Any]]) -> dict[str, MaskedArray]:
-    """Return a column for each parameter, masked where a cell does not have it."""
+    """Return a column for each parameter, masked where a cell does not set it."""
     names = dict.fromkeys(name for cell in cells for name in cell)
     columns = {}
     for name in names:
@@ -83,7 +83,7 @@ def _parameter_columns(cells: list[dict[str, Any]]) -> dict[str, MaskedArray]:
 
 
 def _type_of(values: list[Any]) -> np.dtype:
-    """Return the type of a column of such values: numbers as they are, all else as objects."""
+    """Return the dtype of a column: that of the values if they are numbers, else object."""
     try:
         array = np.array(values)
     except ValueError:  # sequences of different lengths

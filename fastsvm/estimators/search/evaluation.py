@@ -1,4 +1,4 @@
-"""Scores of all cells of a search on all splits: fits that share kernel values, then the others one by one."""
+"""Scores of all cells of a grid search on all splits: first of fits that share kernel values, then of the others."""
 
 import inspect
 import time
@@ -20,23 +20,23 @@ __all__ = ["SearchData", "evaluate", "row_numbers"]
 
 
 class SearchData(NamedTuple):
-    """Samples, labels and further arguments of the fits, as the user passed them."""
+    """Samples, labels and further arguments of `fit`, as the user passed them."""
 
     X: Any
     y: Any
     fit_params: dict[str, Any]
 
     def to_split(self) -> Any:
-        """Return what splitters see: the samples, or an empty array of as many rows if they are in a file."""
+        """Return the samples for a splitter; for samples in a file, an array of the same length without columns."""
         return np.empty((len(as_source(self.X)), 0)) if is_stored(self.X) else self.X
 
     def to_fit(self, model: Any, split: Split) -> tuple[Any, Any, dict[str, Any]]:
-        """Return samples, labels and further arguments of a fit."""
+        """Return training samples, labels and further arguments of `fit`."""
         cut = {name: self._cut(value, split.train) for name, value in self.fit_params.items()}
         return *self._of(model, split.train), cut
 
     def to_score(self, model: Any, split: Split) -> tuple[Any, Any]:
-        """Return samples and labels to score; of kernel values, the columns of the training set."""
+        """Return test samples and labels; a precomputed kernel matrix keeps the columns of the training set only."""
         return self._of(model, split.test, split.train)
 
     def _of(self, model: Any, rows: np.ndarray, columns: np.ndarray | None = None) -> tuple[Any, Any]:
@@ -45,13 +45,13 @@ class SearchData(NamedTuple):
         return _safe_split(model, self.X, self.y, rows, columns)
 
     def _cut(self, value: Any, rows: np.ndarray) -> Any:
-        """Return the entries of some rows, if there is one for each."""
+        """Return the entries of these rows if `value` has one entry for each row, else `value`."""
         whole = hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0
         return np.asarray(value)[rows] if whole and len(value) == _num_samples(self.to_split()) else value
 
 
 def row_numbers(rows: Any) -> np.ndarray:
-    """Return row numbers of a split, which may be a mask."""
+    """Return the row numbers of a split, given as numbers or as a mask."""
     rows = np.asarray(rows)
     return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
 
@@ -59,9 +59,16 @@ def row_numbers(rows: Any) -> np.ndarray:
 def evaluate(
     models: list[Any], rows: SearchData, splits: list[Split], scorer: Callable
 ) -> Iterator[tuple[int, int, Any, tuple[float, float]]]:
-    """Yield number of cell and split, score, and the seconds to fit and to score, in any order.
+    """Fit and score all models on all splits.
 
-    Fits that can share kernel values come first.
+    Yields
+    ------
+    cell, split : int
+        Numbers of the model and the split, in any order.
+    score : float or dict of str to float
+        Value of the scorer.
+    seconds : tuple of float
+        Time to fit and to score.
     """
     left = {(cell, k) for cell in range(len(models)) for k in range(len(splits))}
     for cell, k, score, seconds in _evaluate_together(models, rows, splits, scorer):
@@ -79,7 +86,7 @@ def evaluate(
 def _evaluate_together(
     models: list[Any], rows: SearchData, splits: list[Split], scorer: Callable
 ) -> Iterator[tuple[int, int, Any, tuple[float, float]]]:
-    """Yield the results of the fits that can share kernel values."""
+    """Yield the results of fits that can share kernel values."""
     sharing = {cell: clone(model) for cell, model in enumerate(models) if may_share(model)}
     if not sharing or not set(rows.fit_params) <= {"sample_weight"}:
         return
@@ -98,13 +105,13 @@ def _evaluate_together(
 
 
 def _weight(rows: SearchData, split: Split) -> Any:
-    """Return the weights of the samples to score, None if there are none."""
+    """Return the weights of the test samples, None if there are none."""
     weight = rows.fit_params.get("sample_weight")
     return None if weight is None else rows._cut(weight, split.test)
 
 
 def _score(scorer: Callable, model: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Return the score of a model; weights are passed where scikit-learn's own searches pass them."""
+    """Return the score of a model; weights are passed to scorers that accept them, as in scikit-learn's searches."""
     beside = {} if weight is None or not _takes_weight(scorer) else {"sample_weight": weight}
     found = scorer(model, X, y, **beside) if y is not None else scorer(model, X, **beside)
     numbers = found.values() if isinstance(found, dict) else [found]

@@ -1,8 +1,8 @@
-"""Fits of many models on parts of the same rows, which share the kernel values that they have in common.
+"""Fits of many models on subsets of the same samples, which share one kernel matrix.
 
-Models with equal kernels, whatever their C and whichever rows they are fitted to, take their kernel rows from one
-matrix. Those that differ in C alone are fitted from the smallest to the largest, each from where the one before ended.
-What a model decides on rows left out is a sum over rows of the same matrix.
+All models with the same kernel take their kernel rows from one matrix, for any C and any training set. Models that
+differ in C alone are fitted in increasing order of C, each from the solution before. Decision values of the test
+samples are computed from the same matrix.
 """
 
 import time
@@ -39,21 +39,21 @@ from fastsvm.sources import Source, feature_statistics
 
 __all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]
 
-_DECIDED_ROWS = 512  # by a thread at a time
+_DECIDED_ROWS = 512  # test samples of a task for a thread
 _SUMMED_ROWS = 1024
-_PROBLEM_BYTES = 48  # of a row in a two-class problem: its number, label and bound, multiplier and gradient
-_LEAST_SHARING = 2  # parts, fewer share nothing
+_PROBLEM_BYTES = 48  # for a row of a two-class problem: number, label, bound, multiplier and gradient
+_LEAST_SHARING = 2  # fits: a single one has nothing to share
 
 
 class Split(NamedTuple):
-    """Numbers of the rows to fit and of those to predict."""
+    """Row numbers of the training and test samples."""
 
     train: np.ndarray
     test: np.ndarray
 
 
 class Part(NamedTuple):
-    """A fit: the number of its model, and of its split."""
+    """A fit: the numbers of its model and of its split."""
 
     model: int
     split: int
@@ -67,9 +67,9 @@ class KernelGroup(NamedTuple):
     kernel : Kernel or callable
         The kernel.
     gamma : float
-        The models' `gamma`, resolved.
+        Value of `gamma`, with "scale" and "auto" resolved.
     parts : list of Part
-        Which they are.
+        The fits.
     """
 
     kernel: Any
@@ -78,7 +78,7 @@ class KernelGroup(NamedTuple):
 
 
 class _Fold(NamedTuple):
-    """A split's classes, every row's class number or -1, weights, and two-class problems that have no bounds yet."""
+    """A split: its classes, class number of every row or -1, weights, and two-class problems without bounds."""
 
     split: Split
     classes: np.ndarray
@@ -88,7 +88,7 @@ class _Fold(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What fits with one kernel have in common: the matrix, what prediction must know of the rows, and sizes."""
+    """Common to all fits of a kernel: the kernel matrix, the geometry of the samples, and the memory plan."""
 
     kernel: SharedKernel
     geometry: SampleGeometry
@@ -96,19 +96,19 @@ class _Given(NamedTuple):
 
 
 class FoldModel(SVC):
-    """A model fitted to some rows, which knows what it decides on others."""
+    """A model of a split, which knows the decision values of its test samples."""
 
     _known: tuple[Any, np.ndarray] = None, np.empty(0)
     _source: Source
     _support_rows: np.ndarray
 
     def knows(self, X: Any, decisions: np.ndarray) -> None:
-        """Take note of the decisions on the rows X."""
+        """Store the decision values of the samples X."""
         self._known = X, decisions
 
     @property
     def support_vectors_(self) -> Any:
-        """Support vectors, copied when they are asked for."""
+        """Support vectors, copied on each access."""
         return self._source.rows(self._support_rows).user_array()
 
     def _decisions(self, X: Any) -> np.ndarray:
@@ -116,12 +116,12 @@ class FoldModel(SVC):
 
 
 def may_share(model: Any) -> bool:
-    """Return whether fits of a model may take kernel values from others, and end where they would by themselves."""
+    """Return whether a model may share kernel values and starts with others without a change of its solution."""
     return (
         type(model) is SVC
         and is_dual(model)
         and not is_precomputed(model)
-        and model.max_iter == -1  # a fit that is cut short depends on where it began
+        and model.max_iter == -1  # the result of a limited fit depends on its start
         and model.max_time is None
         and not hasattr(model, "_skl_callbacks")
     )
@@ -133,11 +133,11 @@ class SharedFits:
     Parameters
     ----------
     models : dict of int to SVC
-        Those that may share, not fitted; their parameters are valid.
+        Unfitted models for which `may_share` holds, by number. Their parameters are valid.
     data : TrainingSet
-        All rows.
+        All samples.
     splits : list of Split
-        Which rows are fitted and which are predicted.
+        Training and test samples.
     pool : Pool
         Threads.
     """
@@ -147,20 +147,20 @@ class SharedFits:
         self._variances: dict[int, float] = {}
         self._folds: dict[int, _Fold] = {}
         self._place = self._places()
-        self._arena = np.empty(0, np.uint8)  # for one matrix after another: the first touch of memory is expensive
+        self._arena = np.empty(0, np.uint8)  # reused for all matrices: the first access to new memory is expensive
 
     def _places(self) -> np.ndarray:
-        """Return places for the rows in which those of a class and a fold follow each other."""
+        """Return a position for each row, such that rows of the same class and fold are adjacent."""
         fold = np.zeros(len(self.data.y), np.int64)
         for k, split in enumerate(self.splits):
             fold[split.test] = k
         order = np.lexsort((fold, np.unique(self.data.y, return_inverse=True)[1]))
         return np.argsort(order)
 
-    # --- which fits have a kernel in common ------------------------------------------------------------------
+    # --- groups of fits with the same kernel ------------------------------------------------------------------
 
     def groups(self) -> list[KernelGroup]:
-        """Return the fits that can share, by kernel."""
+        """Return the fits that can share kernel values, grouped by kernel."""
         groups: list[KernelGroup] = []
         usable = [k for k, split in enumerate(self.splits) if len(np.unique(split.train)) == len(split.train)]
         for number, model in self.models.items():
@@ -173,7 +173,7 @@ class SharedFits:
         return [group for group in groups if len(group.parts) >= _LEAST_SHARING]
 
     def _kernel(self, model: SVC, split: int) -> tuple[Any, float]:
-        """Return the kernel of a model on a split, whose rows decide what "scale" is, and gamma."""
+        """Return the kernel and gamma of a model on a split, whose training set defines gamma="scale"."""
         by_name = isinstance(model.kernel, str)
         varies = by_name and model.gamma == "scale" and "gamma" in getattr(resolve_kernel(model), "_fields", ())
         variance = self._variance(split) if varies else 0.0
@@ -190,9 +190,9 @@ class SharedFits:
     # --- fits -------------------------------------------------------------------------------------------------
 
     def fit(self, group: KernelGroup) -> Iterator[tuple[Part, FoldModel, np.ndarray, float]]:
-        """Yield the fits of a group with their models, decisions on the rows to predict, and seconds.
+        """Yield the fits of a group: the fit, its model, the decision values of its test samples, and the seconds.
 
-        There are none if memory is too little to share.
+        Yields nothing if the memory is too small for a shared kernel matrix.
         """
         begin = time.perf_counter()
         bounded = {part: self._bounds(part) for part in group.parts}
@@ -213,7 +213,7 @@ class SharedFits:
                 yield part, model, decided, seconds
 
     def _given(self, group: KernelGroup, most: float) -> _Given | None:
-        """Return what the fits of a group have in common, whose bounds are at most `most`; None without the memory."""
+        """Return what the fits of a group share, None if the memory is too small; `most` is the largest bound."""
         models = [self.models[part.model] for part in group.parts]
         first, source = min(models, key=lambda model: model.tol), self.data.source
         budget = min(parse_memory(model.memory) for model in models)
@@ -234,11 +234,11 @@ class SharedFits:
         if spent is None:
             return None
         if len(self._arena) < spent.tile_bytes:
-            self._arena = np.empty(0, np.uint8)  # never both
+            self._arena = np.empty(0, np.uint8)  # freed before the next is allocated
             self._arena = np.empty(spent.tile_bytes, np.uint8)
         kernel = SharedKernel(gram, self._arena[: spent.tile_bytes], place)
         if any(len(self._fold(part.split).classes) > 2 for part in group.parts):
-            kernel.fill()  # rows are needed in so many problems that few will not be
+            kernel.fill()  # almost all rows are needed by some problem
         return _Given(kernel, SampleGeometry.of(group.gamma, rows.statistics), spent)
 
     def _task(self, part: Part, given: _Given, upper: np.ndarray) -> OneVsOneFit:
@@ -269,7 +269,7 @@ class SharedFits:
         return bounds(self.models[part.model], fold.classes, fold.labels, fold.weight)
 
     def _paths(self, parts: list[Part]) -> list[list[Part]]:
-        """Return the fits that differ in C alone together, by rising C."""
+        """Return lists of fits that differ in C alone, in increasing order of C."""
         paths: list[tuple[dict, int, list[Part]]] = []
         for part in parts:
             others = self.models[part.model].get_params(deep=False) | {"C": None}
@@ -280,7 +280,7 @@ class SharedFits:
         return [sorted(path, key=lambda part: self.models[part.model].C) for _, _, path in paths]
 
     def _model(self, part: Part, task: OneVsOneFit, class_weight: np.ndarray, geometry: SampleGeometry) -> FoldModel:
-        """Return the fitted model of a part, as if it had seen the split's rows alone."""
+        """Return the fitted model of a part, with indices relative to its training set."""
         given, fold = self.models[part.model], self._fold(part.split)
         model = FoldModel(**given.get_params(deep=False))
         model.__dict__.update(model._solution(task, fold.classes))
@@ -294,7 +294,7 @@ class SharedFits:
         return model
 
     def _decisions(self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel]) -> list[np.ndarray]:
-        """Return the decisions of models of one split on the rows to predict, one a pair of classes."""
+        """Return each model's decision values of the test samples of a split, one for each pair of classes."""
         n_classes, test = len(fold.classes), fold.split.test
         pairs = class_pairs(n_classes)
         coef = np.zeros((len(fold.labels), n_classes - 1, len(models)))
@@ -322,7 +322,7 @@ class SharedFits:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Return whether two kernels are the same, functions if they are one."""
+    """Return whether two kernels are the same; functions are if they are identical."""
     return a is b or (type(a) is type(b) and is_kernel(a) and a == b)
 
 

@@ -1,4 +1,4 @@
-"""Search over the parameters of an SVC by cross-validation, whose fits share their kernel values."""
+"""Grid search with cross-validation for an SVC; fits share their kernel values."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ __all__ = ["SVCSearch"]
 
 
 def _best_has(name: str) -> Callable[[Any], bool]:
-    """Return whether the best model, or before the fit the estimator, has a method; if not, its own error is raised."""
+    """Return a check that the best model, or the estimator has a method; it raises AttributeError."""
 
     def check(search: "SVCSearch") -> bool:
         getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search._given(), name)
@@ -36,53 +36,53 @@ def _best_has(name: str) -> Callable[[Any], bool]:
 
 
 class SVCSearch(BaseEstimator):
-    """Exhaustive search over parameters of an `SVC` by cross-validation, in a fraction of the time of its fits.
+    """Grid search with cross-validation over the parameters of an `SVC`, whose fits share their kernel values.
 
-    Scores, best parameters and `cv_results_` are those of `sklearn.model_selection.GridSearchCV` with the same `SVC`;
-    only a row whose decision value is within `tol` of 0 may be given to another class. But the kernel values of the
-    training set are computed once for all fits with the same kernel, whatever their `C` and fold, and kept as far as
-    the `memory` of the `SVC` allows; fits that differ in `C` alone begin where those with the `C` before ended; and
-    test scores are sums of the same kernel values. Each fit meets its `tol`, with the certificate of every `SVC`.
+    Scores, best parameters and `cv_results_` agree with `sklearn.model_selection.GridSearchCV` with the same `SVC`.
+    Only samples whose decision value is within `tol` of 0 may get another class. The search is faster for three
+    reasons. Kernel values of the training set are computed once for all fits with the same kernel, and cached within
+    the `memory` of the `SVC`. A fit starts from the solution for the next smaller `C`. Test scores use the same kernel
+    values. Each fit meets its `tol`.
 
-    Fits share what they have in common if the `SVC` is exact and unlimited: solver "smo" or "coordinate" without
-    `learning_rate`, `max_iter` or `max_time`, and a kernel that is not "precomputed". Others, those for which there is
-    too little memory, and other estimators are fitted one by one.
+    Fits share kernel values if the `SVC` has the solver "smo" or "coordinate", no `learning_rate`, `max_iter` or
+    `max_time`, and a kernel that is not "precomputed". All other estimators are fitted one by one, and so are fits for
+    which the memory is too small.
 
     Parameters
     ----------
     estimator : SVC, estimator or None, default=None
-        What is fitted, with the parameters that the grid leaves alone. None is `SVC()`.
+        Estimator to fit. It sets the parameters that are not in the grid. None is `SVC()`.
     param_grid : dict or list of dict
-        Values to try for each parameter by its name; of a list each grid is tried.
+        Values to try, by parameter name. Of a list, all grids are tried.
     cv : int, cross-validation generator, iterable or None, default=None
-        Number of folds, stratified for a classifier; a splitter of scikit-learn; or pairs of row numbers to fit and to
-        score. None is 5.
+        Number of folds (stratified for a classifier), a splitter of scikit-learn, or pairs of arrays with the indices
+        of training and test samples. None is 5.
     scoring : str, callable, list, tuple, dict or None, default=None
-        A score of scikit-learn by name, or `scoring(estimator, X, y)`; several by their names, for which `refit` names
-        one if a best model is wanted. None is the estimator's own `score`.
+        Name of a score of scikit-learn, or a function `scoring(estimator, X, y)`. With several scores, `refit` names
+        the one that selects the best model. None is the estimator's own `score`.
     refit : bool, str or callable, default=True
-        Whether a model with the best parameters is fitted to all rows; the name of the score that decides if there are
-        several; or a function from `cv_results_` to the number of the best cell.
+        Whether to fit a model with the best parameters to all samples. With several scores, the name of the one that
+        selects the best. A function gets `cv_results_` and returns the index of the best cell.
     verbose : bool, default=False
         Show progress, on a terminal.
 
     Attributes
     ----------
     cv_results_ : dict of str to ndarray
-        One entry a cell, in the columns of `GridSearchCV`; `pandas.DataFrame(search.cv_results_)` is a table of it. The
-        fit times of fits that share are equal parts of their time in all.
+        One entry for each cell of the grid, in the columns of `GridSearchCV`. `pandas.DataFrame` makes a table of it.
+        Fits that share kernel values have equal fit times, whose sum is the time that all of them took.
     best_params_ : dict
-        Parameters of the best cell, the first of equal ones.
+        Parameters of the best cell; of equally good cells, the first.
     best_score_ : float
-        Its mean score over the splits. Not there if `refit` is a function.
+        Mean test score of the best cell. Missing if `refit` is a function.
     best_index_ : int
-        Its number.
+        Index of the best cell.
     best_estimator_ : estimator
-        The model fitted to all rows, if `refit`.
+        Model with the best parameters, fitted to all samples. Missing if `refit` is False.
     refit_time_ : float
-        Seconds of that fit.
+        Time of that fit in seconds.
     scorer_ : callable or dict of str to callable
-        What scores.
+        Scoring functions.
     n_splits_ : int
         Number of splits.
     multimetric_ : bool
@@ -136,18 +136,18 @@ class SVCSearch(BaseEstimator):
 
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> "SVCSearch":
-        """Score all cells of the grid, and fit the best to all rows if `refit`.
+        """Score all cells of the grid. If `refit`, fit the best one to all samples.
 
         Parameters
         ----------
         X : as for `SVC.fit`, shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,) or None
             Labels. None takes those that come with an `HDF5Data`.
         groups : array-like of shape (n_samples,) or None
-            Groups of rows, for splitters that keep them together.
+            Groups of samples, for splitters that use them.
         **fit_params : dict
-            What the fits are given beside, such as `sample_weight`; arrays of an entry a row are split as the rows are.
+            Further arguments of `fit`, such as `sample_weight`. Arrays with an entry for each sample are split like X.
 
         Returns
         -------
@@ -157,8 +157,8 @@ class SVCSearch(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter, a value in the grid or the data are not usable. All of the grid is looked at before the
-            first fit.
+            If a parameter, a value in the grid or the data are invalid. The whole grid is checked before the first
+            fit.
         """
         cells, models = self._cells()
         scorer = self._scorer()
@@ -181,17 +181,17 @@ class SVCSearch(BaseEstimator):
         return self
 
     def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> SearchData:
-        """Return rows and labels; those for an SVC are checked."""
+        """Return samples and labels, checked if the estimator is an SVC."""
         if not is_stored(X):
             X, y = indexable(X, y)
         if isinstance(self._given(), SVC):
             y = check_training_set(SVC(), X, y, fit_params.get("sample_weight")).y
         return SearchData(X, y, fit_params)
 
-    # --- what is asked for ------------------------------------------------------------------------------------
+    # --- grid and scores ------------------------------------------------------------------------------------
 
     def _cells(self) -> tuple[list[dict], list[Any]]:
-        """Return the cells of the grid and a model of each, not fitted, whose parameters are checked."""
+        """Return the cells of the grid and an unfitted model for each, with valid parameters."""
         if self.param_grid is None:
             raise ValueError('param_grid is missing: pass values by name, such as {"C": [0.1, 1, 10]}.')
         cells = list(ParameterGrid(self.param_grid))
@@ -207,13 +207,13 @@ class SVCSearch(BaseEstimator):
         return cells, models
 
     def _scorer(self) -> Callable:
-        """Return what scores a model: a number, or several by name."""
+        """Return the scoring function; it returns a number, or a dict of several."""
         if isinstance(self.scoring, (list, tuple, set, dict)):
             self._check_refit(list(self.scoring))
         return self.scoring if callable(self.scoring) else check_scoring(self._given(), self.scoring)
 
     def _scorers(self) -> Any:
-        """Return the attribute `scorer_`: several are a dict."""
+        """Return the attribute `scorer_`, a dict if there are several scores."""
         if not isinstance(self.scoring, (list, tuple, set, dict)):
             return self._scorer()
         named = self.scoring if isinstance(self.scoring, dict) else dict.fromkeys(self.scoring)
@@ -226,10 +226,10 @@ class SVCSearch(BaseEstimator):
                 f"False. Got {self.refit!r} instead."
             )
 
-    # --- what is found ----------------------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------------
 
     def _choose(self, table: SearchTable, rows: SearchData) -> None:
-        """Note the best cell, and fit its model to all rows if asked to."""
+        """Set the attributes of the best cell, and fit its model if `refit`."""
         if table.named:
             self._check_refit(table.metrics)
         if not self.refit and table.named:
@@ -238,7 +238,7 @@ class SVCSearch(BaseEstimator):
         metric = self.refit if table.named else "score"
         if callable(self.refit):
             self.best_index_ = self.refit(results)
-            if not isinstance(self.best_index_, Integral) or not 0 <= self.best_index_ < len(table.cells):
+            if not isinstance(self.best_index_, Integral) or self.best_index_ not in range(len(table.cells)):
                 raise ValueError(f"refit must return the number of a cell; it returned {self.best_index_!r}.")
         else:
             self.best_index_ = int(results[f"rank_test_{metric}"].argmin())
@@ -278,16 +278,17 @@ class SVCSearch(BaseEstimator):
 
     @available_if(_best_has("predict"))
     def predict(self, X: Any) -> np.ndarray:
-        """Return what the best model predicts.
+        """Return the predictions of the best model.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predictions of `best_estimator_`.
         """
         return self._best("predict").predict(X)
 
@@ -298,28 +299,29 @@ class SVCSearch(BaseEstimator):
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of float64
-            Shape as that of the estimator.
+            Decision values of `best_estimator_`, in the shape that it returns.
         """
         return self._best("decision_function").decision_function(X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the score of the best model, by `scoring`; of several the one that `refit` names.
+        """Return the score of the best model, by `scoring`. With several scores, return the one that `refit` names.
 
         Parameters
         ----------
         X : as for `fit`, shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,) or None
             Labels.
 
         Returns
         -------
         float
+            Score; higher is better.
         """
         scorer = self.scorer_[self.refit] if isinstance(self.__dict__.get("scorer_"), dict) else None
         found = (scorer or self._scorer())(self._best("score"), X, y)
