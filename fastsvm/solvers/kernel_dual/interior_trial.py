@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, Found, interior_solution
+from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, InteriorResult, interior_solution
 from fastsvm.solvers.kernel_dual.interior.problem import badness
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 
@@ -87,10 +87,10 @@ class InteriorTrial:
             return False
         return self._formulation.gap(state) > aim and 0 < upper.min() <= upper.max() < np.inf
 
-    def _adopt(self, state: KernelDualState, found: Found) -> bool:
+    def _adopt(self, state: KernelDualState, found: InteriorResult) -> bool:
         """Take the solution if it is better than the state, and return whether it is."""
         gradient, products = self._gradient, self._gradient.products
-        kept = state.alpha.copy(), state.gradient.copy()
+        saved = state.alpha.copy(), state.gradient.copy()
         drift, before = products.drift, self._badness(state)
         state.alpha[:] = self._formulation.feasible(found.alpha)
         if gradient.exact:
@@ -101,7 +101,7 @@ class InteriorTrial:
         if found.rounding <= BLIND and self._badness(state) < before:
             gradient.rounding = found.rounding
             return True
-        state.alpha[:], state.gradient[:] = kept
+        state.alpha[:], state.gradient[:] = saved
         products.drift = drift
         if before >= _NOWHERE and found.rounding > BLIND:  # nor would steps lead anywhere
             gradient.rounding = found.rounding

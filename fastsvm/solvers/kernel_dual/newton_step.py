@@ -1,21 +1,21 @@
 """Newton steps on the free support vectors, to end where pair steps become slow.
 
 Problem
-    That of `decomposition`, with every multiplier that is at a bound held there. With β = y ∘ α the free ones solve
+    That of `decomposition`, with every multiplier that is at a bound fixed there. With β = y ∘ α the free ones solve
         K_FF Δ = ρ − F_F,   Σ Δ = 0
     so that F is equal to ρ on all of them: one symmetric system of order m + 1. Without an offset ρ = 0, and nothing
     is asked of the sum.
 
 Step
-    The solution of this system within the bounds, Σ Δ = 0 kept: rows that it takes beyond a bound are held there, rows
-    that are held against their will are released, and the system is solved again, until neither occurs (Hintermüller,
+    The solution of this system within the bounds, Σ Δ = 0 kept: rows that it takes beyond a bound are fixed there, rows
+    that are fixed against their will are released, and the system is solved again, until neither occurs (Hintermüller,
     Ito and Kunisch 2002, the primal-dual active set method). The matrix is factorised once; holding k rows adds a
     system of order k + 1. If that does not end, the step is the first solution, as far as the first bound.
     Rows that violate join the set in the pair steps that follow. The block is ridged by a little of its trace, for
     repeated rows make it singular; a few rounds make up for it.
 
 Cost
-    m³/3 operations and m² values a step, m² for every row held, one product with m kernel rows.
+    m³/3 operations and m² values a step, m² for every row fixed, one product with m kernel rows.
 """
 
 import numpy as np
@@ -35,9 +35,9 @@ _STEPS_BEFORE = 20_000
 
 _RIDGE = {4: 1e-8, 8: 1e-12}  # of the trace, above the rounding of values of so many bytes
 _ROUNDS = 30
-_RELEASING_ROUNDS = 15  # then rows are only held, so that it ends
+_RELEASING_ROUNDS = 15  # then rows are only fixed, so that it ends
 _ROUNDING = 16 * np.finfo(float).eps
-_MOST_HELD = 0.25  # of the rows; more, and the free set was far from the right one
+_MOST_FIXED = 0.25  # of the rows; more, and the free set was far from the right one
 
 
 class NewtonTrial:
@@ -173,7 +173,7 @@ def newton_step(
         first = _free_step(of_gradient, of_ones, balanced)
         if first is None:
             return None
-        step = _held_step(inverse, of_gradient, of_ones, low, high, balanced)
+        step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced)
     except linalg.LinAlgError:
         return None
     return _as_far_as_bounds(first, low, high) if step is None else step
@@ -190,45 +190,45 @@ def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> 
     return direction - direction.mean()
 
 
-def _held_step(
+def _bounded_step(
     inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray, balanced: bool
 ) -> np.ndarray | None:
     """Return the solution within the bounds, or None if it is not found soon or holds too many rows."""
     m = len(of_ones)
-    bound = np.zeros(m)  # -1 or 1 for rows held at the lower or the upper bound
-    place, halves = np.full(m, -1), np.empty((0, m))  # of the inverse, for all rows held so far
+    bound = np.zeros(m)  # -1 or 1 for rows fixed at the lower or the upper bound
+    place, halves = np.full(m, -1), np.empty((0, m))  # of the inverse, for all rows fixed so far
     products = np.empty((0, 0))
     for k in range(_ROUNDS):
-        held = np.flatnonzero(bound)
-        if len(held) > _MOST_HELD * m:
+        fixed = np.flatnonzero(bound)
+        if len(fixed) > _MOST_FIXED * m:
             return None
-        fresh = held[place[held] < 0]
+        fresh = fixed[place[fixed] < 0]
         if len(fresh):
             place[fresh] = len(halves) + np.arange(len(fresh))
             new = inverse.halves(fresh)
             beside = halves @ new.T
             halves, products = np.concatenate([halves, new]), np.block([[products, beside], [beside.T, new @ new.T]])
-        target = np.where(bound[held] < 0, low[held], high[held])
-        square = products[np.ix_(place[held], place[held])]
+        target = np.where(bound[fixed] < 0, low[fixed], high[fixed])
+        square = products[np.ix_(place[fixed], place[fixed])]
         # Without an offset `of_ones` is zero: the last equation is then that ρ = 0.
-        system = np.block([[square, of_ones[held, None]], [of_ones[held], of_ones.sum() if balanced else 1.0]])
-        solved = np.linalg.solve(system, np.append(target + of_gradient[held], of_gradient.sum() if balanced else 0.0))
+        system = np.block([[square, of_ones[fixed, None]], [of_ones[fixed], of_ones.sum() if balanced else 1.0]])
+        solved = np.linalg.solve(system, np.append(target + of_gradient[fixed], of_gradient.sum() if balanced else 0.0))
         force, rho = solved[:-1], solved[-1]
         step = rho * of_ones - of_gradient
-        if len(held):
+        if len(fixed):
             weights = np.zeros(len(halves))
-            weights[place[held]] = force  # which holds them
+            weights[place[fixed]] = force  # which holds them
             step += inverse.half_times(weights @ halves)
-        step[held] = target
+        step[fixed] = target
         below, above = (step < low) & (bound == 0), (step > high) & (bound == 0)
-        unwilling = held[force * bound[held] > 0] if k < _RELEASING_ROUNDS else held[:0]
-        if not (below.any() or above.any() or len(unwilling)):
+        released = fixed[force * bound[fixed] > 0] if k < _RELEASING_ROUNDS else fixed[:0]
+        if not (below.any() or above.any() or len(released)):
             free = bound == 0
             if balanced:
                 step[free] -= step.sum() / max(1, np.count_nonzero(free))
             return step if free.any() and np.isfinite(step).all() else None
         bound[below], bound[above] = -1, 1
-        bound[unwilling] = 0
+        bound[released] = 0
     return None
 
 

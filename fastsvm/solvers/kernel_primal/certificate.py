@@ -10,11 +10,11 @@ import numpy as np
 
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, feasible
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
-from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge
 
 __all__ = ["DualView"]
 
-_NO_BEND = 2.0**-60  # there are no numbers between 1 and such a bend
+_NO_SMOOTHING = 2.0**-60  # there are no numbers between 1 and such a smoothing
 _AT_MARGIN = 1e-10
 
 
@@ -35,7 +35,7 @@ class DualView:
         y, upper = problem
         self._y, self._fit_intercept = y, fit_intercept
         self._factors = upper
-        self.loss = squared_hinge if squared else bent_hinge(_NO_BEND)
+        self.loss = squared_hinge if squared else huberized_hinge(_NO_SMOOTHING)
         self.upper = np.full(len(y), np.inf) if squared else upper
         self._ridge = 1 / (2 * upper) if squared else np.zeros(len(y))
 
@@ -44,14 +44,14 @@ class DualView:
         found = bounds if self._fit_intercept else bounds_without_intercept
         return found(self._y, upper, alpha, gradient)
 
-    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float, bent: MarginLoss | None = None) -> float:
-        """Return the primal objective, for y β, Kβ and b, with the loss `bent` if one is given."""
-        loss = (bent or self.loss).value(self._y * (sums + intercept))
-        return float((self._y * alpha) @ sums) / 2 + float(self._factors @ loss)
+    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float, loss: MarginLoss | None = None) -> float:
+        """Return the primal objective at y β, Kβ and b, with `loss` in place of the problem's loss if it is given."""
+        losses = (loss or self.loss).value(self._y * (sums + intercept))
+        return float((self._y * alpha) @ sums) / 2 + float(self._factors @ losses)
 
-    def within(self, scores: np.ndarray, bend: float = 0.0) -> np.ndarray:
-        """Return which rows are on or within the margin, up to half the width of the bend of the loss."""
-        return self._y * scores <= 1 + bend + _AT_MARGIN
+    def within(self, scores: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
+        """Return which rows are on or within the margin, up to half the width of the smoothing of the loss."""
+        return self._y * scores <= 1 + smoothing + _AT_MARGIN
 
     def linear(self, alpha: np.ndarray) -> float:
         """Return the terms of the dual objective without the kernel."""
@@ -63,7 +63,7 @@ class DualView:
         sums: np.ndarray,
         intercept: float,
         times: Callable[[np.ndarray], np.ndarray],
-        bend: float = 0.0,
+        smoothing: float = 0.0,
         is_feasible: bool = False,
     ) -> KernelSolution:
         """Return a solution with its certificate, by multipliers near `alpha` that satisfy the dual's constraints.
@@ -74,14 +74,14 @@ class DualView:
             y β, Kβ and b.
         times : callable
             Multiplies a vector by K.
-        bend : float, default=0.0
-            Half the width of the bend of the loss that was minimised.
+        smoothing : float, default=0.0
+            Half the width of the smoothing of the loss that was minimised.
         is_feasible : bool, default=False
             Whether `alpha` was made feasible; a second time would change it by rounding.
         """
         y = self._y
         objective = self.primal(alpha, sums, intercept)
-        within = self.within(sums + intercept, bend)
+        within = self.within(sums + intercept, smoothing)
         near = alpha if is_feasible else self.feasible(alpha)
         if not np.array_equal(near, alpha):
             sums = times(y * near)

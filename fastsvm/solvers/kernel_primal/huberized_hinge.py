@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["MarginLoss", "bent_hinge", "squared_hinge"]
+__all__ = ["MarginLoss", "huberized_hinge", "squared_hinge"]
 
 
 class MarginLoss(NamedTuple):
@@ -41,7 +41,7 @@ class MarginLoss(NamedTuple):
         beyond = np.maximum(0, self.start - margins) - excess
         return self.curvature * excess * (excess / 2 + beyond)
 
-    def bends(self, margins: np.ndarray) -> np.ndarray:
+    def is_curved(self, margins: np.ndarray) -> np.ndarray:
         """Return for which margins the loss is curved."""
         excess = self.start - margins
         return (excess > 0) & (excess <= self.width)
@@ -50,7 +50,7 @@ class MarginLoss(NamedTuple):
 squared_hinge = MarginLoss(1.0, 2.0, np.inf)
 
 
-def bent_hinge(h: float) -> MarginLoss:
+def huberized_hinge(h: float) -> MarginLoss:
     """Return the hinge with a bend from 1 + h to 1 − h, h > 0; for a tiny h it cannot be told from the hinge.
 
     If h is a power of two, curvature times width is 1 without rounding.

@@ -37,12 +37,12 @@ class _Objective(NamedTuple):
 
 @slope_at.register(_Objective)
 def _slope(objective, t):
-    (y, upper), (start, curvature, width), (scores, direction, slope, bend) = objective
+    (y, upper), (start, curvature, width), (scores, direction, slope, penalty_curvature) = objective
     total = 0.0
     for i in range(y.size):
         excess = min(max(start - y[i] * (scores[i] + t * direction[i]), 0.0), width)
         total += upper[i] * excess * y[i] * direction[i]
-    return slope + bend * t - curvature * total
+    return slope + penalty_curvature * t - curvature * total
 
 
 @jit

@@ -44,16 +44,16 @@ from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
 from fastsvm.solvers.kernel_primal.certificate import DualView
-from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge
 from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length
 from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
 from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["KernelPrimalState", "Method", "Primal", "Step"]
 
-_FIRST_BEND = 1.0  # powers of two, so that multipliers of rows in the line are their bounds, not nearly so
+_FIRST_SMOOTHING = 1.0  # powers of two, so that multipliers of rows in the line are their bounds, not nearly so
 _NARROWED = 0.125  # of its width the next bend has
-_LAST_BEND = 0.25  # of the tolerance
+_LAST_SMOOTHING = 0.25  # of the tolerance
 _SUFFICES = 0.2  # of the width of a bend, the violation at which it is narrowed
 _START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
 _FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9  # residual of systems, in parts; by how much less if too large; the least
@@ -68,7 +68,7 @@ class KernelPrimalState(NamedTuple):
     alpha: np.ndarray
     sums: np.ndarray
     intercept: float
-    bend: float
+    smoothing: float
 
 
 class Step(NamedTuple):
@@ -121,7 +121,7 @@ class Primal(Memoryless):
         What is minimised, and how.
     """
 
-    ends_at_bend: ClassVar[int] = 2
+    smoothed_bounds: ClassVar[int] = 2
     """How often half the width of the bend is in the violation: by the greatest and by the least F."""
 
     def __init__(self, problem: KernelProblem, rows: KernelRows, tol: float, pool: Pool, method: Method) -> None:
@@ -134,8 +134,8 @@ class Primal(Memoryless):
     def init(self, alpha: np.ndarray | None = None) -> KernelPrimalState:
         """Return the state at `alpha`, or at zero."""
         n = len(self.problem.y)
-        bend = 0.0 if self.method.squared else _FIRST_BEND
-        state = KernelPrimalState(np.zeros(n), np.zeros(n), 0.0, bend)
+        smoothing = 0.0 if self.method.squared else _FIRST_SMOOTHING
+        state = KernelPrimalState(np.zeros(n), np.zeros(n), 0.0, smoothing)
         if alpha is None:
             return state
         state.alpha[:] = alpha
@@ -153,12 +153,12 @@ class Primal(Memoryless):
             Newton steps allowed.
         """
         if not state.alpha.any() and most_steps > 0:
-            state = self._begun(state)
+            state = self._presolved(state)
         judged = False
         self._settled = False
         while (violation := self._violation(state)) <= self._target(state):
             if not self._is_last(state):
-                state = state._replace(bend=max(_NARROWED * state.bend, self._last_bend))
+                state = state._replace(smoothing=max(_NARROWED * state.smoothing, self._last_smoothing))
             elif not judged:
                 self._settle(state)
                 judged = True
@@ -167,7 +167,7 @@ class Primal(Memoryless):
         if most_steps < 1:
             return state, self._report(state, violation)
         self._settled = False
-        before, kept = self._bent_objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
+        before, kept = self._smoothed_objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
         accuracy, step = _FORCING, self._newton(state, _FORCING)
         state = self._walk(state, step)
         while self._may_be_finer(step, accuracy) and not self._is_better(state, (1 - _LITTLE) * before, violation / 2):
@@ -182,8 +182,8 @@ class Primal(Memoryless):
 
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
-        state = self._summed_anew(state)
-        given = state.alpha, state.sums, self._intercept(state), self._times, state.bend, self._settled
+        state = self._with_recomputed_sums(state)
+        given = state.alpha, state.sums, self._intercept(state), self._times, state.smoothing, self._settled
         found = self._dual.solution(*given)
         return found._replace(within=found.within | (state.alpha > 0))  # margins are known as far as the violation
 
@@ -199,25 +199,26 @@ class Primal(Memoryless):
         return best if reached - least > self.tol * least else state.intercept
 
     def _report(self, state: KernelPrimalState, violation: float) -> Report:
-        """Return the report of no step; the violation is that of the loss without a bend, at most."""
-        return Report(violation + self.ends_at_bend * state.bend, self._objective(state), 0, False, False, False)
+        """Return a report of no step. Its violation bounds that of the problem without smoothing."""
+        violation += self.smoothed_bounds * state.smoothing
+        return Report(violation, self._objective(state), 0, False, False, False)
 
     # --- how far it is ---------------------------------------------------------------------------------------
 
     @property
-    def _last_bend(self) -> float:
-        return 2.0 ** np.floor(np.log2(_LAST_BEND * self.tol))
+    def _last_smoothing(self) -> float:
+        return 2.0 ** np.floor(np.log2(_LAST_SMOOTHING * self.tol))
 
     def _is_last(self, state: KernelPrimalState) -> bool:
-        return state.bend <= self._last_bend
+        return state.smoothing <= self._last_smoothing
 
     def _target(self, state: KernelPrimalState) -> float:
         """Return the violation to which the problem with the present bend is solved."""
-        last = self.tol if self.method.squared else self.tol - self.ends_at_bend * self._last_bend
-        return last if self._is_last(state) else max(_SUFFICES * state.bend, last)
+        last = self.tol if self.method.squared else self.tol - self.smoothed_bounds * self._last_smoothing
+        return last if self._is_last(state) else max(_SUFFICES * state.smoothing, last)
 
     def _loss(self, state: KernelPrimalState) -> MarginLoss:
-        return squared_hinge if self.method.squared else bent_hinge(state.bend)
+        return squared_hinge if self.method.squared else huberized_hinge(state.smoothing)
 
     def _margins(self, state: KernelPrimalState) -> np.ndarray:
         return self.problem.y * (state.sums + state.intercept)
@@ -225,7 +226,7 @@ class Primal(Memoryless):
     def _objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept)
 
-    def _bent_objective(self, state: KernelPrimalState) -> float:
+    def _smoothed_objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept, self._loss(state))
 
     def _loss_term(self, state: KernelPrimalState) -> np.ndarray:
@@ -251,7 +252,7 @@ class Primal(Memoryless):
 
     def _is_better(self, state: KernelPrimalState, objective: float, violation: float) -> bool:
         """Return whether the objective is lower, or, where rounding hides that, the violation."""
-        return self._bent_objective(state) < objective or self._violation(state) < violation
+        return self._smoothed_objective(state) < objective or self._violation(state) < violation
 
     # --- a step ----------------------------------------------------------------------------------------------
 
@@ -259,10 +260,10 @@ class Primal(Memoryless):
         """Return the way to the minimum if no row changes its place."""
         y, upper = self.problem
         loss = self._loss(state)
-        bend = loss.bends(self._margins(state))
-        delta = np.where(bend, 0.0, self._loss_term(state) - y * state.alpha)
+        curved = loss.is_curved(self._margins(state))
+        delta = np.where(curved, 0.0, self._loss_term(state) - y * state.alpha)
         sums = self._products.times(delta)
-        inside = np.flatnonzero(bend)
+        inside = np.flatnonzero(curved)
         if not len(inside):
             return Step(delta, sums, None, exact=True)
         ridge = 1 / (upper[inside] * loss.curvature)
@@ -296,7 +297,7 @@ class Primal(Memoryless):
             return state
         return state._replace(intercept=best_intercept(self.problem, self._loss(state), state.sums))
 
-    def _begun(self, state: KernelPrimalState) -> KernelPrimalState:
+    def _presolved(self, state: KernelPrimalState) -> KernelPrimalState:
         """Return the state of the solution on a few rows, whose loss stands for that of all."""
         n = len(self.problem.y)
         count = min(_START_ROWS, self.rows.n_slots)
@@ -322,7 +323,7 @@ class Primal(Memoryless):
         state.sums[:] = self._true_sums(state)
         self._settled = True
 
-    def _summed_anew(self, state: KernelPrimalState) -> KernelPrimalState:
+    def _with_recomputed_sums(self, state: KernelPrimalState) -> KernelPrimalState:
         """Return the state with Kβ from its multipliers alone: the sum of all changes has the rounding of each."""
         return state if self._settled else state._replace(sums=self._true_sums(state))
 

@@ -24,7 +24,7 @@ from scipy import linalg
 
 from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Judgement, Scaled, extended_sums
 
-__all__ = ["crossed_over", "newton_on_free"]
+__all__ = ["crossover", "newton_on_free"]
 
 _MOST_FREE = 500
 _STEPS, _IN_VAIN = 100, 20
@@ -33,7 +33,7 @@ _SINGULAR = 2e-16  # of the greatest singular value
 _UNREACHED = 0.1  # of what a step is to change
 
 
-def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]:
+def crossover(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]:
     """Return the best x that was met, which may be the one given, and what it is worth."""
     slope = problem.exact_slope(x)
     best, least = x, problem.judged(x, slope)
@@ -41,7 +41,7 @@ def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]
     for _ in range(_STEPS):
         if least.violation <= EXACT or idle > _IN_VAIN:
             break
-        ahead = _stepped(problem, x, slope)
+        ahead = _active_set_step(problem, x, slope)
         if ahead is None:
             break
         x, slope = ahead, problem.exact_slope(ahead)
@@ -49,10 +49,10 @@ def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]
         idle = idle + 1 if judged.badness >= least.badness else 0
         if idle == 0:
             best, least = x, judged
-    return _rounded_well(problem, best, least)
+    return _refine_rounding(problem, best, least)
 
 
-def _stepped(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
+def _active_set_step(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
     """Return x after a step, None if there are no free variables or too many."""
     inside = (x > 0) & (x < problem.upper)
     free = np.flatnonzero(inside)
@@ -85,7 +85,7 @@ def _stepped(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | 
     return ahead
 
 
-def _rounded_well(problem: Scaled, best: np.ndarray, least: Judgement) -> tuple[np.ndarray, Judgement]:
+def _refine_rounding(problem: Scaled, best: np.ndarray, least: Judgement) -> tuple[np.ndarray, Judgement]:
     """Return x after Newton steps in which ever fewer variables make up for the rounding of the others."""
     n_free = int(np.count_nonzero((best > 0) & (best < problem.upper)))
     count = n_free if n_free <= _MOST_FREE else 0

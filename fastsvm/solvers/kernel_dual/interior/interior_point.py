@@ -41,11 +41,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.interior.crossover import crossed_over, newton_on_free
+from fastsvm.solvers.kernel_dual.interior.crossover import crossover, newton_on_free
 from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Point, Scaled
 from fastsvm.solvers.kernel_dual.interior.systems import LowRankSystem, System
 
-__all__ = ["BLIND", "Found", "interior_solution"]
+__all__ = ["BLIND", "InteriorResult", "interior_solution"]
 
 _STEPS = 100  # of a path
 _BACK = 0.995  # of the way to the boundary
@@ -60,7 +60,7 @@ _RIDGE, _MOST_RIDGE = 1e-14, 1e-9  # of the diagonal: above rounding; and what o
 _FEW = 100  # free variables, on which a Newton step costs little
 
 
-class Found(NamedTuple):
+class InteriorResult(NamedTuple):
     """What the path led to.
 
     Attributes
@@ -97,7 +97,7 @@ class Found(NamedTuple):
 
 def interior_solution(
     kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, balanced: bool, pool: Pool, deadline: float = np.inf
-) -> Found | None:
+) -> InteriorResult | None:
     """Return the best solution found, or None if the kernel is not positive semi-definite or time is up.
 
     Parameters
@@ -116,7 +116,7 @@ def interior_solution(
     problem = Scaled.of(kernel, y, upper, balanced)
     if problem is None or (balanced and not (y.max() > 0 > y.min())):
         return None
-    best = Found(y, np.inf, np.inf, 0.0, 0)
+    best = InteriorResult(y, np.inf, np.inf, 0.0, 0)
     try:
         if problem.factor is not None:
             best = _best_of_paths(problem, best, pool, deadline)
@@ -131,7 +131,7 @@ def interior_solution(
     begins = [best.alpha]
     if best.hidden > 0 and best.last is not None:
         begins.append(best.last)
-    ends = [crossed_over(problem, x) for x in begins]
+    ends = [crossover(problem, x) for x in begins]
     judged = [
         best._replace(alpha=x, violation=found.violation, badness=found.badness, rounding=problem.rounding(x))
         for x, found in ends
@@ -140,31 +140,31 @@ def interior_solution(
     return best._replace(alpha=problem.multipliers(best.alpha, upper))
 
 
-def _best_of_paths(problem: Scaled, best: Found, pool: Pool, deadline: float) -> Found:
+def _best_of_paths(problem: Scaled, best: InteriorResult, pool: Pool, deadline: float) -> InteriorResult:
     """Return the best of what was found and of what paths lead to that begin farther and farther."""
     room = np.empty_like(problem.matrix) if problem.factor is None else problem.matrix[:0]  # for factors
-    reach, n_steps = 1.0, best.n_steps
+    size, n_steps = 1.0, best.n_steps
     while True:
         with np.errstate(all="ignore"):  # a step that fails in floating point is not taken
-            found = _follow(problem, problem.begin(reach), room, pool, deadline)
+            found = _follow(problem, problem.begin(size), room, pool, deadline)
         n_steps += found.n_steps
         best = found if found.badness < best.badness or found.rounding > BLIND else best
-        if best.ended or best.rounding > BLIND or problem.in_the_middle(reach):
+        if best.ended or best.rounding > BLIND or problem.starts_at_midpoint(size):
             return best._replace(n_steps=n_steps)
-        reach = reach * _FARTHER if reach < _FARTHEST else np.inf
+        size = size * _FARTHER if size < _FARTHEST else np.inf
 
 
-def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> Found:
+def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> InteriorResult:
     """Follow the path from a point and return the best x it led to."""
-    best, idle, n_short, ridge = Found(point.x, np.inf, np.inf, 0.0, 0), 0, 0, _RIDGE
+    best, idle, n_short, ridge = InteriorResult(point.x, np.inf, np.inf, 0.0, 0), 0, 0, _RIDGE
     first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
     for n_steps in range(_STEPS):
         x = problem.vertex(point)
-        here = Found(x, *problem.judged(x), 0.0, n_steps)
+        here = InteriorResult(x, *problem.judged(x), 0.0, n_steps)
         n_free = int(np.count_nonzero((x > 0) & (x < problem.upper)))
         if here.violation > EXACT and 0 < n_free <= _FEW:
             x = newton_on_free(problem, x, n_free)
-            here = min(here, Found(x, *problem.judged(x), 0.0, n_steps), key=_badness_of)
+            here = min(here, InteriorResult(x, *problem.judged(x), 0.0, n_steps), key=_badness_of)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
         idle = 0 if better else idle + 1
         if here.badness < best.badness:
@@ -190,11 +190,11 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
                 raise
             return best
         predictor = system.direction(lacking, total, 0.0, 0.0)
-        ahead = point.moved(predictor, min(1.0, point.reach(predictor)))
+        ahead = point.moved(predictor, min(1.0, point.distance_to_boundary(predictor)))
         aim = max(0.0, ahead.mu / mu) ** 3 * mu
         products = aim - predictor.x * predictor.lower, aim - predictor.slack * predictor.upper
         corrector = system.direction(lacking, total, *products)
-        length = min(1.0, _BACK * point.reach(corrector))
+        length = min(1.0, _BACK * point.distance_to_boundary(corrector))
         n_short = n_short + 1 if length < _SHORT else 0
         ahead = point.moved(corrector, length)
         if not all(np.isfinite(value).all() for value in ahead):
@@ -224,5 +224,5 @@ def _ridged_system(
                 raise
 
 
-def _badness_of(found: Found) -> float:
+def _badness_of(found: InteriorResult) -> float:
     return found.badness

@@ -3,7 +3,7 @@
 Problem
     With x_i = α_i √K_ii the matrix has ones on its diagonal, however features are scaled:
         minimise  ½ xᵀQx − cᵀx   subject to  0 ≤ x ≤ u,  aᵀx = 0
-    where c_i = 1/√K_ii, u_i = C_i √K_ii and a = y ∘ c; without an offset nothing is asked of the sum.
+    where c_i = 1/√K_ii, u_i = C_i √K_ii and a = y ∘ c; without an intercept nothing is asked of the sum.
 """
 
 from typing import NamedTuple
@@ -59,7 +59,7 @@ class Point(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     weights: np.ndarray
-    offset: float
+    intercept: float
 
     @property
     def mu(self) -> float:
@@ -74,10 +74,10 @@ class Point(NamedTuple):
             self.lower + length * direction.lower,
             self.upper + length * direction.upper,
             self.weights + length * direction.weights,
-            self.offset + length * direction.offset,
+            self.intercept + length * direction.intercept,
         )
 
-    def reach(self, direction: "Point") -> float:
+    def distance_to_boundary(self, direction: "Point") -> float:
         """Return how far it is to the boundary, in lengths of the direction."""
         pairs = zip(self[:4], direction[:4], strict=True)
         return 1 / max(1e-300, *(float(np.max(-change / value)) for value, change in pairs))
@@ -128,13 +128,13 @@ class Scaled(NamedTuple):
         """Return α; what is at a bound is there exactly."""
         return np.where(x == self.upper, upper, np.minimum(x * self.scale, upper))
 
-    def in_the_middle(self, reach: float) -> bool:
+    def starts_at_midpoint(self, size: float) -> bool:
         """Return whether all variables begin there."""
-        return bool((reach * self.scale >= 0.5 * self.upper).all())
+        return bool((size * self.scale >= 0.5 * self.upper).all())
 
-    def begin(self, reach: float) -> Point:
+    def begin(self, size: float) -> Point:
         """Return a first point, in which α_i is about `reach` / K_ii, or in the middle."""
-        x = np.minimum(0.5 * self.upper, reach * self.scale)
+        x = np.minimum(0.5 * self.upper, size * self.scale)
         if self.balanced:
             rising = self.balance > 0
             rise, fall = self.balance[rising] @ x[rising], -self.balance[~rising] @ x[~rising]
@@ -142,13 +142,13 @@ class Scaled(NamedTuple):
         slack = self.upper - x
         slope = self.matrix @ x - self.scale
         products = np.minimum(x, slack) * np.maximum(np.abs(slope), self.scale)
-        in_the_middle = self.in_the_middle(reach)
-        mu = float(products.max() if in_the_middle else products.mean())
+        at_midpoint = self.starts_at_midpoint(size)
+        mu = float(products.max() if at_midpoint else products.mean())
         lower, upper = mu / x, mu / slack
         more = slope - lower + upper
         # The multipliers take it: all of it if x is as large as it can be, otherwise as far as that leaves them of one
         # size.
-        most = np.inf if in_the_middle else _MOST_UNEQUAL
+        most = np.inf if at_midpoint else _MOST_UNEQUAL
         lower, upper = lower + np.clip(more, 0, most * lower), upper + np.clip(-more, 0, most * upper)
         return Point(x, slack, lower, upper, np.zeros(0) if self.factor is None else self.factor.T @ x, 0.0)
 
@@ -156,7 +156,9 @@ class Scaled(NamedTuple):
         """Return what the equations of the slope and of the balance lack."""
         product = self.matrix @ point.x if self.factor is None else self.factor @ point.weights
         slope = self.scale - product + point.lower - point.upper
-        return (slope - point.offset * self.balance, -float(self.balance @ point.x)) if self.balanced else (slope, 0.0)
+        if not self.balanced:
+            return slope, 0.0
+        return slope - point.intercept * self.balance, -float(self.balance @ point.x)
 
     def vertex(self, point: Point) -> np.ndarray:
         """Return the x that a point leads to, with exactly at its bound what goes there."""

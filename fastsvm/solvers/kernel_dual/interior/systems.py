@@ -70,11 +70,11 @@ class System:
             ready = self._inverse.times(left)
             product = float(left @ ready)
             direction = ready + product / before * direction
-            image, before = self._times(direction), product
-            curvature = float(direction @ image)
+            times_direction, before = self._times(direction), product
+            curvature = float(direction @ times_direction)
             if not (product > 0 and curvature > 0):  # rounding, or an indefinite matrix
                 break
-            found, left = found + product / curvature * direction, left - product / curvature * image
+            found, left = found + product / curvature * direction, left - product / curvature * times_direction
             size = float(np.abs(left).max())
             if size < least:
                 best, least = found, size
