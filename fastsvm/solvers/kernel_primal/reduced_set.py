@@ -1,17 +1,18 @@
-"""Newton's method in the primal with few basis functions, for kernel SVMs on very many rows.
+"""Reduced set method: Newton's method in the primal with few basis functions, for kernel SVMs on very many rows.
 
 Problem
-    That of `primal`, with β = 0 for all rows but m landmarks drawn at random (Lee and Mangasarian 2001, RSVM):
+    That of `newton`, with β = 0 except on m landmarks M drawn at random (Lee and Mangasarian 2001, RSVM):
     minimise over w and b    ½ wᵀK_MM w + Σ_i C_i ℓ(y_i f_i),    f = Gw + b,    G = K_NM
 
 Step
-    As in `primal`, for weights u of the features Φ = G K_MM^(-1/2), by Cholesky's factor of K_MM: the system of w
-    is badly conditioned. With rows in the line, L, and in the bend, B, and D = diag(C_i ℓ''),
+    As in `newton`, for weights u of the features Φ = G L⁻ᵀ with the Cholesky factorisation K_MM = LLᵀ, because the
+    system for w is badly conditioned. With the rows in the linear part, L, and in the curved part, B, of the loss, and
+    D = diag(C_i ℓ''),
         (I + Φ_Bᵀ D Φ_B) u + Φ_Bᵀ D 1 b = Φ_Bᵀ D y start + Φ_Lᵀ y C |ℓ'|
-    and the same for b.
+    and the corresponding equation for b.
 
 Certificate
-    That of the kernel G K_MM⁻¹ Gᵀ, whose SVM this is exactly.
+    That of the SVM with the kernel G K_MM⁻¹ Gᵀ, to which the problem is equivalent.
 
 Cost
     m n kernel values and m² n multiplications once, |B| m² + m³/3 a step.
@@ -33,14 +34,14 @@ from fastsvm.solvers.kernel_primal.regularized_system import refused_if_indefini
 
 __all__ = ["Landmarks"]
 
-_RIDGE = 1e-10  # of the mean of the diagonal
+_RIDGE = 1e-10  # relative to the mean of the diagonal
 _TILE_ROWS = 128
 _COLUMNS = 2048
 _BALANCED = 1e-12
 
 
 class Landmarks(Primal):
-    """Solve one two-class problem with a basis of `n_landmarks` rows; other parameters are those of `Primal`."""
+    """Solve one two-class problem with a basis of `n_landmarks` rows. The other parameters are those of `Primal`."""
 
     smoothed_bounds = 1
 
@@ -92,7 +93,7 @@ class Landmarks(Primal):
         return linalg.solve_triangular(self._whitening, beta, lower=True, trans="T", check_finite=False)
 
     def _violation(self, state: KernelPrimalState) -> float:
-        """Return how far the decision values are from those that the slope of the loss at them gives."""
+        """Return the largest change of a decision value if w is replaced by what the derivative of the loss implies."""
         loss, loss_term = self._loss(state), self._loss_term(state)
         missing = self._weights(state) - self._features_times(loss_term)
         violation = float(np.abs(self._scores(missing)).max())
