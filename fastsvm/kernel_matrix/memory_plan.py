@@ -158,17 +158,17 @@ def _divide(budget: int, need: Need) -> Plan:
     resident = stored and need.stored_bytes <= budget // 3
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
-    held = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
+    taken = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
     size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= EXPENSIVE else 1)
     size = need.n_rows if need.n_rows <= _WHOLE else size
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     active = _active_rows(budget, need)
     newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))
-    held += _squares(need, active, newton)
+    taken += _squares(need, active, newton)
     row_bytes = need.n_rows * need.value_bytes
-    while size > _LEAST_WORKING_SET and held + _fixed(need, size) + size * row_bytes > budget:
+    while size > _LEAST_WORKING_SET and taken + _fixed(need, size) + size * row_bytes > budget:
         size = max(size // 2, _LEAST_WORKING_SET)
-    return Plan(resident, part_resident, size, budget - held - _fixed(need, size), active, newton)
+    return Plan(resident, part_resident, size, budget - taken - _fixed(need, size), active, newton)
 
 
 def _squares(need: Need, active: int, newton: int) -> int:

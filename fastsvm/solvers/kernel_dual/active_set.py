@@ -1,8 +1,8 @@
-"""The rows on which a solver works for a while, with the square of the kernel among them.
+"""Active set: a few thousand rows on which a solver works for a while, with the kernel matrix among them.
 
-Shrinking (Joachims 1999, section 11.4) from the other side: what stays is not a copy of the problem from which rows
-are taken away, but a set of a few thousand rows to which violators are added, and whose rows give way to them when
-they are at a bound and cannot move. Pair steps among these rows touch no row of full length.
+This is the reverse of shrinking (Joachims 1999, section 11.4). Shrinking removes rows from the problem. Here, violating
+rows are added to a small set, where they replace rows that are at a bound and cannot move. SMO steps within the set
+access no kernel row of full length.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ _GATHERED_ROWS = 256
 
 @storable("active set")
 class ActiveContents(NamedTuple):
-    """Which rows are in an active set, in which places, and when each entered."""
+    """The row in each place of an active set, when each entered, and the number of admissions."""
 
     rows: np.ndarray
     entered: np.ndarray
@@ -29,23 +29,23 @@ class ActiveContents(NamedTuple):
 
 
 class ActiveSet:
-    """Some rows of a problem, each in a place, and the kernel among them.
+    """Some rows of a problem, each in a place, and the kernel matrix among them.
 
-    To a solver of the problem among these rows it is what a cache of rows is to one of the whole problem.
+    It implements `KernelRows` for the problem restricted to these rows.
 
     Parameters
     ----------
     capacity : int
-        Most rows.
+        Largest number of rows.
     kernel : KernelRows
-        The whole problem's.
+        Kernel rows of the whole problem.
     pool : Pool
         Threads.
 
     Attributes
     ----------
     store : ndarray of shape (capacity, capacity)
-        Kernel values, by places.
+        Kernel values, indexed by places.
     rows : ndarray of int64
         The row in each place.
     """
@@ -61,11 +61,11 @@ class ActiveSet:
         self._clock = 0
 
     def contents(self) -> ActiveContents:
-        """Return which rows are here."""
+        """Return which rows are in the set, for a checkpoint."""
         return ActiveContents(self.rows.copy(), self._entered.copy(), self._clock)
 
     def refill(self, contents: ActiveContents) -> None:
-        """Take the rows that a set had before; their kernel is computed."""
+        """Restore the rows of a checkpoint and compute the kernel among them."""
         self.rows, self._entered, self._clock = contents.rows.copy(), contents.entered.copy(), contents.clock
         order = np.argsort(self.rows)
         for start, stop in _parts(self.rows):
@@ -96,7 +96,7 @@ class ActiveSet:
         self._kernel.among(self.rows[places], first, out)
 
     def weighted_sum(self, places: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows in `places`, in the places `at` or in all, by values in float64."""
+        """Return Σ_s coef_s K_s over the rows in `places`, for the places `at` or for all, from values in float64."""
         return self._kernel.weighted_sum(self.rows[places], coef, self.rows if at is None else self.rows[at])
 
     def computed(self, places: np.ndarray) -> np.ndarray:
@@ -104,27 +104,27 @@ class ActiveSet:
         return self.store[places]
 
     def cached(self, places: np.ndarray) -> np.ndarray:
-        """Return that all places are at hand."""
+        """Return true for all places."""
         return np.ones(len(places), bool)
 
     def keep(self, places: list[int]) -> None:
-        """Let the rows in these places be the last to give way, of those that can move, in the next admission."""
+        """Make the movable rows in these places the last to be replaced in the next admission."""
         self._entered[places] = self._clock + 1
 
     def admit(self, entering: np.ndarray, slots: np.ndarray, store: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """Put rows in, in place of others if there is no room, and return their places.
+        """Add rows, replacing others if the set is full, and return their places.
 
         Parameters
         ----------
         entering : ndarray of int64
             Rows that are not in the set, at most `capacity`.
         slots : ndarray of int64
-            Where in `store` their kernel rows are.
+            Slots of their kernel rows in `store`.
         store : ndarray
             Kernel rows.
         slack : ndarray of float64
-            For each row in the set, how far it is from being able to move; infinitely little for one that can. The
-            rows of the largest slack go first, and of those that can move the ones that entered first.
+            For each row in the set, how far it is from forming a violating pair; −inf for a row that can move. Rows
+            with the largest slack are replaced first, and movable ones in the order of their admission.
         """
         self._clock += 1
         fresh = np.arange(len(self.rows), min(len(self.rows) + len(entering), self.capacity))
@@ -150,7 +150,7 @@ def _parts(values: np.ndarray) -> list[tuple[int, int]]:
 
 @jit
 def _gather_places(store, slots, rows, order, square, places, first):
-    """Write the rows of the square in `places`, the first of which is entering row `first`, columns in rising order."""
+    """Write the rows `places` of the square; `places[0]` is entering row `first`. Columns are read in rising order."""
     for k in range(places.size):
         source, target = store[slots[first + k]], square[places[k]]
         for t in order:
@@ -159,8 +159,8 @@ def _gather_places(store, slots, rows, order, square, places, first):
 
 @jit
 def _mirror_places(square, places, is_new, start, stop):
-    """Complete the columns `places` of rows `start` to `stop` that are not new themselves."""
-    values = np.empty((16, 16), square.dtype)  # because the lines of a column would drive each other out of the cache
+    """Copy the new rows to the columns `places` of the old rows between `start` and `stop`."""
+    values = np.empty((16, 16), square.dtype)  # a buffer, as lines of a column evict each other from the cache
     for top in range(start, stop, 16):
         height = min(16, stop - top)
         for left in range(0, places.size, 16):

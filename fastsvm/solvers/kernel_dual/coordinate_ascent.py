@@ -118,7 +118,7 @@ class Coordinate(Decomposition):
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution, and the certificate of the problem without an intercept."""
         dual = self.formulation
-        state = self.gradient.summed_anew(state)
+        state = self.gradient.with_recomputed_gradient(state)
         objective = dual.objective(state)
         gap = max(0.0, dual.primal(state, 0.0) - objective)
         intercept = -dual.free_mean(state) if self._fit_intercept else 0.0

@@ -91,7 +91,7 @@ class DualGradient:
         self.rows.among(places, 0, out)
         return out
 
-    def summed_anew(self, state: KernelDualState) -> KernelDualState:
+    def with_recomputed_gradient(self, state: KernelDualState) -> KernelDualState:
         """Return the state with F from its multipliers alone, if the kernel rows for it are cached in float64.
 
         The sum of all changes carries the rounding error of each change.

@@ -1,4 +1,4 @@
-"""When the interior-point method is tried on a problem that decomposition solves slowly, and whether it is adopted."""
+"""Decides when decomposition is slow enough to try the interior-point method, and whether to accept its result."""
 
 import time
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, Found, interior_solution
+from fastsvm.solvers.kernel_dual.interior.interior_point import BLIND, InteriorResult, interior_solution
 from fastsvm.solvers.kernel_dual.interior.problem import badness
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 
@@ -14,25 +14,25 @@ __all__ = ["InteriorTrial"]
 
 _MOST_ROWS = 3072
 _STEPS_BEFORE = 100_000
-_SPEED = 5_000  # of the cube of the number of rows, in the time of a step
+_SPEED = 5_000  # share of n³ operations that take as long as one step
 _NOWHERE = 1.9  # badness of a solution whose duality gap is nine tenths of its objective
 
 
 class InteriorTrial:
-    """Tries the interior-point method once, on a problem of few rows whose steps creep.
+    """Tries the interior-point method once, on a small problem on which decomposition is slow.
 
     Parameters
     ----------
     formulation : Formulation
         The problem.
     gradient : DualGradient
-        Recomputes F, and knows the kernel.
+        Recomputes F and computes the kernel matrix.
     pool : Pool
         Threads.
     most_rows : int
-        Rows of a problem at most.
+        Largest number of rows for which the method is tried.
     deadline : float
-        Moment (of time.perf_counter) at which the method is given up.
+        Time (of time.perf_counter) at which the method is given up.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class InteriorTrial:
         self._most_rows, self._deadline = most_rows, deadline
 
     def solve_if_slow(self, state: KernelDualState, n_steps: int, aim: float) -> int:
-        """Solve the problem after as many steps as cost the same, or if no step improves.
+        """Solve the problem once the decomposition steps have cost as much, or if no step improves.
 
         Parameters
         ----------
@@ -59,12 +59,12 @@ class InteriorTrial:
         n_steps : int
             Steps taken since the last call.
         aim : float
-            The gap that steps aim for.
+            Target gap of the steps.
 
         Returns
         -------
         int
-            Newton steps taken, 0 if their result is not adopted.
+            Number of Newton steps, 0 if the result is rejected.
         """
         self.n_steps += n_steps
         if not self._is_due(state, n_steps, aim):
@@ -73,7 +73,7 @@ class InteriorTrial:
         found = interior_solution(matrix, *formulation.problem, formulation.balanced, self._pool, self._deadline)
         del matrix  # it was overwritten
         if found is None:
-            self.tried = time.perf_counter() < self._deadline  # one that was cut short is tried again when resumed
+            self.tried = time.perf_counter() < self._deadline  # after a time-out, a resumed fit tries again
             return 0
         self.tried = True
         return max(1, found.n_steps) if self._adopt(state, found) else 0
@@ -87,10 +87,10 @@ class InteriorTrial:
             return False
         return self._formulation.gap(state) > aim and 0 < upper.min() <= upper.max() < np.inf
 
-    def _adopt(self, state: KernelDualState, found: Found) -> bool:
+    def _adopt(self, state: KernelDualState, found: InteriorResult) -> bool:
         """Take the solution if it is better than the state, and return whether it is."""
         gradient, products = self._gradient, self._gradient.products
-        kept = state.alpha.copy(), state.gradient.copy()
+        saved = state.alpha.copy(), state.gradient.copy()
         drift, before = products.drift, self._badness(state)
         state.alpha[:] = self._formulation.feasible(found.alpha)
         if gradient.exact:
@@ -101,9 +101,9 @@ class InteriorTrial:
         if found.rounding <= BLIND and self._badness(state) < before:
             gradient.rounding = found.rounding
             return True
-        state.alpha[:], state.gradient[:] = kept
+        state.alpha[:], state.gradient[:] = saved
         products.drift = drift
-        if before >= _NOWHERE and found.rounding > BLIND:  # nor would steps lead anywhere
+        if before >= _NOWHERE and found.rounding > BLIND:  # steps cannot make progress either
             gradient.rounding = found.rounding
         return False
 

@@ -1,21 +1,21 @@
-"""Newton steps on the free support vectors, to end where pair steps become slow.
+"""Newton steps on the free support vectors, for the final phase in which SMO steps converge slowly.
 
 Problem
-    That of `decomposition`, with every multiplier that is at a bound held there. With β = y ∘ α the free ones solve
+    That of `decomposition`, with every multiplier at a bound fixed there. With β = y ∘ α, the free rows solve
         K_FF Δ = ρ − F_F,   Σ Δ = 0
-    so that F is equal to ρ on all of them: one symmetric system of order m + 1. Without an offset ρ = 0, and nothing
-    is asked of the sum.
+    so that F equals ρ on all of them: one symmetric system of order m + 1. Without an intercept, ρ = 0 and the sum is
+    unconstrained.
 
 Step
-    The solution of this system within the bounds, Σ Δ = 0 kept: rows that it takes beyond a bound are held there, rows
-    that are held against their will are released, and the system is solved again, until neither occurs (Hintermüller,
-    Ito and Kunisch 2002, the primal-dual active set method). The matrix is factorised once; holding k rows adds a
-    system of order k + 1. If that does not end, the step is the first solution, as far as the first bound.
-    Rows that violate join the set in the pair steps that follow. The block is ridged by a little of its trace, for
-    repeated rows make it singular; a few rounds make up for it.
+    The primal-dual active set method (Hintermüller, Ito and Kunisch 2002) solves this system within the bounds, with Σ
+    Δ = 0. Rows that leave their bounds are fixed at them, fixed rows whose multiplier has the wrong sign are released,
+    and the system is solved again until neither occurs. The matrix is factorised once; fixing k rows adds a system of
+    order k + 1. If this does not end, the step is the first solution, cut at the first bound.
+    Violating rows at a bound become free in the SMO steps that follow. A small multiple of its trace is added to the
+    diagonal of the block because repeated rows make it singular. Further Newton steps correct for that.
 
 Cost
-    m³/3 operations and m² values a step, m² for every row held, one product with m kernel rows.
+    m³/3 operations and m² values per step, m² operations per fixed row, one product with m kernel rows.
 """
 
 import numpy as np
@@ -30,36 +30,36 @@ from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDua
 
 __all__ = ["NewtonTrial", "moved", "newton_step"]
 
-_SPEED = 1_000_000  # multiplications of a factorisation in the time of a step
+_SPEED = 1_000_000  # multiplications of a factorisation that take as long as one step
 _STEPS_BEFORE = 20_000
 
-_RIDGE = {4: 1e-8, 8: 1e-12}  # of the trace, above the rounding of values of so many bytes
+_RIDGE = {4: 1e-8, 8: 1e-12}  # relative to the trace, above the rounding error of values of so many bytes
 _ROUNDS = 30
-_RELEASING_ROUNDS = 15  # then rows are only held, so that it ends
+_RELEASING_ROUNDS = 15  # afterwards rows are only fixed, so that the method ends
 _ROUNDING = 16 * np.finfo(float).eps
-_MOST_HELD = 0.25  # of the rows; more, and the free set was far from the right one
+_MOST_FIXED = 0.25  # of the rows; with more, the free set is far from the right one
 
 
 class NewtonTrial:
-    """Takes Newton steps on the free rows of a problem, and keeps those that raise the objective.
+    """Takes Newton steps on the free rows of a problem and accepts those that increase the objective.
 
     Parameters
     ----------
     formulation : Formulation
         The problem.
     kernel : tuple of (RowCache, WorkingBlock, KernelProducts)
-        Kernel rows, memory for blocks of them, and their products.
+        Kernel rows, memory for blocks of them, and products with them.
     pool : Pool
         Threads.
     most_free : int
-        Free rows at most.
+        Largest number of free rows for which a step is tried.
 
     Attributes
     ----------
     n_steps : int
         Steps of the decomposition since the last Newton step.
     failures : int
-        How many Newton steps in a row gained little.
+        Number of consecutive Newton steps with little progress.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class NewtonTrial:
         self._most_free = most_free
 
     def improve_if_slow(self, state: KernelDualState, n_steps: int) -> int:
-        """Try a Newton step after as many steps as cost the same, or twice as many for each failure before.
+        """Try a Newton step once the decomposition steps have cost as much. Each failure doubles this wait.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class NewtonTrial:
         Returns
         -------
         int
-            The number of Newton steps that were kept.
+            Number of accepted Newton steps, 0 or 1.
         """
         self.n_steps += n_steps
         if self.n_steps < _STEPS_BEFORE:
@@ -104,7 +104,7 @@ class NewtonTrial:
         return int(kept)
 
     def improve(self, state: KernelDualState, most: int) -> bool:
-        """Try a Newton step on at most so many free rows; keep it and return true if it raises the objective."""
+        """Try a Newton step on at most `most` free rows; return whether it increased the objective and was accepted."""
         y, upper = self._problem
         balanced, objective = self._formulation.balanced, self._formulation.objective
         free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
@@ -131,12 +131,12 @@ class NewtonTrial:
 
 
 def _balance(new: np.ndarray, old: np.ndarray, upper: np.ndarray, y: np.ndarray) -> bool:
-    """Make Σ y α of new multipliers that of the old ones, which clipping changed; return whether that succeeds.
+    """Restore Σ y α of the old multipliers, which clipping changed, in `new`; return whether that succeeds.
 
-    All multipliers between their bounds share the difference.
+    The difference is distributed over the multipliers between their bounds.
     """
     inside = (new > 0) & (new < upper)
-    for _ in range(2):  # the second time for the rounding of the first
+    for _ in range(2):  # the second pass corrects the rounding of the first
         if inside.any():
             new[inside] -= (y * float(y @ (new - old)) / np.count_nonzero(inside))[inside]
     within = bool(((new >= 0) & (new <= upper)).all())
@@ -154,7 +154,7 @@ def newton_step(
     block : ndarray of float64, shape (m, m)
         Kernel values among the free rows. It is overwritten.
     dtype : numpy.dtype
-        In which they were computed.
+        Type in which they were computed.
     gradient : ndarray of float64, shape (m,)
         F on the free rows.
     low, high : ndarray of float64, shape (m,)
@@ -162,25 +162,25 @@ def newton_step(
     pool : Pool
         Threads.
     balanced : bool, default=True
-        Whether there is an offset, and Σ Δ = 0.
+        Whether there is an intercept, and hence Σ Δ = 0.
     """
     try:
         block[np.diag_indices_from(block)] += _RIDGE[dtype.itemsize] * max(float(np.trace(block)), 1e-300)
         inverse = Inverse(block, pool)
         ones = np.full(len(gradient), float(balanced))
-        with np.errstate(over="ignore", invalid="ignore"):  # among rows of zeros; what is not finite is no step
+        with np.errstate(over="ignore", invalid="ignore"):  # rows of zeros; a step that is not finite is rejected below
             of_gradient, of_ones = inverse.times(np.column_stack([gradient, ones])).T
         first = _free_step(of_gradient, of_ones, balanced)
         if first is None:
             return None
-        step = _held_step(inverse, of_gradient, of_ones, low, high, balanced)
+        step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced)
     except linalg.LinAlgError:
         return None
     return _as_far_as_bounds(first, low, high) if step is None else step
 
 
 def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> np.ndarray | None:
-    """Return the solution without bounds, from the inverse times the gradient and times ones."""
+    """Return the solution without bounds, given the inverse times the gradient and times ones."""
     total = of_ones.sum()
     if not (np.isfinite(of_gradient).all() and np.isfinite(of_ones).all() and (total > 0 or not balanced)):
         return None
@@ -190,58 +190,58 @@ def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> 
     return direction - direction.mean()
 
 
-def _held_step(
+def _bounded_step(
     inverse: Inverse, of_gradient: np.ndarray, of_ones: np.ndarray, low: np.ndarray, high: np.ndarray, balanced: bool
 ) -> np.ndarray | None:
-    """Return the solution within the bounds, or None if it is not found soon or holds too many rows."""
+    """Return the solution within the bounds, or None if it takes too many rounds or fixes too many rows."""
     m = len(of_ones)
-    bound = np.zeros(m)  # -1 or 1 for rows held at the lower or the upper bound
-    place, halves = np.full(m, -1), np.empty((0, m))  # of the inverse, for all rows held so far
+    bound = np.zeros(m)  # -1 or 1 for rows fixed at the lower or the upper bound
+    place, halves = np.full(m, -1), np.empty((0, m))  # rows of the inverse's factor, for all rows ever fixed
     products = np.empty((0, 0))
     for k in range(_ROUNDS):
-        held = np.flatnonzero(bound)
-        if len(held) > _MOST_HELD * m:
+        fixed = np.flatnonzero(bound)
+        if len(fixed) > _MOST_FIXED * m:
             return None
-        fresh = held[place[held] < 0]
+        fresh = fixed[place[fixed] < 0]
         if len(fresh):
             place[fresh] = len(halves) + np.arange(len(fresh))
             new = inverse.halves(fresh)
             beside = halves @ new.T
             halves, products = np.concatenate([halves, new]), np.block([[products, beside], [beside.T, new @ new.T]])
-        target = np.where(bound[held] < 0, low[held], high[held])
-        square = products[np.ix_(place[held], place[held])]
-        # Without an offset `of_ones` is zero: the last equation is then that ρ = 0.
-        system = np.block([[square, of_ones[held, None]], [of_ones[held], of_ones.sum() if balanced else 1.0]])
-        solved = np.linalg.solve(system, np.append(target + of_gradient[held], of_gradient.sum() if balanced else 0.0))
+        target = np.where(bound[fixed] < 0, low[fixed], high[fixed])
+        square = products[np.ix_(place[fixed], place[fixed])]
+        # Without an intercept `of_ones` is zero, and the last equation becomes ρ = 0.
+        system = np.block([[square, of_ones[fixed, None]], [of_ones[fixed], of_ones.sum() if balanced else 1.0]])
+        solved = np.linalg.solve(system, np.append(target + of_gradient[fixed], of_gradient.sum() if balanced else 0.0))
         force, rho = solved[:-1], solved[-1]
         step = rho * of_ones - of_gradient
-        if len(held):
+        if len(fixed):
             weights = np.zeros(len(halves))
-            weights[place[held]] = force  # which holds them
+            weights[place[fixed]] = force  # multipliers of the fixed rows
             step += inverse.half_times(weights @ halves)
-        step[held] = target
+        step[fixed] = target
         below, above = (step < low) & (bound == 0), (step > high) & (bound == 0)
-        unwilling = held[force * bound[held] > 0] if k < _RELEASING_ROUNDS else held[:0]
-        if not (below.any() or above.any() or len(unwilling)):
+        released = fixed[force * bound[fixed] > 0] if k < _RELEASING_ROUNDS else fixed[:0]
+        if not (below.any() or above.any() or len(released)):
             free = bound == 0
             if balanced:
                 step[free] -= step.sum() / max(1, np.count_nonzero(free))
             return step if free.any() and np.isfinite(step).all() else None
         bound[below], bound[above] = -1, 1
-        bound[unwilling] = 0
+        bound[released] = 0
     return None
 
 
 def _as_far_as_bounds(direction: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # by directions of 0 or next to it
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # directions near 0
         reach = np.where(direction > 0, high / direction, np.where(direction < 0, low / direction, np.inf))
     return min(1.0, float(reach.min())) * direction
 
 
 def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Return `alpha` + `change`; what comes to a bound within the rounding error of this sum meets it exactly.
+    """Return `alpha` + `change`. A multiplier within the rounding error of a bound is set to the bound.
 
-    That is in parts of the multiplier, not of its bound: where kernel values are large, all multipliers are far below.
+    At 0 the error is relative to the multiplier, not to C: for large kernel values all multipliers are far below C.
     """
     result = alpha + change
     result = np.where(result <= _ROUNDING * alpha, 0.0, result)

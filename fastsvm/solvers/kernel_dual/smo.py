@@ -42,7 +42,7 @@ class SMO(Decomposition):
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution and its certificate."""
         dual = self.formulation
-        state = self.gradient.summed_anew(state)
+        state = self.gradient.with_recomputed_gradient(state)
         near = self._at_bounds(state)
         if dual.gap(near) > self.tol >= dual.gap(state):
             near = state

@@ -1,7 +1,7 @@
-"""The certificate of a primal solution, by the dual problem.
+"""Certificate of a primal solution: duality gap and KKT violation, from the dual problem.
 
-With the hinge it is that of `kernel_dual.problem`. With the squared hinge 1 / (2C) is added to the diagonal of K, and
-there is no upper bound (Chapelle 2007, section 2, where both problems are derived from each other).
+For the hinge, the dual is that of `kernel_dual.problem`. For the squared hinge, 1 / (2C) is added to the diagonal of K
+and the multipliers have no upper bound (Chapelle 2007, section 2, derives both duals).
 """
 
 from collections.abc import Callable
@@ -10,16 +10,16 @@ import numpy as np
 
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, feasible
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
-from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge
 
 __all__ = ["DualView"]
 
-_NO_BEND = 2.0**-60  # there are no numbers between 1 and such a bend
+_NO_SMOOTHING = 2.0**-60  # 1 + h rounds to 1, so that the loss is the hinge
 _AT_MARGIN = 1e-10
 
 
 class DualView:
-    """The dual of a problem with hinge or squared hinge.
+    """The dual of a primal problem with hinge or squared hinge.
 
     Parameters
     ----------
@@ -35,26 +35,26 @@ class DualView:
         y, upper = problem
         self._y, self._fit_intercept = y, fit_intercept
         self._factors = upper
-        self.loss = squared_hinge if squared else bent_hinge(_NO_BEND)
+        self.loss = squared_hinge if squared else huberized_hinge(_NO_SMOOTHING)
         self.upper = np.full(len(y), np.inf) if squared else upper
         self._ridge = 1 / (2 * upper) if squared else np.zeros(len(y))
 
     def kkt_bounds(self, alpha: np.ndarray, upper: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
-        """Return the least F that may rise and the greatest that may fall, with 0 in both without an intercept."""
+        """Return the least F that may rise and the greatest that may fall; without an intercept, both include 0."""
         found = bounds if self._fit_intercept else bounds_without_intercept
         return found(self._y, upper, alpha, gradient)
 
-    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float, bent: MarginLoss | None = None) -> float:
-        """Return the primal objective, for y β, Kβ and b, with the loss `bent` if one is given."""
-        loss = (bent or self.loss).value(self._y * (sums + intercept))
-        return float((self._y * alpha) @ sums) / 2 + float(self._factors @ loss)
+    def primal(self, alpha: np.ndarray, sums: np.ndarray, intercept: float, loss: MarginLoss | None = None) -> float:
+        """Return the primal objective at y β, Kβ and b, with `loss` in place of the problem's loss if it is given."""
+        losses = (loss or self.loss).value(self._y * (sums + intercept))
+        return float((self._y * alpha) @ sums) / 2 + float(self._factors @ losses)
 
-    def within(self, scores: np.ndarray, bend: float = 0.0) -> np.ndarray:
-        """Return which rows are on or within the margin, up to half the width of the bend of the loss."""
-        return self._y * scores <= 1 + bend + _AT_MARGIN
+    def within(self, scores: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
+        """Return a mask of the rows with y f ≤ 1 + `smoothing`: those on or within the margin."""
+        return self._y * scores <= 1 + smoothing + _AT_MARGIN
 
     def linear(self, alpha: np.ndarray) -> float:
-        """Return the terms of the dual objective without the kernel."""
+        """Return the terms of the dual objective that do not contain the kernel."""
         return float(alpha.sum() - self._ridge @ alpha**2 / 2)
 
     def solution(
@@ -63,10 +63,10 @@ class DualView:
         sums: np.ndarray,
         intercept: float,
         times: Callable[[np.ndarray], np.ndarray],
-        bend: float = 0.0,
+        smoothing: float = 0.0,
         is_feasible: bool = False,
     ) -> KernelSolution:
-        """Return a solution with its certificate, by multipliers near `alpha` that satisfy the dual's constraints.
+        """Return the solution with its certificate, computed at dual feasible multipliers near `alpha`.
 
         Parameters
         ----------
@@ -74,14 +74,14 @@ class DualView:
             y β, Kβ and b.
         times : callable
             Multiplies a vector by K.
-        bend : float, default=0.0
-            Half the width of the bend of the loss that was minimised.
+        smoothing : float, default=0.0
+            Half-width h of the huberized hinge that was minimised; 0 for the squared hinge.
         is_feasible : bool, default=False
-            Whether `alpha` was made feasible; a second time would change it by rounding.
+            Whether `alpha` is feasible already. Another projection would change it by rounding errors.
         """
         y = self._y
         objective = self.primal(alpha, sums, intercept)
-        within = self.within(sums + intercept, bend)
+        within = self.within(sums + intercept, smoothing)
         near = alpha if is_feasible else self.feasible(alpha)
         if not np.array_equal(near, alpha):
             sums = times(y * near)
@@ -91,9 +91,9 @@ class DualView:
         return KernelSolution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Return multipliers near `alpha` that satisfy the dual's constraints; those at a bound stay there if possible.
+        """Return dual feasible multipliers near `alpha`. Those at a bound stay there if possible.
 
-        Off its bound, a multiplier counts as one that may move, and its row's margin as violated.
+        A multiplier that rounding moves off its bound counts as free, so that its row would violate the KKT conditions.
         """
         alpha = np.clip(alpha, 0, self.upper)
         if not self._fit_intercept:

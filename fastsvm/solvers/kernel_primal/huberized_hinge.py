@@ -1,30 +1,30 @@
-"""Losses of the margin z = y f(x) whose slope is a clipped line, as the solvers of the primal problem need them.
+"""Margin losses for the primal solvers: functions of z = y f(x) whose derivative is a clipped linear function.
 
     ℓ(z) = ∫ from z to ∞ of curvature · clip(start − t, 0, width) dt
 
-The squared hinge max(0, 1 − z)² starts at 1, has curvature 2 and no end of its width. The bent hinge has a bend from
-1 + h to 1 − h where the hinge max(0, 1 − z) has a corner (the Huber loss of Chapelle 2007); it is within h / 4 of the
-hinge, and tends to it with h.
+The squared hinge max(0, 1 − z)² has start 1, curvature 2 and infinite width. The huberized hinge (Chapelle 2007)
+replaces the corner of the hinge max(0, 1 − z) by a parabola between 1 − h and 1 + h. It differs from the hinge by at
+most h / 4.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["MarginLoss", "bent_hinge", "squared_hinge"]
+__all__ = ["MarginLoss", "huberized_hinge", "squared_hinge"]
 
 
 class MarginLoss(NamedTuple):
-    """A loss whose slope is a clipped line.
+    """A loss whose derivative is a clipped linear function.
 
     Attributes
     ----------
     start : float
-        Margin below which there is a loss.
+        Margin below which the loss is positive.
     curvature : float
-        How fast its slope grows from there.
+        Second derivative on the curved part.
     width : float
-        How far, before the slope is constant.
+        Length of the curved part. Below `start - width` the derivative is constant.
     """
 
     start: float
@@ -32,7 +32,7 @@ class MarginLoss(NamedTuple):
     width: float
 
     def excess(self, margins: np.ndarray) -> np.ndarray:
-        """Return clip(start − z, 0, width), in proportion to which the loss falls with the margin."""
+        """Return clip(start − z, 0, width). The derivative is −curvature times this."""
         return np.clip(self.start - margins, 0, self.width)
 
     def value(self, margins: np.ndarray) -> np.ndarray:
@@ -41,8 +41,8 @@ class MarginLoss(NamedTuple):
         beyond = np.maximum(0, self.start - margins) - excess
         return self.curvature * excess * (excess / 2 + beyond)
 
-    def bends(self, margins: np.ndarray) -> np.ndarray:
-        """Return for which margins the loss is curved."""
+    def is_curved(self, margins: np.ndarray) -> np.ndarray:
+        """Return a mask of the margins at which the second derivative is positive."""
         excess = self.start - margins
         return (excess > 0) & (excess <= self.width)
 
@@ -50,9 +50,9 @@ class MarginLoss(NamedTuple):
 squared_hinge = MarginLoss(1.0, 2.0, np.inf)
 
 
-def bent_hinge(h: float) -> MarginLoss:
-    """Return the hinge with a bend from 1 + h to 1 − h, h > 0; for a tiny h it cannot be told from the hinge.
+def huberized_hinge(h: float) -> MarginLoss:
+    """Return the hinge smoothed between 1 − h and 1 + h, for h > 0.
 
-    If h is a power of two, curvature times width is 1 without rounding.
+    For h below the rounding error of 1 it equals the hinge. If h is a power of two, curvature times width is exactly 1.
     """
     return MarginLoss(1.0 + h, 1 / (2 * h), 2 * h)

@@ -1,4 +1,4 @@
-"""Exact line search for a `MarginLoss`: roots of slopes that are piecewise linear and never fall."""
+"""Exact line search for a `MarginLoss`: the derivative is piecewise linear and nondecreasing, and its root is found."""
 
 from typing import NamedTuple
 
@@ -12,16 +12,16 @@ from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss
 __all__ = ["Line", "best_intercept", "best_length", "slope_at_start"]
 
 _LIMITS = RootLimits(
-    doublings=4,  # with more, a direction that is nothing but rounding would be followed very far
+    doublings=4,  # more would follow a direction of pure rounding error very far
     steps=200,
     value=0.0,
     width=1e-15,
 )
-_ENOUGH = 0.25  # of the slope at the beginning, a fall that suffices; that of a quadratic function is half of it
+_ENOUGH = 0.25  # sufficient decrease, relative to the slope at t = 0; a quadratic function decreases by half of it
 
 
 class Line(NamedTuple):
-    """Scores f + t g along a direction, and the penalty there, slope t + curvature t² / 2 but for a constant."""
+    """Scores f + t g along a direction g, and the penalty slope t + curvature t² / 2, up to a constant."""
 
     scores: np.ndarray
     direction: np.ndarray
@@ -37,12 +37,12 @@ class _Objective(NamedTuple):
 
 @slope_at.register(_Objective)
 def _slope(objective, t):
-    (y, upper), (start, curvature, width), (scores, direction, slope, bend) = objective
+    (y, upper), (start, curvature, width), (scores, direction, slope, penalty_curvature) = objective
     total = 0.0
     for i in range(y.size):
         excess = min(max(start - y[i] * (scores[i] + t * direction[i]), 0.0), width)
         total += upper[i] * excess * y[i] * direction[i]
-    return slope + bend * t - curvature * total
+    return slope + penalty_curvature * t - curvature * total
 
 
 @jit
@@ -52,7 +52,7 @@ def _compiled_slope(objective, t):
 
 @jit
 def _root(objective, low, high, limits):
-    """Return where the slope is 0, beyond `high` if it has to be, or `low` if it is not negative there."""
+    """Return the root of the slope. It may lie beyond `high`; it is `low` if the slope there is not negative."""
     at_low = slope_at(objective, low)
     if at_low >= 0:
         return low
@@ -60,14 +60,14 @@ def _root(objective, low, high, limits):
 
 
 def slope_at_start(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
-    """Return the slope of penalty and loss at t = 0."""
+    """Return the derivative of penalty plus loss at t = 0."""
     return _compiled_slope(_Objective(problem, loss, line), 0.0)
 
 
 def best_length(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
-    """Return the t ≤ 16 that minimises penalty and loss, or 1 if the objective falls enough there.
+    """Return the t ≤ 16 that minimises penalty plus loss, or 1 if the decrease there is sufficient.
 
-    A step of length 1 lands on bounds; one of nearly that length would leave multipliers a little off them.
+    A step of length 1 puts multipliers exactly at their bounds. A step of nearly that length would miss them slightly.
     """
     fall = _total_loss(problem, loss, line._replace(scores=line.scores + line.direction))
     fall += line.slope + line.curvature / 2 - _total_loss(problem, loss, line)
@@ -81,7 +81,7 @@ def _total_loss(problem: KernelProblem, loss: MarginLoss, line: Line) -> float:
 
 
 def best_intercept(problem: KernelProblem, loss: MarginLoss, scores: np.ndarray) -> float:
-    """Return what to add to the scores for the least loss."""
+    """Return the intercept to add to the scores that minimises the loss."""
     line = Line(scores, np.ones(len(scores)), 0.0, 0.0)
-    beyond = 2 * (np.abs(scores).max() + loss.start + 1)  # where one class has no loss
+    beyond = 2 * (np.abs(scores).max() + loss.start + 1)  # where one class has zero loss
     return _root(_Objective(problem, loss, line), -beyond, beyond, _LIMITS)

@@ -2,34 +2,34 @@
 
 Problem
     minimise over β and b    ½ βᵀKβ + Σ_i C_i ℓ(y_i f_i),    f = Kβ + b
-    where ℓ is the squared hinge, or the hinge by way of hinges with a bend that is narrowed until it cannot be seen at
-    the tolerance (`margin_loss`).
+    where ℓ is the squared hinge or the hinge. The hinge is replaced by huberized hinges (`huberized_hinge`) whose
+    smoothing decreases until it is below the tolerance.
 
 Step
-    Rows are in the line (ℓ'' = 0, ℓ' < 0), L, in the bend (ℓ'' > 0), B, or beyond it (ℓ' = 0). If no row changes its
-    place, the minimum has β_i = y_i C_i |ℓ'| for those in the line, 0 for those beyond, and for those in the bend
+    A row is in the linear part of the loss, L (ℓ'' = 0, ℓ' < 0), in the curved part, B (ℓ'' > 0), or in the flat part
+    (ℓ' = 0). If no row changes its part, the minimum has β_i = y_i C_i |ℓ'| on L, β_i = 0 on the flat part, and on B
         (K_BB + D) β_B + b = y_B start − K_BL β_L,   D = 1 / (C_i ℓ''),   Σ_i β_i = 0
-    (Chapelle 2007, section 4, there for the squared hinge and a bend that stays). Without an intercept b = 0, and the
-    sum is arbitrary. The step goes from β to this solution if the objective falls enough, else to its minimum along
-    the way, which is found exactly: it is a function of one variable that is piecewise quadratic. When nothing changes
-    its place the method is at its end.
+    (Chapelle 2007, section 4, there for the squared hinge and constant smoothing). Without an intercept, b = 0 and the
+    sum is unconstrained. A full step goes from β to this solution. If it does not decrease the objective sufficiently,
+    an exact line search finds the minimum along the step, where the objective is piecewise quadratic. Once no row
+    changes its part, the step is exact and the method ends.
 
 System
-    By Cholesky's factorisation if its order is not too large, else by conjugate gradients, to a residual that is small
-    beside the violation that is left (Dembo, Eisenstat and Steihaug 1982).
+    Solved by Cholesky factorisation if its order is small enough, else inexactly by conjugate gradients, to a residual
+    that is small relative to the remaining violation (Dembo, Eisenstat and Steihaug 1982).
 
 Start
-    Of more than 2,000 rows, the solution on 1,000: with it most rows are beyond the bend from the first step on
-    (Chapelle 2007).
+    For more than 2,000 rows, the solution on a sample of 1,000 rows. Most rows are then in the flat part from the first
+    step on (Chapelle 2007).
 
 Certificate
-    That of the dual problem (`dual_view`): in the end α = yβ are its multipliers.
+    That of the dual problem (`certificate`): at the solution, α = yβ are its multipliers.
 
 Cost
-    |B|³/3 multiplications and n |B ∪ L| kernel values for a step. The squared hinge takes 5 to 20, the hinge 50 to 200.
+    |B|³/3 multiplications and n |B ∪ L| kernel values per step. The squared hinge takes 5 to 20, the hinge 50 to 200.
 
 Memory
-    64 n bytes, the cache of rows, and two squares of the order of what is factorised, or 512 features of each row.
+    64 n bytes, the row cache, and two square matrices of the order of the factorised system, or 512 features per row.
 """
 
 import time
@@ -44,35 +44,35 @@ from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
 from fastsvm.solvers.kernel_primal.certificate import DualView
-from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge
 from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length
 from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
 from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["KernelPrimalState", "Method", "Primal", "Step"]
 
-_FIRST_BEND = 1.0  # powers of two, so that multipliers of rows in the line are their bounds, not nearly so
-_NARROWED = 0.125  # of its width the next bend has
-_LAST_BEND = 0.25  # of the tolerance
-_SUFFICES = 0.2  # of the width of a bend, the violation at which it is narrowed
+_FIRST_SMOOTHING = 1.0  # powers of two, so that multipliers of rows in the linear part equal their bounds exactly
+_NARROWED = 0.125  # factor by which the smoothing decreases
+_LAST_SMOOTHING = 0.25  # relative to the tolerance
+_SUFFICES = 0.2  # violation at which the smoothing decreases, relative to the smoothing
 _START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
-_FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9  # residual of systems, in parts; by how much less if too large; the least
+_FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9  # relative residual of systems; factor by which it decreases; its minimum
 _AT_BOUND = 4 * np.finfo(float).eps
-_LITTLE = 1e-8  # of the objective, less than which a step by a coarse solution should not gain
+_LITTLE = 1e-8  # relative decrease of the objective that an inexact step must reach
 
 
 @storable("kernel primal state")
 class KernelPrimalState(NamedTuple):
-    """Multipliers y β, of any sign on the way, Kβ, the intercept, and half the width of the bend."""
+    """Multipliers y β (of any sign before convergence), Kβ, the intercept, and h of the huberized hinge."""
 
     alpha: np.ndarray
     sums: np.ndarray
     intercept: float
-    bend: float
+    smoothing: float
 
 
 class Step(NamedTuple):
-    """Where to: changes of β, of Kβ, of the intercept or None if it is not determined; whether they are exact."""
+    """Changes of β, of Kβ and of the intercept (None if undetermined), and whether the system was solved exactly."""
 
     delta: np.ndarray
     sums: np.ndarray
@@ -90,11 +90,11 @@ class Method(NamedTuple):
     fit_intercept : bool
         Whether there is an intercept.
     most_factorised : int
-        Order of a system that is factorised at most.
+        Largest order of a system that is factorised.
     rng : numpy.random.Generator
-        Draws rows.
+        Draws the sample of rows for the start.
     deadline : float, default=inf
-        Moment (of time.perf_counter) at which a step that takes long is cut short.
+        Time (of time.perf_counter) at which a long step is cut short.
     """
 
     squared: bool
@@ -121,21 +121,21 @@ class Primal(Memoryless):
         What is minimised, and how.
     """
 
-    ends_at_bend: ClassVar[int] = 2
-    """How often half the width of the bend is in the violation: by the greatest and by the least F."""
+    smoothed_bounds: ClassVar[int] = 2
+    """How many of the two KKT bounds the smoothing shifts; each shift adds the smoothing to the violation."""
 
     def __init__(self, problem: KernelProblem, rows: KernelRows, tol: float, pool: Pool, method: Method) -> None:
         self.problem, self.rows, self.tol, self.pool, self.method = problem, rows, tol, pool, method
         self._dual = DualView(problem, method.squared, method.fit_intercept)
         self._products = KernelProducts(rows, pool)
         self._system = RidgeSystem(rows, pool, method.most_factorised, method.deadline)
-        self._settled = False  # the state that was returned last
+        self._settled = False  # whether Kβ of the last state returned was recomputed
 
     def init(self, alpha: np.ndarray | None = None) -> KernelPrimalState:
         """Return the state at `alpha`, or at zero."""
         n = len(self.problem.y)
-        bend = 0.0 if self.method.squared else _FIRST_BEND
-        state = KernelPrimalState(np.zeros(n), np.zeros(n), 0.0, bend)
+        smoothing = 0.0 if self.method.squared else _FIRST_SMOOTHING
+        state = KernelPrimalState(np.zeros(n), np.zeros(n), 0.0, smoothing)
         if alpha is None:
             return state
         state.alpha[:] = alpha
@@ -153,12 +153,12 @@ class Primal(Memoryless):
             Newton steps allowed.
         """
         if not state.alpha.any() and most_steps > 0:
-            state = self._begun(state)
+            state = self._presolved(state)
         judged = False
         self._settled = False
         while (violation := self._violation(state)) <= self._target(state):
             if not self._is_last(state):
-                state = state._replace(bend=max(_NARROWED * state.bend, self._last_bend))
+                state = state._replace(smoothing=max(_NARROWED * state.smoothing, self._last_smoothing))
             elif not judged:
                 self._settle(state)
                 judged = True
@@ -167,30 +167,30 @@ class Primal(Memoryless):
         if most_steps < 1:
             return state, self._report(state, violation)
         self._settled = False
-        before, kept = self._bent_objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
+        before, kept = self._smoothed_objective(state), state._replace(alpha=state.alpha.copy(), sums=state.sums.copy())
         accuracy, step = _FORCING, self._newton(state, _FORCING)
         state = self._walk(state, step)
         while self._may_be_finer(step, accuracy) and not self._is_better(state, (1 - _LITTLE) * before, violation / 2):
-            accuracy *= _FINER  # as the exact step is better
+            accuracy *= _FINER  # the exact step would be better
             step = self._newton(state, accuracy)
             state = self._walk(state, step)
         if not self._is_better(state, before, violation):
-            state = self._centred(kept)  # where rounding spoils the step
+            state = self._centred(kept)  # rounding errors made the step worse
         if not self._is_better(state, before, violation):
             return kept, self._report(kept, violation)._replace(n_steps=1, stalled=True)
         return state, self._report(state, self._violation(state))._replace(n_steps=1)
 
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
-        state = self._summed_anew(state)
-        given = state.alpha, state.sums, self._intercept(state), self._times, state.bend, self._settled
+        state = self._with_recomputed_sums(state)
+        given = state.alpha, state.sums, self._intercept(state), self._times, state.smoothing, self._settled
         found = self._dual.solution(*given)
-        return found._replace(within=found.within | (state.alpha > 0))  # margins are known as far as the violation
+        return found._replace(within=found.within | (state.alpha > 0))  # margins are accurate only up to the violation
 
     def _intercept(self, state: KernelPrimalState) -> float:
-        """Return the intercept; the best one if that reached would cost more than the tolerance.
+        """Return the state's intercept, or the best one if the state's costs more than the tolerance allows.
 
-        It is reached only as far as rows in the bend determine it.
+        The state's intercept is accurate only if rows in the curved part determine it.
         """
         if not self.method.fit_intercept:
             return 0.0
@@ -199,25 +199,26 @@ class Primal(Memoryless):
         return best if reached - least > self.tol * least else state.intercept
 
     def _report(self, state: KernelPrimalState, violation: float) -> Report:
-        """Return the report of no step; the violation is that of the loss without a bend, at most."""
-        return Report(violation + self.ends_at_bend * state.bend, self._objective(state), 0, False, False, False)
+        """Return a report of no step. Its violation bounds that of the problem without smoothing."""
+        violation += self.smoothed_bounds * state.smoothing
+        return Report(violation, self._objective(state), 0, False, False, False)
 
-    # --- how far it is ---------------------------------------------------------------------------------------
+    # --- convergence -----------------------------------------------------------------------------------------
 
     @property
-    def _last_bend(self) -> float:
-        return 2.0 ** np.floor(np.log2(_LAST_BEND * self.tol))
+    def _last_smoothing(self) -> float:
+        return 2.0 ** np.floor(np.log2(_LAST_SMOOTHING * self.tol))
 
     def _is_last(self, state: KernelPrimalState) -> bool:
-        return state.bend <= self._last_bend
+        return state.smoothing <= self._last_smoothing
 
     def _target(self, state: KernelPrimalState) -> float:
-        """Return the violation to which the problem with the present bend is solved."""
-        last = self.tol if self.method.squared else self.tol - self.ends_at_bend * self._last_bend
-        return last if self._is_last(state) else max(_SUFFICES * state.bend, last)
+        """Return the violation to which the problem is solved at the current smoothing."""
+        last = self.tol if self.method.squared else self.tol - self.smoothed_bounds * self._last_smoothing
+        return last if self._is_last(state) else max(_SUFFICES * state.smoothing, last)
 
     def _loss(self, state: KernelPrimalState) -> MarginLoss:
-        return squared_hinge if self.method.squared else bent_hinge(state.bend)
+        return squared_hinge if self.method.squared else huberized_hinge(state.smoothing)
 
     def _margins(self, state: KernelPrimalState) -> np.ndarray:
         return self.problem.y * (state.sums + state.intercept)
@@ -225,17 +226,17 @@ class Primal(Memoryless):
     def _objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept)
 
-    def _bent_objective(self, state: KernelPrimalState) -> float:
+    def _smoothed_objective(self, state: KernelPrimalState) -> float:
         return self._dual.primal(state.alpha, state.sums, state.intercept, self._loss(state))
 
     def _loss_term(self, state: KernelPrimalState) -> np.ndarray:
-        """Return y C |ℓ'|, which β is in the end."""
+        """Return y C |ℓ'|, which equals β at the solution."""
         y, upper = self.problem
         loss = self._loss(state)
         return y * upper * loss.curvature * loss.excess(self._margins(state))
 
     def _violation(self, state: KernelPrimalState) -> float:
-        """Return how much the optimality conditions of the problem with its bend are violated, in units of margins."""
+        """Return the KKT violation of the problem at the current smoothing, in units of margins."""
         y, upper = self.problem
         loss = self._loss(state)
         ridge, most = 1 / (upper * loss.curvature), self._dual.upper
@@ -250,19 +251,19 @@ class Primal(Memoryless):
         return max(violation, high - low)
 
     def _is_better(self, state: KernelPrimalState, objective: float, violation: float) -> bool:
-        """Return whether the objective is lower, or, where rounding hides that, the violation."""
-        return self._bent_objective(state) < objective or self._violation(state) < violation
+        """Return whether the objective or, where rounding hides that, the violation decreased."""
+        return self._smoothed_objective(state) < objective or self._violation(state) < violation
 
     # --- a step ----------------------------------------------------------------------------------------------
 
     def _newton(self, state: KernelPrimalState, accuracy: float) -> Step:
-        """Return the way to the minimum if no row changes its place."""
+        """Return the step to the minimum, assuming that no row changes its part of the loss."""
         y, upper = self.problem
         loss = self._loss(state)
-        bend = loss.bends(self._margins(state))
-        delta = np.where(bend, 0.0, self._loss_term(state) - y * state.alpha)
+        curved = loss.is_curved(self._margins(state))
+        delta = np.where(curved, 0.0, self._loss_term(state) - y * state.alpha)
         sums = self._products.times(delta)
-        inside = np.flatnonzero(bend)
+        inside = np.flatnonzero(curved)
         if not len(inside):
             return Step(delta, sums, None, exact=True)
         ridge = 1 / (upper[inside] * loss.curvature)
@@ -280,7 +281,7 @@ class Primal(Memoryless):
         return Line(state.sums + state.intercept, step.sums + (step.shift or 0.0), slope, curvature)
 
     def _walk(self, state: KernelPrimalState, step: Step) -> KernelPrimalState:
-        """Go to where the objective is least along the way."""
+        """Return the state at the minimum of the objective along the step."""
         t = best_length(self.problem, self._loss(state), self._line(state, step))
         state.alpha[:] += t * self.problem.y * step.delta
         if not self.method.squared:
@@ -291,13 +292,13 @@ class Primal(Memoryless):
         return self._centred(state) if step.shift is None else state
 
     def _centred(self, state: KernelPrimalState) -> KernelPrimalState:
-        """Return the state with the best intercept."""
+        """Return the state with the optimal intercept."""
         if not self.method.fit_intercept:
             return state
         return state._replace(intercept=best_intercept(self.problem, self._loss(state), state.sums))
 
-    def _begun(self, state: KernelPrimalState) -> KernelPrimalState:
-        """Return the state of the solution on a few rows, whose loss stands for that of all."""
+    def _presolved(self, state: KernelPrimalState) -> KernelPrimalState:
+        """Return the state at the solution on a sample of rows, whose losses are weighted to represent all rows."""
         n = len(self.problem.y)
         count = min(_START_ROWS, self.rows.n_slots)
         if n <= 2 * count:
@@ -317,20 +318,20 @@ class Primal(Memoryless):
         return self._centred(state)
 
     def _settle(self, state: KernelPrimalState) -> None:
-        """Let what is judged in the end satisfy the dual's constraints, and Kβ be that of β."""
+        """Make the final multipliers dual feasible and recompute Kβ from them."""
         state.alpha[:] = self._dual.feasible(state.alpha)
         state.sums[:] = self._true_sums(state)
         self._settled = True
 
-    def _summed_anew(self, state: KernelPrimalState) -> KernelPrimalState:
-        """Return the state with Kβ from its multipliers alone: the sum of all changes has the rounding of each."""
+    def _with_recomputed_sums(self, state: KernelPrimalState) -> KernelPrimalState:
+        """Return the state with Kβ recomputed from its multipliers. A sum of updates has the rounding error of each."""
         return state if self._settled else state._replace(sums=self._true_sums(state))
 
     def _true_sums(self, state: KernelPrimalState) -> np.ndarray:
         return self._times(self.problem.y * state.alpha)
 
     def _times(self, coef: np.ndarray) -> np.ndarray:
-        """Return Kβ, by kernel values in float64 if the rounding of those in float32 might be seen."""
+        """Return Kβ, from kernel values in float64 if rounding in float32 could exceed the tolerance."""
         seen = rounding_is_visible(float(np.abs(coef).sum()), self.rows.store.dtype, self.tol)
         if not (seen and self.rows.store.dtype == np.float32 and self.rows.cheap):
             return self._products.times(coef)

@@ -1,6 +1,6 @@
-"""Features whose products are near the kernel's values: what a few of its rows say of all (Williams and Seeger 2001).
+"""Nyström features: their dot products approximate the kernel (Williams and Seeger 2001).
 
-With the rows M of K, and K_MM = L Lᵀ, they are the columns of L⁻¹ K_MN.
+With a few rows M of K and K_MM = L Lᵀ, the features of all rows are the columns of L⁻¹ K_MN.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _TILE_ROWS = 128
 
 
 def whitening(store: np.ndarray, slots: np.ndarray, basis: np.ndarray, ridge: float) -> np.ndarray:
-    """Return L⁻¹ in float64, shape (m, m), with `ridge` times the mean of the diagonal of K_MM added to it.
+    """Return L⁻¹ in float64, shape (m, m). `ridge` times the mean of its diagonal is added to the diagonal of K_MM.
 
     Raises
     ------
@@ -39,9 +39,9 @@ def features(
     whitening : ndarray of shape (m, m)
         L⁻¹.
     rows : tuple of ndarray
-        A store of kernel rows, and the slots in it where those of M are.
+        A store of kernel rows, and the slots of the rows M in it.
     columns : ndarray of int64 or None
-        Rows that features are wanted of, None for all.
+        Rows to compute features for; None for all.
     pool : Pool
         Threads.
     """
@@ -58,7 +58,7 @@ def features(
 
 
 def weighted_square(features: np.ndarray, weights: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return the sum of the features times themselves transposed, each times its weight, many of which may be 0."""
+    """Return Φᵀ diag(weights) Φ for features Φᵀ of shape (m, n). Columns of weight 0 are skipped."""
     m, n = features.shape
     square = np.zeros((m, m))
     tiles: Sequence[tuple[int, int]] = list(spans(m, _TILE_ROWS))

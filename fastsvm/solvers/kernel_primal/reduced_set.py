@@ -1,17 +1,18 @@
-"""Newton's method in the primal with few basis functions, for kernel SVMs on very many rows.
+"""Reduced set method: Newton's method in the primal with few basis functions, for kernel SVMs on very many rows.
 
 Problem
-    That of `primal`, with β = 0 for all rows but m landmarks drawn at random (Lee and Mangasarian 2001, RSVM):
+    That of `newton`, with β = 0 except on m landmarks M drawn at random (Lee and Mangasarian 2001, RSVM):
     minimise over w and b    ½ wᵀK_MM w + Σ_i C_i ℓ(y_i f_i),    f = Gw + b,    G = K_NM
 
 Step
-    As in `primal`, for weights u of the features Φ = G K_MM^(-1/2), by Cholesky's factor of K_MM: the system of w
-    is badly conditioned. With rows in the line, L, and in the bend, B, and D = diag(C_i ℓ''),
+    As in `newton`, for weights u of the features Φ = G L⁻ᵀ with the Cholesky factorisation K_MM = LLᵀ, because the
+    system for w is badly conditioned. With the rows in the linear part, L, and in the curved part, B, of the loss, and
+    D = diag(C_i ℓ''),
         (I + Φ_Bᵀ D Φ_B) u + Φ_Bᵀ D 1 b = Φ_Bᵀ D y start + Φ_Lᵀ y C |ℓ'|
-    and the same for b.
+    and the corresponding equation for b.
 
 Certificate
-    That of the kernel G K_MM⁻¹ Gᵀ, whose SVM this is exactly.
+    That of the SVM with the kernel G K_MM⁻¹ Gᵀ, to which the problem is equivalent.
 
 Cost
     m n kernel values and m² n multiplications once, |B| m² + m³/3 a step.
@@ -33,16 +34,16 @@ from fastsvm.solvers.kernel_primal.regularized_system import refused_if_indefini
 
 __all__ = ["Landmarks"]
 
-_RIDGE = 1e-10  # of the mean of the diagonal
+_RIDGE = 1e-10  # relative to the mean of the diagonal
 _TILE_ROWS = 128
 _COLUMNS = 2048
 _BALANCED = 1e-12
 
 
 class Landmarks(Primal):
-    """Solve one two-class problem with a basis of `n_landmarks` rows; other parameters are those of `Primal`."""
+    """Solve one two-class problem with a basis of `n_landmarks` rows. The other parameters are those of `Primal`."""
 
-    ends_at_bend = 1
+    smoothed_bounds = 1
 
     def __init__(self, *given: Any, n_landmarks: int) -> None:
         super().__init__(*given)
@@ -63,17 +64,17 @@ class Landmarks(Primal):
 
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
-        state, y = self._summed_anew(state), self.problem.y
+        state, y = self._with_recomputed_sums(state), self.problem.y
         near = self._dual.feasible(y * self._loss_term(state))
         weights = self._features_times(y * near)
         dual = self._dual.linear(near) - float(weights @ weights) / 2
         intercept = self._intercept(state)
         objective = self._dual.primal(state.alpha, state.sums, intercept)
-        violation = self._violation(state) + state.bend
-        within = self._dual.within(state.sums + intercept, state.bend)
+        violation = self._violation(state) + state.smoothing
+        within = self._dual.within(state.sums + intercept, state.smoothing)
         return KernelSolution(state.alpha, within, intercept, objective, max(0.0, objective - dual), violation)
 
-    def _begun(self, state: KernelPrimalState) -> KernelPrimalState:
+    def _presolved(self, state: KernelPrimalState) -> KernelPrimalState:
         return self._centred(state)
 
     def _settle(self, state: KernelPrimalState) -> None:
@@ -92,11 +93,11 @@ class Landmarks(Primal):
         return linalg.solve_triangular(self._whitening, beta, lower=True, trans="T", check_finite=False)
 
     def _violation(self, state: KernelPrimalState) -> float:
-        """Return how far the decision values are from those that the slope of the loss at them gives."""
+        """Return the largest change of a decision value if w is replaced by what the derivative of the loss implies."""
         loss, loss_term = self._loss(state), self._loss_term(state)
         missing = self._weights(state) - self._features_times(loss_term)
         violation = float(np.abs(self._scores(missing)).max())
-        stiffness = float(self.problem.upper[loss.bends(self._margins(state))].sum()) * loss.curvature
+        stiffness = float(self.problem.upper[loss.is_curved(self._margins(state))].sum()) * loss.curvature
         imbalance = abs(float(loss_term.sum()))
         if self.method.fit_intercept and imbalance > _BALANCED * float(np.abs(loss_term).sum()):
             return max(violation, imbalance / stiffness if stiffness > 0 else np.inf)
@@ -105,17 +106,17 @@ class Landmarks(Primal):
     def _newton(self, state: KernelPrimalState, accuracy: float) -> Step:
         y, upper = self.problem
         loss = self._loss(state)
-        bend = loss.bends(self._margins(state))
-        curved = np.where(bend, upper * loss.curvature, 0.0)
-        force = np.where(bend, y * curved * loss.start, self._loss_term(state))
-        system = weighted_square(self._features, curved, self.pool)
+        curved = loss.is_curved(self._margins(state))
+        hessian = np.where(curved, upper * loss.curvature, 0.0)
+        force = np.where(curved, y * hessian * loss.start, self._loss_term(state))
+        system = weighted_square(self._features, hessian, self.pool)
         system[np.diag_indices_from(system)] += 1
-        column = self._features_times(curved)
+        column = self._features_times(hessian)
         vectors = np.column_stack([self._features_times(force), column])
         weights, of_column = linalg.solve(system, vectors, assume_a="pos", overwrite_a=True, check_finite=False).T
         shift = None
-        if bend.any() and self.method.fit_intercept:
-            intercept = float((force.sum() - column @ weights) / (curved.sum() - column @ of_column))
+        if curved.any() and self.method.fit_intercept:
+            intercept = float((force.sum() - column @ weights) / (hessian.sum() - column @ of_column))
             weights, shift = weights - intercept * of_column, intercept - state.intercept
         delta = self._coefficients(weights) - y * state.alpha
         return Step(delta, self._scores(weights - self._weights(state)), shift, exact=True)

@@ -1,4 +1,4 @@
-"""Systems of some of the kernel's rows and columns with a ridge, by factorisation or conjugate gradients."""
+"""Solution of kernel systems with a ridge, by Cholesky factorisation or preconditioned conjugate gradients."""
 
 import contextlib
 import time
@@ -18,13 +18,13 @@ __all__ = ["MOST_FEATURES", "RidgeSystem", "refused_if_indefinite"]
 
 _MOST_ITERATIONS = 1000
 MOST_FEATURES = 512
-_SOME_RIDGE = 1e-6  # of the mean of the diagonal
+_SOME_RIDGE = 1e-6  # relative to the mean of the diagonal
 _EXACT = 1e-13
 
 
 @contextlib.contextmanager
 def refused_if_indefinite() -> Iterator[None]:
-    """Raise ValueError with advice where a factorisation fails."""
+    """Raise ValueError with advice if a factorisation fails."""
     try:
         yield
     except linalg.LinAlgError as error:
@@ -35,11 +35,12 @@ def refused_if_indefinite() -> Iterator[None]:
 
 
 class RidgeSystem:
-    """Solves (K_BB + D) x + b = v for sets B of rows and diagonal D > 0, with Σ x given or with b = 0.
+    """Solves (K_BB + D) x + b = v for sets B of rows and a diagonal D > 0, with given Σ x or with b = 0.
 
-    By Cholesky's factorisation if B is small, else by conjugate gradients, which need products with rows only, with a
-    preconditioner made of some of the rows, and among vectors of the sum that is asked for (Frangella, Tropp and Udell
-    2023; Gould, Hribar and Nocedal 2001).
+    A small system is solved by Cholesky factorisation. A large one is solved by conjugate gradients, which need only
+    products with kernel rows. The preconditioner is a Nyström approximation from some of the rows (Frangella, Tropp and
+    Udell 2023).
+    The iterates stay in the set of vectors with the given sum (Gould, Hribar and Nocedal 2001).
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ class RidgeSystem:
     pool : Pool
         Threads.
     most_factorised : int
-        Order of a matrix that is factorised at most.
+        Largest order of a matrix that is factorised.
     deadline : float, default=inf
-        Moment (of time.perf_counter) at which conjugate gradients end wherever they are.
+        Time (of time.perf_counter) at which conjugate gradients stop with the current iterate.
     """
 
     def __init__(self, rows: KernelRows, pool: Pool, most_factorised: int, deadline: float = np.inf) -> None:
@@ -59,7 +60,7 @@ class RidgeSystem:
         self._block, self._products = WorkingBlock(rows, pool), KernelProducts(rows, pool)
 
     def is_exact(self, inside: np.ndarray) -> bool:
-        """Return whether the system of these rows is factorised."""
+        """Return whether the system of these rows is solved by factorisation."""
         return len(inside) <= self._most
 
     def solve(
@@ -74,7 +75,7 @@ class RidgeSystem:
         total : float or None
             Σ x; None for b = 0.
         accuracy : float
-            Residual of conjugate gradients, in parts of that at the beginning.
+            Final residual of conjugate gradients, relative to the initial one.
 
         Raises
         ------
@@ -85,13 +86,13 @@ class RidgeSystem:
         with refused_if_indefinite():
             try:
                 return solve(inside, ridge, wanted, total, accuracy)
-            except linalg.LinAlgError:  # by the rounding of kernel values, if the ridge is small beside them
+            except linalg.LinAlgError:  # because kernel values are rounded by more than the ridge
                 return solve(inside, ridge + self._rounding(inside), wanted, total, accuracy)
 
     def _rounding(self, inside: np.ndarray) -> float:
-        """Return how far below zero the rounding of kernel values may push an eigenvalue of those of some rows.
+        """Return a bound on the negative eigenvalues that rounding of the kernel values may cause.
 
-        Its measure is the greatest value, which may be that of a single row that is far from all others.
+        It is proportional to the largest kernel value, which a single row far from all others may determine.
         """
         store, most = self._rows.store, 0.0
         for a, b in spans(len(inside), self._rows.n_slots):
@@ -147,7 +148,7 @@ class RidgeSystem:
         return sums[inside] + ridge * vector
 
     def _features(self, inside: np.ndarray) -> np.ndarray:
-        """Return features of B by some of its rows, at equal distances."""
+        """Return Nyström features of B from evenly spaced rows of it."""
         count = min(MOST_FEATURES, self._rows.n_slots, len(inside))
         some = inside[np.linspace(0, len(inside) - 1, count).astype(np.int64)]
         slots, store = self._rows.fetch(some), self._rows.store
@@ -156,7 +157,7 @@ class RidgeSystem:
 
 
 class _Preconditioner:
-    """The inverse of Φᵀ Φ + D for features Φ, by the formula of Sherman, Morrison and Woodbury."""
+    """The inverse of Φᵀ Φ + D for features Φ, by the Sherman–Morrison–Woodbury formula."""
 
     def __init__(self, features: np.ndarray, ridge: np.ndarray, pool: Pool) -> None:
         self._features, self._ridge = features, ridge

@@ -1,21 +1,22 @@
-"""Gradient descent in the primal, for kernel SVMs with hinge or squared hinge: slow, and easy to follow.
+"""Subgradient descent in the primal, for kernel SVMs with hinge or squared hinge: slow, and easy to follow.
 
 Problem
-    That of `primal`, over the coefficients β and the intercept b.
+    That of `newton`, over the coefficients β and the intercept b.
 
 Step
     β ← β − η K v,   b ← b + η Σ_i y_i C_i |ℓ'(y_i f_i)|,   v_i = β_i − y_i C_i |ℓ'(y_i f_i)|
-    with one rate η. K v is the gradient by β, and a subgradient for the hinge, whose slope at the corner is taken as 0.
+    with one learning rate η. K v is the gradient with respect to β. For the hinge it is a subgradient: the derivative
+    at the corner is taken as 0.
 
 End
-    The gradient: max |K v| ≤ tol, in units of decision values, and that by the intercept, |Σ_i (v_i − β_i)| ≤ tol. With
-    the hinge and a rate that does not change it hops about the minimum, so that the number of steps usually ends it.
+    The gradient is small: max |K v| ≤ tol, in units of decision values, and |Σ_i (v_i − β_i)| ≤ tol for the intercept.
+    With the hinge and a constant rate the iterates oscillate about the minimum, so most fits end at the step limit.
 
 Cost
-    Two products of the whole kernel matrix with a vector for a step.
+    Two products of the whole kernel matrix with a vector per step.
 
 Memory
-    56 n bytes, and the cache of rows: what does not fit is computed again in every step.
+    56 n bytes, and the row cache. Rows that do not fit are recomputed in every step.
 """
 
 from typing import NamedTuple
@@ -32,7 +33,7 @@ from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["PrimalDescent"]
 
-_BLOWN_UP = 1e6  # times the objective at zero
+_BLOWN_UP = 1e6  # times the objective at zero: divergence
 
 
 @storable("subgradient descent state")
@@ -45,7 +46,7 @@ class SubgradientState(NamedTuple):
 
 
 class PrimalDescent(Memoryless):
-    """Descend on one two-class problem.
+    """Solve one two-class problem by subgradient descent.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class PrimalDescent(Memoryless):
     pool : Pool
         Threads.
     rate : float
-        η.
+        Learning rate η.
     squared : bool
         Whether the loss is the squared hinge.
     fit_intercept : bool
@@ -102,7 +103,7 @@ class PrimalDescent(Memoryless):
             return state, Report(size, self._objective(state), 0, True, True, False)
         if most_steps < 1:
             return state, Report(size, self._objective(state), 0, False, False, False)
-        with np.errstate(over="ignore", invalid="ignore"):  # with a rate so large, it has blown up
+        with np.errstate(over="ignore", invalid="ignore"):  # at too large a rate the iterates diverge
             alpha = state.alpha - self._rate * y * gradient
             sums = state.sums - self._rate * self._products.times(gradient)
             moved = SubgradientState(alpha, sums, state.intercept + self._rate * missing)
@@ -113,13 +114,13 @@ class PrimalDescent(Memoryless):
 
     def finish(self, state: SubgradientState) -> KernelSolution:
         """Return the solution and its certificate."""
-        sums = self._products.times(self.problem.y * state.alpha)  # that of all changes has the rounding of each
+        sums = self._products.times(self.problem.y * state.alpha)  # a sum of updates has the rounding error of each
         state = state._replace(sums=sums)
         found = self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
-        return found._replace(kkt_violation=self._gradient(state)[2])  # multipliers on the way violate bounds anyway
+        return found._replace(kkt_violation=self._gradient(state)[2])  # its multipliers may be out of bounds
 
     def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
-        """Return the gradient by β, minus that by the intercept, and the size of the largest of all."""
+        """Return the gradient by β, minus the derivative by the intercept, and the largest absolute value."""
         y, upper = self.problem
         loss = self._dual.loss
         loss_term = y * upper * (loss.curvature * loss.excess(y * (state.sums + state.intercept)))

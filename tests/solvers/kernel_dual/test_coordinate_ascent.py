@@ -5,8 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_rows import cache
 from naive import problem
-from sklearn.datasets import make_circles, make_moons
-from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
@@ -42,11 +40,11 @@ def solve(
             return False
 
         state, reason, n_steps = drive(solver, solver.init(alpha), limits, watch)
-    assert active is None or len(active.rows)  # it was made use of
+    assert active is None or len(active.rows)  # it was used
     return solver.finish(state), reason, n_steps
 
 
-def offset(K, y, upper, alpha):
+def free_mean(K, y, upper, alpha):
     """Return the mean of y - f over free rows, or the middle between the others."""
     missing = y - K @ (alpha * y)
     free = (alpha > 0) & (alpha < upper)
@@ -72,7 +70,7 @@ def check(solution, reason, K, y, upper, tol=1e-8, wanted=None):
     assert solution.duality_gap == pytest.approx(gap, abs=1e-9 * scale + 4 * np.finfo(float).eps * upper.sum())
     assert gap <= 1.01 * max(tol, 1e-12) * (solution.objective + gap)
     np.testing.assert_array_equal(solution.within, alpha > 0)
-    assert solution.intercept == pytest.approx(offset(K, y, upper, alpha), abs=1e-9 * scale)
+    assert solution.intercept == pytest.approx(free_mean(K, y, upper, alpha), abs=1e-9 * scale)
     if wanted is not None:
         assert solution.objective == pytest.approx(wanted, rel=1e-6)
 
@@ -96,10 +94,10 @@ def test_the_solution_is_that_of_a_general_solver(seed, C, draw):
     solution, reason, _ = solve(K, y, upper, 1e-10)
     check(solution, reason, K, y, upper, 1e-10, objective)
     np.testing.assert_allclose(K @ (solution.alpha * y), K @ (alpha * y), atol=1e-4)
-    assert abs(solution.alpha @ y) > 1e-3  # another problem than that with an offset
+    assert abs(solution.alpha @ y) > 1e-3  # another problem than that with an intercept
 
 
-def test_the_solution_is_not_that_of_a_problem_with_an_offset():
+def test_the_solution_is_not_that_of_a_problem_with_an_intercept():
     K, y, upper = problem(0, 40)
     free, balanced = (naive.solve_dual(K, y, upper, balanced)[2] for balanced in (False, True))
     assert free > 1.01 * balanced
@@ -123,7 +121,7 @@ def test_any_size_of_the_cache(n_slots):
 
 @pytest.mark.parametrize("n_slots", [20, 60, 150])
 @pytest.mark.parametrize("size", [3, 16])
-def test_dear_rows(size, n_slots, monkeypatch):
+def test_expensive_rows(size, n_slots, monkeypatch):
     K, y, upper = problem(5, 150)
     wanted = solve(K, y, upper)[0].objective
     monkeypatch.setattr(RowCache, "expensive", True)
@@ -198,7 +196,7 @@ def test_a_kernel_of_zeros():
     np.testing.assert_array_equal(solution.alpha, 1)
 
 
-def test_one_class_has_a_solution_without_an_offset():
+def test_one_class_has_a_solution_without_an_intercept():
     K, _, upper = problem(3, 20)
     solution, reason, _ = solve(K, np.ones(20), upper)
     check(solution, reason, K, np.ones(20), upper, wanted=naive.solve_dual(K, np.ones(20), upper, balanced=False)[2])
@@ -219,21 +217,21 @@ def test_float32_kernel_values():
     assert naive.kkt_violation(K, y, np.ones(120), state.alpha, balanced=False) <= 1.01e-3
 
 
-# --- the offset ------------------------------------------------------------------------------------------
+# --- the intercept ---------------------------------------------------------------------------------------
 
 
-def test_no_offset_if_none_is_asked_for():
+def test_no_intercept_if_none_is_asked_for():
     K, y, upper = problem(1, 60)
-    few = Limits(30, np.inf)  # at the optimum y = f in the free rows, so that the offset vanishes too
-    with_offset, without = (solve(K, y, upper, limits=few, fit_intercept=asked)[0] for asked in (True, False))
-    np.testing.assert_array_equal(with_offset.alpha, without.alpha)
-    assert with_offset.intercept == pytest.approx(offset(K, y, upper, with_offset.alpha), abs=1e-12)
-    assert abs(with_offset.intercept) > 1e-2
+    few = Limits(30, np.inf)  # at the optimum y = f in the free rows, so that the intercept vanishes too
+    with_intercept, without = (solve(K, y, upper, limits=few, fit_intercept=asked)[0] for asked in (True, False))
+    np.testing.assert_array_equal(with_intercept.alpha, without.alpha)
+    assert with_intercept.intercept == pytest.approx(free_mean(K, y, upper, with_intercept.alpha), abs=1e-12)
+    assert abs(with_intercept.intercept) > 1e-2
     assert without.intercept == 0
 
 
 @pytest.mark.parametrize("y", [[1, 1, 0], [0, 0, 1]])
-def test_an_offset_that_is_bounded_on_one_side_only(y):
+def test_an_intercept_that_is_bounded_on_one_side_only(y):
     """All rows of one class are at their bounds and none of the other supports."""
     X = np.array([[1.0], [1.1], [-1000.0]])
     model = SVC(solver="coordinate", kernel="linear", C=0.01).fit(X, y)
@@ -243,7 +241,7 @@ def test_an_offset_that_is_bounded_on_one_side_only(y):
     np.testing.assert_array_equal(model.predict(X), y)
 
 
-def test_the_offset_when_no_multiplier_is_free():
+def test_the_intercept_when_no_multiplier_is_free():
     K, y, upper = np.eye(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.full(5, 0.1)
     solution, _, _ = solve(K, y, upper)
     np.testing.assert_array_equal(solution.alpha, upper)
@@ -333,40 +331,6 @@ def test_the_duality_gap_is_within_the_tolerance_of_the_objective_too(C):
 # --- one rate for all ------------------------------------------------------------------------------------
 
 
-def moons():
-    X, y = make_moons(400, noise=0.1, random_state=6)
-    squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    return X, y, np.exp(-squared / 0.5**2), 1e-2, {"gamma": 4.0}
-
-
-def donut():
-    X, y = make_circles(500, noise=0.08, factor=0.5, random_state=1)
-    return X, y, (1 + X @ X.T) ** 2, 1e-3, {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
-
-
-@pytest.mark.parametrize("n_steps", [1, 10, 300])
-@pytest.mark.parametrize("data", [moons, donut])
-def test_a_learning_rate_steps_as_the_loop_over_arrays_does(data, n_steps):
-    X, y, K, rate, kernel = data()
-    signs = np.where(y == 1, 1.0, -1.0)
-    wanted = naive.ascend_dual(K, signs, np.ones(len(y)), rate, n_steps)
-    model = SVC(solver="coordinate", learning_rate=rate, max_iter=n_steps, tol=1e-12, **kernel)
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
-        model.fit(X, y)
-    alpha = np.zeros(len(y))
-    alpha[model.support_] = np.abs(model.dual_coef_[0])
-    np.testing.assert_allclose(alpha, wanted, rtol=1e-9, atol=1e-12)
-    assert model.n_iter_[0] == n_steps
-    free = (wanted > 0) & (wanted < 1)
-    if free.any():
-        assert model.intercept_[0] == pytest.approx((signs - K @ (wanted * signs))[free].mean(), abs=1e-9)
-    grid = np.stack(np.meshgrid(np.linspace(-2, 2, 30), np.linspace(-2, 2, 30)), axis=-1).reshape(-1, 2)
-    between = (1 + grid @ X.T) ** 2 if data is donut else np.exp(-4 * ((grid[:, None] - X[None]) ** 2).sum(axis=2))
-    values = between @ (wanted * signs) + model.intercept_[0]
-    clear = np.abs(values) > 1e-9
-    np.testing.assert_array_equal(np.sign(model.decision_function(grid))[clear], np.sign(values)[clear])
-
-
 def test_a_learning_rate_leads_to_the_exact_solution():
     K, y, upper = problem(1, 60)
     wanted = solve(K, y, upper)[0]
@@ -380,25 +344,3 @@ def test_the_objective_never_falls_with_a_learning_rate():
     solve(K, y, upper, 1e-6, rate=1.9 / np.linalg.eigvalsh(K)[-1], seen=seen)
     values = [report.objective for report in seen]
     assert np.diff(values).min() >= -1e-12 * max(values)
-
-
-def test_too_large_a_rate_keeps_the_best_state_and_says_what_to_do(overlapping):
-    X, y = overlapping
-    with pytest.warns(ConvergenceWarning, match=r"stalled.*lower learning_rate"):
-        model = SVC(solver="coordinate", learning_rate=0.05).fit(X, y)
-    assert model.stop_reason_ == "stalled"
-    assert model.n_iter_[0] > 5
-    assert model.objective_ == pytest.approx(max(model.history_["objective"]), rel=1e-14)
-    K = naive.kernel_matrix("rbf", X, X, gamma=model._gamma)
-    alpha = naive.ascend_dual(K, 2.0 * y - 1, np.ones(150), 0.05, model.n_iter_[0])
-    after = naive.ascend_dual(K, 2.0 * y - 1, np.ones(150), 0.05, model.n_iter_[0] + 1)
-    assert model.objective_ == pytest.approx(naive.dual_objective(K, 2.0 * y - 1, alpha), rel=1e-9)
-    assert naive.dual_objective(K, 2.0 * y - 1, after) < model.objective_
-
-
-@pytest.mark.parametrize(("rate", "C"), [(0.5, 1.0), (1e300, 1.0), (1e300, 1e300)])
-def test_a_rate_with_which_the_first_step_falls_leaves_zeros(rate, C, overlapping):
-    with pytest.warns(ConvergenceWarning, match=r"stalled.*lower learning_rate"):
-        model = SVC(solver="coordinate", learning_rate=rate, C=C).fit(*overlapping)
-    assert len(model.support_) == 0
-    assert np.isfinite(model.decision_function(overlapping[0])).all()

@@ -44,7 +44,7 @@ def test_an_indefinite_block_has_no_newton_step():
 @pytest.mark.parametrize("width", [2.0, 5.0, 20.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatch):
-    monkeypatch.setattr(newton_file, "_MOST_HELD", 0.75)
+    monkeypatch.setattr(newton_file, "_MOST_FIXED", 0.75)
     rng = np.random.default_rng(seed)
     K, _, _ = problem(seed, 12)
     gradient, low, high = rng.normal(size=12), -width * rng.random(12), width * rng.random(12)
@@ -60,7 +60,7 @@ def test_a_newton_step_is_the_solution_within_its_bounds(seed, width, monkeypatc
         constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    monkeypatch.setattr(newton_file, "_MOST_HELD", 0.0)
+    monkeypatch.setattr(newton_file, "_MOST_FIXED", 0.0)
     short = newton_step(K.copy(), K.dtype, gradient, low, high, Pool(1))
     value, least, most = (x @ K @ x / 2 + gradient @ x for x in (step, wanted.x, short))
     if width >= 5:

@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize
 
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_primal.huberized_hinge import bent_hinge, squared_hinge
+from fastsvm.solvers.kernel_primal.huberized_hinge import huberized_hinge, squared_hinge
 from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length, slope_at_start
 
 LOSSES = {
     "squared hinge": squared_hinge,
-    "wide bend": bent_hinge(1.0),
-    "narrow bend": bent_hinge(0.01),
-    "no visible bend": bent_hinge(2.0**-60),
+    "much smoothing": huberized_hinge(1.0),
+    "little smoothing": huberized_hinge(0.01),
+    "no visible smoothing": huberized_hinge(2.0**-60),
 }
 Z = np.linspace(-3, 3, 241)
 
@@ -24,21 +24,21 @@ def test_the_squared_hinge():
 
 
 @pytest.mark.parametrize("h", [1.0, 0.3, 0.01, 1e-6])
-def test_the_bent_hinge_is_the_huber_loss(h):
+def test_the_huberized_hinge_is_the_huber_loss(h):
     below = 1 - Z
     wanted = np.select([below < -h, below > h], [0, below], (below + h) ** 2 / (4 * h))
-    np.testing.assert_allclose(bent_hinge(h).value(Z), wanted, rtol=1e-9, atol=1e-15)
-    assert np.abs(bent_hinge(h).value(Z) - np.maximum(0, 1 - Z)).max() <= h / 4 + 1e-15
+    np.testing.assert_allclose(huberized_hinge(h).value(Z), wanted, rtol=1e-9, atol=1e-15)
+    assert np.abs(huberized_hinge(h).value(Z) - np.maximum(0, 1 - Z)).max() <= h / 4 + 1e-15
 
 
-def test_the_hinge_is_a_bent_one_whose_bend_cannot_be_seen():
-    loss = bent_hinge(2.0**-60)
+def test_the_hinge_is_a_huberized_one_whose_smoothing_rounds_to_nothing():
+    loss = huberized_hinge(2.0**-60)
     np.testing.assert_allclose(loss.value(Z), np.maximum(0, 1 - Z), rtol=1e-14)
     np.testing.assert_allclose(loss.curvature * loss.excess(Z), Z < 1, rtol=1e-14)  # 0 at the corner
-    assert not loss.bends(Z).any()
+    assert not loss.is_curved(Z).any()
 
 
-@pytest.mark.parametrize("name", ["squared hinge", "wide bend", "narrow bend"])
+@pytest.mark.parametrize("name", ["squared hinge", "much smoothing", "little smoothing"])
 @pytest.mark.parametrize("z", [-2.5, -0.3, 0.5, 0.9951, 1.0, 1.0042, 1.5, 2.2])
 def test_a_loss_is_the_integral_of_its_slope(z, name):
     loss = LOSSES[name]
@@ -47,14 +47,14 @@ def test_a_loss_is_the_integral_of_its_slope(z, name):
     assert loss.value(np.array(z)) == pytest.approx(area, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("name", ["squared hinge", "wide bend", "narrow bend"])
+@pytest.mark.parametrize("name", ["squared hinge", "much smoothing", "little smoothing"])
 def test_the_derivatives_of_a_loss_are_those_of_differences(name):
     loss, step = LOSSES[name], 1e-5
     z = Z[(np.abs(Z - loss.start) > 1e-4) & (np.abs(Z - loss.start + loss.width) > 1e-4)]
     slope = (loss.value(z + step) - loss.value(z - step)) / (2 * step)
     np.testing.assert_allclose(-loss.curvature * loss.excess(z), slope, atol=1e-7)
     second = loss.curvature * (loss.excess(z - step) - loss.excess(z + step)) / (2 * step)
-    np.testing.assert_allclose(loss.curvature * loss.bends(z), second, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(loss.curvature * loss.is_curved(z), second, rtol=1e-6, atol=1e-7)
 
 
 # --- minima along a line ---------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_the_best_length_has_the_least_objective_unless_one_is_good_enough(seed,
     assert found <= min(least(objective, 0, end) for end in (0.1, 3, 100, 1e4)) + 1e-9 * max(1, abs(found))
 
 
-@pytest.mark.parametrize("name", ["squared hinge", "wide bend", "narrow bend"])
+@pytest.mark.parametrize("name", ["squared hinge", "much smoothing", "little smoothing"])
 def test_the_slope_at_the_start_is_that_of_differences(name):
     rng, problem, scores = draw(3)
     line = Line(scores, rng.normal(size=len(scores)), -0.7, 1.3)

@@ -73,14 +73,14 @@ def check(solution, reason, K, y, upper, squared, fit_intercept=True, tol=1e-8, 
 
 
 squares = pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
-offsets = pytest.mark.parametrize("fit_intercept", [True, False], ids=["offset", "none"])
+intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
 
 # --- the solution ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("seed", range(2))
-@offsets
+@intercepts
 @squares
 def test_the_solution_is_that_of_a_general_solver(squared, fit_intercept, seed, C):
     K, y, upper = problem(seed, 24, C=C)
@@ -92,7 +92,7 @@ def test_the_solution_is_that_of_a_general_solver(squared, fit_intercept, seed, 
         assert solution.intercept == pytest.approx(intercept, abs=1e-4)
 
 
-@offsets
+@intercepts
 def test_the_squared_hinge_is_a_hard_margin_with_a_ridge_on_the_kernel(fit_intercept):
     K, y, upper = problem(3, 40)
     upper = upper * np.random.default_rng(0).choice([0.5, 1.0, 2.0], 40)
@@ -119,7 +119,7 @@ def test_any_problem(seed, n, C, gamma, tol, squared, fit_intercept):
 
 
 @pytest.mark.parametrize("C", [1.0, 30.0])
-@offsets
+@intercepts
 @squares
 def test_conjugate_gradients_lead_to_the_same(squared, fit_intercept, C):
     K, y, upper = problem(5, 100, C=C)
@@ -134,14 +134,14 @@ def test_a_beginning_on_some_rows_leads_to_the_same(squared, monkeypatch):
     K, y, upper = problem(5, 200)
     wanted, _, n_whole = solve(K, y, upper, squared)
     monkeypatch.setattr(newton, "_START_ROWS", 60)
-    first, begun = [], Primal._begun
+    first, presolved = [], Primal._presolved
 
     def spy(solver, state):
-        found = begun(solver, state)
+        found = presolved(solver, state)
         first.append(np.count_nonzero(found.alpha))
         return found
 
-    monkeypatch.setattr(Primal, "_begun", spy)
+    monkeypatch.setattr(Primal, "_presolved", spy)
     solution, reason, n_steps = solve(K, y, upper, squared)
     check(solution, reason, K, y, upper, squared, wanted=wanted.objective)
     assert 0 < first[-1] <= 60  # the last to return is that of all rows
@@ -199,7 +199,7 @@ def test_no_row_is_free_and_classes_differ():
     ("seed", "n", "gamma", "C", "tol"),
     [(9, 64, 1.0, 0.1, 5e-4), (0, 127, 0.0016, 0.077, 1e-6), (2, 125, 12.0, 0.12, 1e-6), (8, 108, 0.039, 8e3, 5e-4)],
 )
-@offsets
+@intercepts
 def test_unequal_bounds_on_which_sums_do_not_balance_by_themselves(fit_intercept, seed, n, gamma, C, tol):
     K, y, upper = problem(seed, n, gamma, C)
     upper = upper * np.random.default_rng(seed).choice([0.5, 1.0, 2.0], n)
@@ -209,7 +209,7 @@ def test_unequal_bounds_on_which_sums_do_not_balance_by_themselves(fit_intercept
 
 
 @pytest.mark.parametrize("seed", range(5))
-@offsets
+@intercepts
 def test_a_tolerance_near_rounding_is_met_without_a_stall(fit_intercept, seed):
     K, y, upper = problem(seed, 100, gamma=5.0, C=0.1)
     for most in (0, 2000):

@@ -37,11 +37,11 @@ def nystrom(K, landmarks):
 
 
 squares = pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
-offsets = pytest.mark.parametrize("fit_intercept", [True, False], ids=["offset", "none"])
+intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
-@offsets
+@intercepts
 @squares
 def test_the_solution_is_that_of_the_low_rank_kernel(squared, fit_intercept, C):
     K, y, upper = problem(1, 40, C=C)

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fastsvm import SVC
 
 squares = pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
-offsets = pytest.mark.parametrize("fit_intercept", [True, False], ids=["offset", "none"])
+intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
 
 
 def moons():
@@ -16,7 +16,7 @@ def moons():
 
 
 @pytest.mark.parametrize("n_steps", [1, 10, 200])
-@offsets
+@intercepts
 @squares
 def test_a_learning_rate_steps_as_the_loop_over_arrays_does(squared, fit_intercept, n_steps):
     X, y, K = moons()
@@ -61,7 +61,7 @@ def test_descent_with_the_squared_hinge_comes_to_newtons_solution(overlapping):
     assert found.kkt_violation_ <= 1e-6
 
 
-@offsets
+@intercepts
 def test_descent_ends_when_the_largest_gradient_is_within_the_tolerance(fit_intercept, overlapping):
     X, y = overlapping
     given = {"solver": "primal", "loss": "squared_hinge", "gamma": 5.0, "C": 0.1, "learning_rate": 0.02}

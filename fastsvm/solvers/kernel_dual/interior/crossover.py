@@ -1,22 +1,22 @@
-"""Crossover: from the point to which an interior-point method led to a vertex near it, by active-set steps.
+"""Crossover: active-set steps from the solution of an interior-point method to a nearby vertex.
 
 Step
-    The slope of the free variables is that of the balance times an offset, which is their mean. If a variable at a
-    bound violates that by more than the free ones do, it is let free. A Newton step on the free variables ends there,
-    or at the first bound that it meets. Where the system is singular, what it cannot reach has a direction in which
-    the objective falls without bend; the step goes on in it to a bound. So the number of free variables comes down to
-    the rank of their kernel, as it must for the Newton step to be exact.
+    At the optimum F equals the intercept ρ on all free variables; ρ is estimated by its mean over them. A variable at
+    a bound that violates the optimality conditions by more than the free ones do becomes free. A Newton step on the
+    free variables follows, cut at the first bound. If the system is singular and inconsistent, the objective is linear
+    along a null direction, and the step follows that direction to a bound. The number of free variables thus decreases
+    to the rank of their kernel, as an exact Newton step requires.
 
-    At the end fewer and fewer of the least free variables change. Their last digits are worth less than those of the
-    others, so that they make up for the rounding of these.
+    Final steps correct rounding errors by changing fewer and fewer of the smallest free variables: their last digits
+    have smaller absolute value than those of the others.
 
 Cost
-    A singular value decomposition of the kernel among the free variables a step; the slope is summed with more digits
-    than float64 has, n² such products.
+    Per step, a singular value decomposition of the kernel among the free variables and n² products for the gradient,
+    which are summed in extended precision.
 
 Source
-    Scheinberg (2006), An efficient implementation of an active set method for SVMs, JMLR 7, on steps where the free
-    variables' kernel is singular.
+    Scheinberg (2006), An efficient implementation of an active set method for SVMs, JMLR 7, on steps for singular
+    kernels among the free variables.
 """
 
 import numpy as np
@@ -24,24 +24,24 @@ from scipy import linalg
 
 from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Judgement, Scaled, extended_sums
 
-__all__ = ["crossed_over", "newton_on_free"]
+__all__ = ["crossover", "newton_on_free"]
 
 _MOST_FREE = 500
 _STEPS, _IN_VAIN = 100, 20
-_LEAST_SHARE = 8  # the least free variables become fewer by one part of so many
-_SINGULAR = 2e-16  # of the greatest singular value
-_UNREACHED = 0.1  # of what a step is to change
+_LEAST_SHARE = 8  # each time, one part in so many of the smallest free variables is dropped
+_SINGULAR = 2e-16  # relative to the largest singular value
+_UNREACHED = 0.1  # share of the right side in the null space from which on the system is inconsistent
 
 
-def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]:
-    """Return the best x that was met, which may be the one given, and what it is worth."""
+def crossover(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]:
+    """Return the best point found, which may be `x` itself, and its judgement."""
     slope = problem.exact_slope(x)
     best, least = x, problem.judged(x, slope)
     idle = 0
     for _ in range(_STEPS):
         if least.violation <= EXACT or idle > _IN_VAIN:
             break
-        ahead = _stepped(problem, x, slope)
+        ahead = _active_set_step(problem, x, slope)
         if ahead is None:
             break
         x, slope = ahead, problem.exact_slope(ahead)
@@ -49,11 +49,11 @@ def crossed_over(problem: Scaled, x: np.ndarray) -> tuple[np.ndarray, Judgement]
         idle = idle + 1 if judged.badness >= least.badness else 0
         if idle == 0:
             best, least = x, judged
-    return _rounded_well(problem, best, least)
+    return _refine_rounding(problem, best, least)
 
 
-def _stepped(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
-    """Return x after a step, None if there are no free variables or too many."""
+def _active_set_step(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
+    """Return x after a step, or None if there are no free variables, too many, or no bound along the step."""
     inside = (x > 0) & (x < problem.upper)
     free = np.flatnonzero(inside)
     if not 0 < len(free) <= _MOST_FREE:
@@ -85,8 +85,8 @@ def _stepped(problem: Scaled, x: np.ndarray, slope: np.ndarray) -> np.ndarray | 
     return ahead
 
 
-def _rounded_well(problem: Scaled, best: np.ndarray, least: Judgement) -> tuple[np.ndarray, Judgement]:
-    """Return x after Newton steps in which ever fewer variables make up for the rounding of the others."""
+def _refine_rounding(problem: Scaled, best: np.ndarray, least: Judgement) -> tuple[np.ndarray, Judgement]:
+    """Return x after Newton steps on fewer and fewer variables, which correct the rounding errors of the others."""
     n_free = int(np.count_nonzero((best > 0) & (best < problem.upper)))
     count = n_free if n_free <= _MOST_FREE else 0
     while count > 0 and least.violation > EXACT:
@@ -100,7 +100,7 @@ def _rounded_well(problem: Scaled, best: np.ndarray, least: Judgement) -> tuple[
 
 
 def newton_on_free(problem: Scaled, x: np.ndarray, n_least: int) -> np.ndarray:
-    """Return x after a Newton step on so many of the least free variables, clipped."""
+    """Return x after a clipped Newton step on the `n_least` smallest free variables."""
     free = np.flatnonzero((x > 0) & (x < problem.upper))
     changed = free[np.argsort(x[free], kind="stable")[:n_least]]
     slope = np.zeros(len(x))
@@ -115,7 +115,7 @@ def newton_on_free(problem: Scaled, x: np.ndarray, n_least: int) -> np.ndarray:
 def _system(
     problem: Scaled, x: np.ndarray, slope: np.ndarray, free: np.ndarray, changed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the equations for the changes of some variables, and of the offset, that end the slopes of the free."""
+    """Return the Newton system: matrix and right side for the changes of some variables and of the intercept."""
     block, right = np.zeros((len(free) + 1, len(changed) + 1)), np.append(-slope[free], 0.0)
     block[:-1, :-1] = problem.matrix[np.ix_(free, changed)]
     if problem.balanced:

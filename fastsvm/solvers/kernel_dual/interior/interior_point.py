@@ -1,33 +1,36 @@
-"""A primal-dual interior-point method on the whole matrix, to end small problems on which pair steps creep.
+"""A primal-dual interior-point method on the whole matrix, for small problems on which SMO converges slowly.
 
 Problem
-    That of `decomposition`, scaled as in `interior_problem`:
+    That of `decomposition`, scaled as in `problem`:
         minimise  ½ xᵀQx − cᵀx   subject to  0 ≤ x ≤ u,  aᵀx = 0
 
 Step
     With the slack s = u − x and multipliers z, w of the bounds, Newton's method on
         Qx − c + νa − z + w = 0,   aᵀx = 0,   x_i z_i = μ,   s_i w_i = μ
-    is a system in Q + diag(z/x + w/s). It is factorised once and solved twice (Mehrotra 1992): a predictor for μ = 0
-    tells how far μ may fall; the corrector goes there and takes the predictor's products of changes with it. All
-    variables have one step length, for Q ties them. Each solution is refined by conjugate gradients, which the factor
-    preconditions: kernels of fewer features than rows are singular, and near the end the diagonal is less than
-    rounding beside them. If Q = LLᵀ and L has few columns, the system has so few equations (Fine and Scheinberg 2001).
+    is a system in Q + diag(z/x + w/s). It is factorised once and solved twice (Mehrotra 1992). The predictor for μ = 0
+    determines the target μ. The corrector aims at it and includes the second-order terms of the predictor. Primal and
+    dual variables share one step length because Q couples them. Each solution is refined by conjugate gradients with
+    the factor as the preconditioner: kernels with fewer features than rows are singular, and near the end the diagonal
+    is below their rounding error. If Q = LLᵀ and L has r columns, the system has only r equations (Fine and Scheinberg
+    2001).
 
-Beginning
-    x_i = 1/√K_ii, so α_i = 1/K_ii, or the middle if that is less: right for rows that a large C does not bound. If
-    the residual of the first equation falls slowly, μ is too small beside it: the path begins again, with larger x.
+Start
+    x_i = 1/√K_ii, so α_i = 1/K_ii, or the midpoint of the bounds if that is less. This suits rows that a large C does
+    not bound. If the residual of the first equation decreases slowly, μ is too small relative to it, and the path
+    restarts from a larger x.
 
 End
-    Each step is tried out as what it points to. Of x_i and z_i one is 0 in the limit, and both are of one scale, so the
-    smaller is: x_i goes to its bound exactly, or stays free, be it small beside C or not. The path ends where the
-    violation of that point is rounding. Where rounding hides the violation, the point of the least duality gap is best.
+    Each iterate is rounded to a vertex, which is then judged. In the limit x_i or z_i is 0, and both have the same
+    scale: if x_i is the smaller, it is set to its bound exactly, otherwise it stays free. The path ends once the
+    violation of the vertex is of the size of rounding errors. Where rounding hides the violation, the vertex of the
+    least duality gap is best.
 
 Cost
-    n³/3 operations a step, or n r² if L has r columns, and some tens of products of the matrix and a vector; 15 to 100
-    steps, whatever the scaling, and few times as many where the path begins again.
+    n³/3 operations per step, or n r² if L has r columns, and some tens of matrix-vector products. 15 to 100 steps,
+    independently of the scaling, and a few times as many if the path restarts.
 
 Memory
-    16 n² bytes, 8 n r more for L.
+    16 n² bytes, and 8 n r bytes for L.
 
 Sources
     Mehrotra (1992), On the implementation of a primal-dual interior point method, SIAM J. Optimization 2. Fine and
@@ -41,44 +44,44 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.interior.crossover import crossed_over, newton_on_free
+from fastsvm.solvers.kernel_dual.interior.crossover import crossover, newton_on_free
 from fastsvm.solvers.kernel_dual.interior.problem import EXACT, Point, Scaled
 from fastsvm.solvers.kernel_dual.interior.systems import LowRankSystem, System
 
-__all__ = ["BLIND", "Found", "interior_solution"]
+__all__ = ["BLIND", "InteriorResult", "interior_solution"]
 
-_STEPS = 100  # of a path
-_BACK = 0.995  # of the way to the boundary
-_SHORT, _SHORT_STEPS = 1e-4, 4  # steps so short, one after the other, lead nowhere
-_PATIENCE, _PACE = 8, 4  # steps until the residual shall fall; and how many more it may take for each decimal
-_FARTHER, _FARTHEST = 1e4, 1e8  # how much larger x is each time; beyond, it begins in the middle
-_ENDED = 1e-16  # of Σ_i α_i, what the products come to
-_GONE = 1e-40  # of the first μ
-_HOPELESS, _NEAR = 1.0, 16  # rounding as large as a margin; and times it, what is violated if that is rounding
-BLIND = 1000  # rounding errors of F, in margins, in which nothing can be seen: no path leads anywhere
-_RIDGE, _MOST_RIDGE = 1e-14, 1e-9  # of the diagonal: above rounding; and what only an indefinite matrix needs
-_FEW = 100  # free variables, on which a Newton step costs little
+_STEPS = 100  # per path
+_BACK = 0.995  # largest share of the distance to the boundary
+_SHORT, _SHORT_STEPS = 1e-4, 4  # length of a short step, and how many in a row end the path
+_PATIENCE, _PACE = 8, 4  # steps until the residual must decrease, and steps allowed per decimal digit
+_FARTHER, _FARTHEST = 1e4, 1e8  # factor of x per restart; beyond the largest, x starts at the midpoint
+_ENDED = 1e-16  # total complementarity relative to Σ_i α_i
+_GONE = 1e-40  # relative to the first μ
+_HOPELESS, _NEAR = 1.0, 16  # rounding in margins that is too large; violations up to this multiple of it are rounding
+BLIND = 1000  # rounding error of F, in margins, at which no path makes progress
+_RIDGE, _MOST_RIDGE = 1e-14, 1e-9  # relative to the diagonal: above rounding; needed only by an indefinite matrix
+_FEW = 100  # free variables on which a Newton step is cheap
 
 
-class Found(NamedTuple):
-    """What the path led to.
+class InteriorResult(NamedTuple):
+    """Best point of the paths.
 
     Attributes
     ----------
     alpha : ndarray of float64, shape (n,)
-        Multipliers. What is at a bound is there exactly.
+        Multipliers; those at a bound equal it exactly.
     violation : float
-        Of the optimality conditions.
+        Largest violation of the optimality conditions.
     badness : float
-        What `badness` returns of them.
+        Value of `badness` for these multipliers.
     rounding : float
-        Error of a gradient that is computed from them: that of one product of the largest sum.
+        Rounding error of the gradient at these multipliers: that of the largest sum in it.
     n_steps : int
         Newton steps.
     ended : bool
-        Whether the path led to its end, and all that is violated is rounding.
+        Whether the path converged: the remaining violation is rounding.
     last : ndarray of float64, shape (n,), or None
-        What the path pointed to when it ended; rounding may hide that this is better.
+        Vertex of the last iterate. Rounding may hide that it is better.
     """
 
     alpha: np.ndarray
@@ -91,32 +94,32 @@ class Found(NamedTuple):
 
     @property
     def hidden(self) -> float:
-        """The rounding error of the gradient, if it may be all that is violated, else 0."""
+        """The rounding error of the gradient if it may explain the whole violation, else 0."""
         return self.rounding if self.violation <= _NEAR * self.rounding else 0.0
 
 
 def interior_solution(
     kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, balanced: bool, pool: Pool, deadline: float = np.inf
-) -> Found | None:
+) -> InteriorResult | None:
     """Return the best solution found, or None if the kernel is not positive semi-definite or time is up.
 
     Parameters
     ----------
     kernel : ndarray of float64, shape (n, n)
-        Kernel values. They are overwritten.
+        Kernel values; overwritten.
     y, upper : ndarray of float64, shape (n,)
         Labels ±1 and upper bounds of the multipliers, greater than 0.
     balanced : bool
-        Whether there is an offset, and Σ_i y_i α_i = 0.
+        Whether there is an intercept, and hence Σ_i y_i α_i = 0.
     pool : Pool
         Threads.
     deadline : float
-        Moment (of time.perf_counter) at which to give up.
+        Time (of time.perf_counter) at which to give up.
     """
     problem = Scaled.of(kernel, y, upper, balanced)
     if problem is None or (balanced and not (y.max() > 0 > y.min())):
         return None
-    best = Found(y, np.inf, np.inf, 0.0, 0)
+    best = InteriorResult(y, np.inf, np.inf, 0.0, 0)
     try:
         if problem.factor is not None:
             best = _best_of_paths(problem, best, pool, deadline)
@@ -131,7 +134,7 @@ def interior_solution(
     begins = [best.alpha]
     if best.hidden > 0 and best.last is not None:
         begins.append(best.last)
-    ends = [crossed_over(problem, x) for x in begins]
+    ends = [crossover(problem, x) for x in begins]
     judged = [
         best._replace(alpha=x, violation=found.violation, badness=found.badness, rounding=problem.rounding(x))
         for x, found in ends
@@ -140,31 +143,31 @@ def interior_solution(
     return best._replace(alpha=problem.multipliers(best.alpha, upper))
 
 
-def _best_of_paths(problem: Scaled, best: Found, pool: Pool, deadline: float) -> Found:
-    """Return the best of what was found and of what paths lead to that begin farther and farther."""
+def _best_of_paths(problem: Scaled, best: InteriorResult, pool: Pool, deadline: float) -> InteriorResult:
+    """Return the best of `best` and of the ends of paths that start from larger and larger x."""
     room = np.empty_like(problem.matrix) if problem.factor is None else problem.matrix[:0]  # for factors
-    reach, n_steps = 1.0, best.n_steps
+    size, n_steps = 1.0, best.n_steps
     while True:
-        with np.errstate(all="ignore"):  # a step that fails in floating point is not taken
-            found = _follow(problem, problem.begin(reach), room, pool, deadline)
+        with np.errstate(all="ignore"):  # steps that are not finite are rejected
+            found = _follow(problem, problem.begin(size), room, pool, deadline)
         n_steps += found.n_steps
         best = found if found.badness < best.badness or found.rounding > BLIND else best
-        if best.ended or best.rounding > BLIND or problem.in_the_middle(reach):
+        if best.ended or best.rounding > BLIND or problem.starts_at_midpoint(size):
             return best._replace(n_steps=n_steps)
-        reach = reach * _FARTHER if reach < _FARTHEST else np.inf
+        size = size * _FARTHER if size < _FARTHEST else np.inf
 
 
-def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> Found:
-    """Follow the path from a point and return the best x it led to."""
-    best, idle, n_short, ridge = Found(point.x, np.inf, np.inf, 0.0, 0), 0, 0, _RIDGE
+def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadline: float) -> InteriorResult:
+    """Follow the path from a point and return the best vertex found."""
+    best, idle, n_short, ridge = InteriorResult(point.x, np.inf, np.inf, 0.0, 0), 0, 0, _RIDGE
     first, unmet = point.mu, float(np.abs(problem.residuals(point)[0] / problem.scale).max())
     for n_steps in range(_STEPS):
         x = problem.vertex(point)
-        here = Found(x, *problem.judged(x), 0.0, n_steps)
+        here = InteriorResult(x, *problem.judged(x), 0.0, n_steps)
         n_free = int(np.count_nonzero((x > 0) & (x < problem.upper)))
         if here.violation > EXACT and 0 < n_free <= _FEW:
             x = newton_on_free(problem, x, n_free)
-            here = min(here, Found(x, *problem.judged(x), 0.0, n_steps), key=_badness_of)
+            here = min(here, InteriorResult(x, *problem.judged(x), 0.0, n_steps), key=_badness_of)
         better = here.badness < 0.5 * best.badness or here.violation < 0.5 * best.violation
         idle = 0 if better else idle + 1
         if here.badness < best.badness:
@@ -190,11 +193,11 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
                 raise
             return best
         predictor = system.direction(lacking, total, 0.0, 0.0)
-        ahead = point.moved(predictor, min(1.0, point.reach(predictor)))
+        ahead = point.moved(predictor, min(1.0, point.distance_to_boundary(predictor)))
         aim = max(0.0, ahead.mu / mu) ** 3 * mu
         products = aim - predictor.x * predictor.lower, aim - predictor.slack * predictor.upper
         corrector = system.direction(lacking, total, *products)
-        length = min(1.0, _BACK * point.reach(corrector))
+        length = min(1.0, _BACK * point.distance_to_boundary(corrector))
         n_short = n_short + 1 if length < _SHORT else 0
         ahead = point.moved(corrector, length)
         if not all(np.isfinite(value).all() for value in ahead):
@@ -206,12 +209,12 @@ def _follow(problem: Scaled, point: Point, room: np.ndarray, pool: Pool, deadlin
 def _ridged_system(
     problem: Scaled, point: Point, ridge: float, room: np.ndarray, pool: Pool
 ) -> tuple[System | LowRankSystem, float]:
-    """Return the system of Newton steps and its ridge: the one given, or the least that makes it positive definite.
+    """Return the Newton system and its ridge, which is increased until the system is positive definite.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the ridge would be too large.
+        If the system is not positive definite with the largest ridge.
     """
     while True:
         try:
@@ -224,5 +227,5 @@ def _ridged_system(
                 raise
 
 
-def _badness_of(found: Found) -> float:
+def _badness_of(found: InteriorResult) -> float:
     return found.badness

@@ -1,9 +1,9 @@
-"""The dual in which an interior-point method moves: scaled, with slacks and the multipliers of its bounds.
+"""The scaled dual problem of the interior-point method, with slacks and the multipliers of the bounds.
 
 Problem
-    With x_i = α_i √K_ii the matrix has ones on its diagonal, however features are scaled:
+    With x_i = α_i √K_ii the matrix has a unit diagonal, independently of the scale of the features:
         minimise  ½ xᵀQx − cᵀx   subject to  0 ≤ x ≤ u,  aᵀx = 0
-    where c_i = 1/√K_ii, u_i = C_i √K_ii and a = y ∘ c; without an offset nothing is asked of the sum.
+    where c_i = 1/√K_ii, u_i = C_i √K_ii and a = y ∘ c. Without an intercept the sum is unconstrained.
 """
 
 from typing import NamedTuple
@@ -15,18 +15,18 @@ from fastsvm._compiled.threads import spans
 
 __all__ = ["EXACT", "Judgement", "Point", "Scaled", "badness", "extended_sums"]
 
-EXACT = 1e-12  # a violation that nobody asks to be less
-_LARGE = 0.5  # a violation that says less of a solution than its duality gap: it is 2 for α = 0
-_MOST_UNEQUAL = 10  # times what they are if all products are one, multipliers at the beginning
-_LEAST_DIAGONAL = 1e-32  # of the greatest
-_LOW_RANK = 1 / 3  # of the rows, up to which it is cheaper
-_NO_RANK, _FACTORISED = 1e-14, 1e-11  # of the diagonal, what may be left of it, and of any value
+EXACT = 1e-12  # a violation below every sensible tolerance
+_LARGE = 0.5  # violations above it are less informative than the duality gap; it is 2 for α = 0
+_MOST_UNEQUAL = 10  # largest increase of an initial multiplier, relative to μ / x
+_LEAST_DIAGONAL = 1e-32  # relative to the largest
+_LOW_RANK = 1 / 3  # largest rank, relative to the rows, at which a factor is cheaper
+_NO_RANK, _FACTORISED = 1e-14, 1e-11  # pivot at which the factorisation stops, and largest error of a value
 _BALANCED = 1e-13
 _BLOCK = 256
 
 
 class Judgement(NamedTuple):
-    """How much x violates the optimality conditions, and what `badness` returns for it."""
+    """Violation of the optimality conditions at x, and its `badness`."""
 
     violation: float
     badness: float
@@ -36,7 +36,7 @@ _WORST = Judgement(np.inf, np.inf)
 
 
 def badness(violation: float, primal: float, dual: float) -> float:
-    """Return a measure by which to choose a solution: the violation, or if that is large 1 and the relative gap."""
+    """Return a measure to compare solutions: the violation, or 1 plus the relative duality gap if that is large."""
     if violation <= _LARGE:
         return violation
     share = (primal - dual) / primal if primal > 0 else np.inf
@@ -44,7 +44,7 @@ def badness(violation: float, primal: float, dual: float) -> float:
 
 
 def extended_sums(matrix: np.ndarray, x: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Return `matrix` @ x + `more`, summed with more digits than float64 has, where the platform has such numbers."""
+    """Return `matrix` @ x + `more`, summed in extended precision where the platform has it."""
     found, wide = np.empty(len(matrix)), x.astype(np.longdouble)
     for a, b in spans(len(matrix), _BLOCK):
         found[a:b] = matrix[a:b].astype(np.longdouble) @ wide + more[a:b]
@@ -52,54 +52,54 @@ def extended_sums(matrix: np.ndarray, x: np.ndarray, more: np.ndarray) -> np.nda
 
 
 class Point(NamedTuple):
-    """x, its slack below the upper bound, the multipliers of both bounds, Lᵀx, and the multiplier of the balance."""
+    """x, its slack to the upper bound, the multipliers of both bounds, Lᵀx, and the multiplier of aᵀx = 0."""
 
     x: np.ndarray
     slack: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     weights: np.ndarray
-    offset: float
+    intercept: float
 
     @property
     def mu(self) -> float:
-        """The mean of the products that are to become equal, and then 0."""
+        """Mean complementarity product: μ."""
         return float(self.x @ self.lower + self.slack @ self.upper) / (2 * len(self.x))
 
     def moved(self, direction: "Point", length: float) -> "Point":
-        """Return the point at a distance in some direction."""
+        """Return the point plus `length` times the direction."""
         return Point(
             self.x + length * direction.x,
             self.slack + length * direction.slack,
             self.lower + length * direction.lower,
             self.upper + length * direction.upper,
             self.weights + length * direction.weights,
-            self.offset + length * direction.offset,
+            self.intercept + length * direction.intercept,
         )
 
-    def reach(self, direction: "Point") -> float:
-        """Return how far it is to the boundary, in lengths of the direction."""
+    def distance_to_boundary(self, direction: "Point") -> float:
+        """Return the step length in this direction at which the first variable becomes 0."""
         pairs = zip(self[:4], direction[:4], strict=True)
         return 1 / max(1e-300, *(float(np.max(-change / value)) for value, change in pairs))
 
 
 class Scaled(NamedTuple):
-    """A problem whose matrix has ones on its diagonal.
+    """The dual problem, scaled to a unit diagonal.
 
     Attributes
     ----------
     matrix : ndarray of float64, shape (n, n)
         Q.
     scale : ndarray of float64, shape (n,)
-        c, and what α is in units of x.
+        c, so that α = c ∘ x.
     balance : ndarray of float64, shape (n,)
-        a: y ∘ c, whether the sum is bound or not.
+        a = y ∘ c, also without an intercept.
     upper : ndarray of float64, shape (n,)
         u.
     balanced : bool
-        Whether it is bound.
+        Whether aᵀx = 0 is required.
     factor : ndarray of float64, shape (n, r), or None
-        L, if Q = LLᵀ but for rounding and r is small.
+        L, if Q = LLᵀ up to rounding and r is small.
     """
 
     matrix: np.ndarray
@@ -111,13 +111,13 @@ class Scaled(NamedTuple):
 
     @classmethod
     def of(cls, kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, balanced: bool) -> "Scaled | None":
-        """Return the problem of a kernel matrix, in its memory; None if a value on the diagonal is negative."""
+        """Return the problem, which reuses the memory of the kernel matrix; None if a diagonal value is negative."""
         diagonal = kernel.diagonal().copy()
         most = diagonal.max()
         if not (diagonal.min() >= 0 and 0 < most < np.inf):
             return None
         exponent = np.round(np.log2(np.maximum(diagonal, _LEAST_DIAGONAL * most)) / 2)
-        scale = np.exp2(-exponent)  # powers of two, by which nothing is rounded
+        scale = np.exp2(-exponent)  # powers of two, so that scaling is exact
         balance = y * scale
         for a, b in spans(len(kernel), _BLOCK):
             kernel[a:b] *= balance
@@ -125,16 +125,16 @@ class Scaled(NamedTuple):
         return cls(kernel, scale, balance, upper / scale, balanced, _factor(kernel))
 
     def multipliers(self, x: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Return α; what is at a bound is there exactly."""
+        """Return α. Variables at a bound equal it exactly."""
         return np.where(x == self.upper, upper, np.minimum(x * self.scale, upper))
 
-    def in_the_middle(self, reach: float) -> bool:
-        """Return whether all variables begin there."""
-        return bool((reach * self.scale >= 0.5 * self.upper).all())
+    def starts_at_midpoint(self, size: float) -> bool:
+        """Return whether a start of this size puts all variables at the midpoint of their bounds."""
+        return bool((size * self.scale >= 0.5 * self.upper).all())
 
-    def begin(self, reach: float) -> Point:
-        """Return a first point, in which α_i is about `reach` / K_ii, or in the middle."""
-        x = np.minimum(0.5 * self.upper, reach * self.scale)
+    def begin(self, size: float) -> Point:
+        """Return a start with α_i near `size` / K_ii, or at the midpoint of the bounds if that is less."""
+        x = np.minimum(0.5 * self.upper, size * self.scale)
         if self.balanced:
             rising = self.balance > 0
             rise, fall = self.balance[rising] @ x[rising], -self.balance[~rising] @ x[~rising]
@@ -142,24 +142,26 @@ class Scaled(NamedTuple):
         slack = self.upper - x
         slope = self.matrix @ x - self.scale
         products = np.minimum(x, slack) * np.maximum(np.abs(slope), self.scale)
-        in_the_middle = self.in_the_middle(reach)
-        mu = float(products.max() if in_the_middle else products.mean())
+        at_midpoint = self.starts_at_midpoint(size)
+        mu = float(products.max() if at_midpoint else products.mean())
         lower, upper = mu / x, mu / slack
         more = slope - lower + upper
-        # The multipliers take it: all of it if x is as large as it can be, otherwise as far as that leaves them of one
-        # size.
-        most = np.inf if in_the_middle else _MOST_UNEQUAL
+        # The multipliers absorb the residual: all of it if x cannot become larger, otherwise only as far as they stay
+        # of similar size.
+        most = np.inf if at_midpoint else _MOST_UNEQUAL
         lower, upper = lower + np.clip(more, 0, most * lower), upper + np.clip(-more, 0, most * upper)
         return Point(x, slack, lower, upper, np.zeros(0) if self.factor is None else self.factor.T @ x, 0.0)
 
     def residuals(self, point: Point) -> tuple[np.ndarray, float]:
-        """Return what the equations of the slope and of the balance lack."""
+        """Return the residuals of the dual feasibility equation and of aᵀx = 0."""
         product = self.matrix @ point.x if self.factor is None else self.factor @ point.weights
         slope = self.scale - product + point.lower - point.upper
-        return (slope - point.offset * self.balance, -float(self.balance @ point.x)) if self.balanced else (slope, 0.0)
+        if not self.balanced:
+            return slope, 0.0
+        return slope - point.intercept * self.balance, -float(self.balance @ point.x)
 
     def vertex(self, point: Point) -> np.ndarray:
-        """Return the x that a point leads to, with exactly at its bound what goes there."""
+        """Return x rounded to a vertex: variables that tend to a bound are set to it exactly."""
         below = point.x < point.lower
         above = (point.slack < point.upper) & ~below
         x = np.where(below, 0.0, np.where(above, self.upper, np.minimum(point.x, self.upper)))
@@ -167,21 +169,21 @@ class Scaled(NamedTuple):
             room = np.where(below | above, 0.0, np.minimum(point.x, point.slack))
             weight = self.balance * (room / max(room.max(), 1e-300)) ** 2
             share = self.balance @ weight
-            if share > 0:  # what is left of the sum goes to where it is least beside what is there
+            if share > 0:  # the residual of the sum goes to the largest free variables
                 x = np.clip(x - (self.balance @ x) / share * weight, 0, self.upper)
         return x
 
     def exact_slope(self, x: np.ndarray) -> np.ndarray:
-        """Return Qx − c, summed with more digits than float64 has."""
+        """Return Qx − c, summed in extended precision."""
         return extended_sums(self.matrix, x, -self.scale)
 
     def freedom(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return which y α may rise, and which may fall."""
+        """Return masks of the y α that may rise and that may fall."""
         rising = self.balance > 0
         return np.where(rising, x < self.upper, x > 0), np.where(rising, x > 0, x < self.upper)
 
     def judged(self, x: np.ndarray, slope: np.ndarray | None = None) -> Judgement:
-        """Judge x, infinitely bad if it is not balanced; `slope` is Qx − c if that is known."""
+        """Return the judgement of x, infinite if aᵀx ≠ 0. `slope` is Qx − c, computed here if None."""
         if self.balanced and abs(self.balance @ x) > _BALANCED * (np.abs(self.balance) @ x):
             return _WORST
         slope = self.matrix @ x - self.scale if slope is None else slope
@@ -197,7 +199,7 @@ class Scaled(NamedTuple):
         return Judgement(violation, bad) if violation >= 0 else _WORST
 
     def rounding(self, x: np.ndarray) -> float:
-        """Return the rounding error of F: that of its largest sum, without signs."""
+        """Return a bound on the rounding error of F: that of its largest sum of absolute values."""
         most = 0.0
         for a, b in spans(len(x), _BLOCK):
             most = max(most, float(np.max(np.abs(self.matrix[a:b]) @ x / self.scale[a:b])))
@@ -205,7 +207,7 @@ class Scaled(NamedTuple):
 
 
 def _factor(matrix: np.ndarray) -> np.ndarray | None:
-    """Return L if the matrix is LLᵀ but for rounding, by pivoted Cholesky; None if L has many columns."""
+    """Return L if the matrix is LLᵀ up to rounding, by pivoted Cholesky; None if L has many columns."""
     lower, pivots, rank, _ = linalg.lapack.dpstrf(matrix, tol=_NO_RANK, lower=1)
     if rank > _LOW_RANK * len(matrix):
         return None

@@ -1,4 +1,4 @@
-"""Systems of the Newton steps of an interior-point method: of the whole matrix, or of a factor with few columns."""
+"""Newton systems of the interior-point method: with the whole matrix, or with a low-rank factor."""
 
 import numpy as np
 
@@ -12,18 +12,18 @@ _REFINEMENTS, _REFINED = 10, 1e-12
 
 
 class System:
-    """The system of the Newton steps at a point.
+    """The Newton system at a point, with the whole matrix.
 
     Parameters
     ----------
     problem : Scaled
-        Q.
+        The problem with its matrix Q.
     point : Point
-        Where they begin.
+        The current iterate.
     ridge : float
-        Added to the diagonal before it is factorised.
+        Added to the diagonal for the factorisation.
     room : ndarray of float64, shape (n, n)
-        For the factor.
+        Memory for the factor.
     pool : Pool
         Threads.
     """
@@ -37,16 +37,16 @@ class System:
         self._of_balance = self._solved(problem.balance) if problem.balanced else np.zeros(0)
 
     def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
-        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, but for products of changes.
+        """Return the step after which x ∘ z is `own` and s ∘ w is `other`, to first order.
 
         Parameters
         ----------
         right : ndarray of float64, shape (n,)
-            What the equation of the slope lacks.
+            Residual of the dual feasibility equation.
         total : float
-            What the balance lacks.
+            Residual of aᵀx = 0.
         own, other : ndarray of float64, or float
-            The products.
+            Target products.
         """
         point, balance = self._point, self._problem.balance
         lower, upper = own / point.x - point.lower, other / point.slack - point.upper
@@ -59,7 +59,7 @@ class System:
         )
 
     def _solved(self, right: np.ndarray) -> np.ndarray:
-        """Return the solution of the system without ridge, by conjugate gradients from that of the one with it."""
+        """Return the solution without ridge, by conjugate gradients started at the solution with ridge."""
         found = best = self._inverse.times(right)
         left = right - self._times(found)
         least, enough = float(np.abs(left).max()), _REFINED * float(np.abs(right).max())
@@ -70,11 +70,11 @@ class System:
             ready = self._inverse.times(left)
             product = float(left @ ready)
             direction = ready + product / before * direction
-            image, before = self._times(direction), product
-            curvature = float(direction @ image)
+            times_direction, before = self._times(direction), product
+            curvature = float(direction @ times_direction)
             if not (product > 0 and curvature > 0):  # rounding, or an indefinite matrix
                 break
-            found, left = found + product / curvature * direction, left - product / curvature * image
+            found, left = found + product / curvature * direction, left - product / curvature * times_direction
             size = float(np.abs(left).max())
             if size < least:
                 best, least = found, size
@@ -85,9 +85,9 @@ class System:
 
 
 class LowRankSystem:
-    """The same of a matrix LLᵀ, with Lᵀx for a variable of its own: a system of as many equations as L has columns.
+    """The Newton system for Q = LLᵀ with Lᵀx as separate variables: one equation per column of L.
 
-    What is large in x, and cancels in Lᵀx, is then not rounded again in each product with the matrix.
+    Large components of x that cancel in Lᵀx are then not rounded again in each product with the matrix.
     """
 
     def __init__(self, problem: Scaled, point: Point, ridge: float, pool: Pool) -> None:
@@ -106,7 +106,7 @@ class LowRankSystem:
         self._inverse = Inverse(normal, pool)
 
     def direction(self, right: np.ndarray, total: float, own: np.ndarray | float, other: np.ndarray | float) -> Point:
-        """Return the same as that of the other system."""
+        """Return the same step as `System.direction`."""
         point = self._point
         lower, upper = own / point.x - point.lower, other / point.slack - point.upper
         right, unlinked = right + lower - upper, point.weights - self._factor.T @ point.x

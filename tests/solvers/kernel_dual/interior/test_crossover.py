@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual.interior.crossover import crossed_over
+from fastsvm.solvers.kernel_dual.interior.crossover import crossover
 from fastsvm.solvers.kernel_dual.interior.interior_point import interior_solution
 from fastsvm.solvers.kernel_dual.interior.problem import Scaled
 
@@ -41,7 +41,7 @@ def test_free_variables_that_are_a_little_wrong(seed):
     wrong, inside = x.copy(), free(problem, x)
     wrong[inside] *= 1 + 1e-5 * np.random.default_rng(seed).normal(size=len(inside))
     assert not violation(problem, wrong) <= 1e-5  # nor is it balanced
-    assert violation(problem, crossed_over(problem, wrong)[0]) <= 1e-10
+    assert violation(problem, crossover(problem, wrong)[0]) <= 1e-10
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -51,7 +51,7 @@ def test_from_the_vertex_of_another_problem(seed):
     near = X + 0.05 * np.random.default_rng(seed).normal(size=X.shape)
     _, begin = problem_of(near / np.linalg.norm(near, axis=1, keepdims=True), y)
     assert violation(problem, begin) > 1e-3
-    assert violation(problem, crossed_over(problem, begin)[0]) <= 1e-10
+    assert violation(problem, crossover(problem, begin)[0]) <= 1e-10
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -63,7 +63,7 @@ def test_more_free_variables_than_the_rank(seed):
     twice, _ = problem_of(X[order], y[order])
     begin = np.concatenate([x, 0.7 * x[again]])
     begin[again] *= 0.3 + 1e-9 * np.random.default_rng(seed).normal(size=len(again))
-    found, _ = crossed_over(twice, begin)
+    found, _ = crossover(twice, begin)
     assert violation(twice, found) <= 1e-10 < violation(twice, begin)
     assert len(free(twice, begin)) > 4
 
@@ -71,7 +71,7 @@ def test_more_free_variables_than_the_rank(seed):
 def test_nothing_is_free():
     problem, x = problem_of(*rows(0))
     nothing = np.zeros_like(x)
-    np.testing.assert_array_equal(crossed_over(problem, nothing)[0], nothing)
+    np.testing.assert_array_equal(crossover(problem, nothing)[0], nothing)
 
 
 def columns(seed, n, d, noise, classes=2):
