@@ -12,7 +12,7 @@ from tqdm import tqdm
 from fastsvm.files.atomic_file import atomic_write, check_input, check_output, scratch_folder
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
-from fastsvm.formats.registry import FORMATS, recognise
+from fastsvm.formats.registry import FORMATS, formats_with, recognise
 from fastsvm.formats.shuffle import shuffled
 from fastsvm.formats.writer import write
 
@@ -271,5 +271,4 @@ def _check_options(format: str, options: Options) -> None:
         raise ValueError(f"split must be 'train' or 'test', it is {options.split!r}.")
     for name in set(Options._fields) - {"block_bytes", "memory"} - FORMATS[format].options:
         if getattr(options, name) is not None:
-            fitting = ", ".join(other for other, known in FORMATS.items() if name in known.options)
-            raise ValueError(f"{name} does not apply to {format}, only to {fitting}.")
+            raise ValueError(f"{name} does not apply to {format}, only to {formats_with(name)}.")
