@@ -1,4 +1,4 @@
-"""The table of formats: a format is added by a line here, or by code that assigns to `FORMATS`."""
+"""The table of formats. To add a format, add a line here or assign to `FORMATS`."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
