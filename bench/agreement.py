@@ -1,8 +1,8 @@
 """Does the answer agree with LIBSVM's at a tight tolerance? `python -m bench.agreement`, from the root.
 
-For each data set, kernel and C, both are trained to a violation of 1e-6 and judged by the referee. What counts
-is the objective, which is maximised, relative to LIBSVM's, and the share of equal predictions on the training
-rows. The sigmoid kernel is not positive semi-definite: its problem has several stationary points.
+For each data set, kernel and C, both libraries fit to a violation of 1e-6, and the referee judges both answers. The
+table shows the dual objective relative to LIBSVM's, and the share of equal predictions for the training samples. The
+sigmoid kernel is not positive semi-definite, so its problem has several stationary points.
 """
 
 import os
@@ -26,7 +26,7 @@ _MOST_STEPS = 10_000_000
 
 
 def data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return rows and labels by name; a9a only where FASTSVM_DATA names a folder that has it."""
+    """Return samples and labels by name. a9a is included only if the folder FASTSVM_DATA has it."""
     found = {
         "iris": load_iris(return_X_y=True),
         "breast_cancer": load_breast_cancer(return_X_y=True),
@@ -45,7 +45,7 @@ def data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def main() -> None:
-    """Print one line a comparison and a summary."""
+    """Print one line for each comparison, and a summary."""
     print(f"{'data':28} {'kernel':8} {'C':>5} {'objective':>14} {'relative':>10}  our gap LIBSVM gap same")
     worst = []
     for (name, (X, y)), kernel, C in product(data_sets().items(), _KERNELS, _PENALTIES):

@@ -44,7 +44,7 @@ def digits_odd_even() -> Data:
 
 
 def synthetic(n: int) -> Data:
-    """Return n of always the same 8,000 rows, whose two classes overlap, and 1,000 others to test with."""
+    """Return the first n of 8,000 fixed samples of two overlapping classes, and 1,000 test samples."""
     X, y = make_classification(
         9000, n_features=64, n_informative=16, n_clusters_per_class=8, class_sep=1.5, flip_y=0.05, random_state=0
     )
@@ -52,14 +52,14 @@ def synthetic(n: int) -> Data:
 
 
 def _split(X: np.ndarray, y: np.ndarray) -> Data:
-    """Keep a quarter for testing, drawn with a fixed seed."""
+    """Split off a quarter as test set, drawn with a fixed seed."""
     order = np.random.default_rng(0).permutation(len(y))
     cut = len(y) * 3 // 4
     return Data(X[order[:cut]], y[order[:cut]], X[order[cut:]], y[order[cut:]])
 
 
 def _standardised(data: Data) -> Data:
-    """Return features with mean 0 and variance 1 over the rows to fit."""
+    """Return features with mean 0 and variance 1 over the training samples."""
     mean, deviation = data.X.mean(axis=0), data.X.std(axis=0)
     return data._replace(X=(data.X - mean) / deviation, X_test=(data.X_test - mean) / deviation)
 
@@ -113,17 +113,17 @@ def cifar_pixels(n: int) -> Data:
 
 
 def cifar_standardised(n: int) -> Data:
-    """Return real numbers in float32, and animals against vehicles."""
+    """Return standardised samples in float32, and animals against vehicles."""
     return _float32(_standardised(cifar_pixels(n)))
 
 
 def cifar10_standardised() -> Data:
-    """Return all rows as real numbers in float32, and the ten classes."""
+    """Return all samples, standardised, in float32, and the ten classes."""
     return _float32(_standardised(cifar10(50_000)))
 
 
 def cifar10_centred(n: int) -> Data:
-    """Return pixels from 0 to 1 less the mean of the rows to fit, in float32, and the ten classes."""
+    """Return pixels from 0 to 1 minus the mean of the training samples, in float32, and the ten classes."""
     data = cifar10(n)
     mean = data.X.mean(axis=0, dtype=np.float64) / 255
     return _float32(data._replace(X=data.X / 255 - mean, X_test=data.X_test / 255 - mean))
@@ -151,7 +151,7 @@ def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def _idx(name: str) -> np.ndarray:
-    """Return the bytes of an IDX file, one row a record."""
+    """Return the bytes of an IDX file, one row per record."""
     with gzip.open(_real(f"mnist/{name}-ubyte.gz")) as file:
         raw = file.read()
     n_dimensions = raw[3]

@@ -1,8 +1,8 @@
-"""How long does a grid search take that shares kernel values? `python -m bench.search`, from the root.
+"""How long does a grid search with shared kernel values take? `python -m bench.search`, from the root.
 
-A grid of 6 C and 3 gamma in 5 folds: `SVCSearch` as the first fit of a process and once more, and scikit-learn's
-`GridSearchCV` with our SVC and that of scikit-learn-intelex. All have the same folds, and are compared in every cell:
-scores of the folds differ where a row lies on the border between two classes.
+The grid has 6 values of C and 3 of gamma, in 5 folds. `SVCSearch` runs twice, first with compilation. scikit-learn's
+`GridSearchCV` runs with our SVC and with that of scikit-learn-intelex. All searches have the same folds, and their
+scores are compared in every cell. Scores differ if a sample lies on the border between two classes.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _QUICK = {"C": [1.0, 10.0], "gamma": [0.005, 0.02]}
 
 
 class Found(NamedTuple):
-    """What a search took and found."""
+    """Seconds and results of a search."""
 
     name: str
     seconds: float
@@ -34,7 +34,7 @@ class Found(NamedTuple):
 
 
 def searches(grid: dict[str, list], folds: list) -> dict[str, Callable[[], Any]]:
-    """Return what makes each search, ours first."""
+    """Return a function for each search, ours first."""
     found = {
         "SVCSearch, first in a process": lambda: SVCSearch(SVC(), grid, cv=folds),
         "SVCSearch": lambda: SVCSearch(SVC(), grid, cv=folds),
@@ -52,7 +52,7 @@ def _of_intelex() -> Any:
 
 
 def measured(data: Data, grid: dict[str, list], only: str = "") -> list[Found]:
-    """Return what each search whose name holds `only` took and found."""
+    """Run the searches whose names contain `only`, and return what they found."""
     folds = list(StratifiedKFold(_FOLDS).split(data.X, data.y))
     found = []
     for name, make in searches(grid, folds).items():
@@ -68,7 +68,7 @@ def measured(data: Data, grid: dict[str, list], only: str = "") -> list[Found]:
 
 
 def table(found: list[Found]) -> list[str]:
-    """Return a line for each search: time, that of others in multiples of ours, what is best, and differences."""
+    """Return a line for each search: seconds, ratio to ours, best cell, and difference of scores."""
     ours = next((one for one in found if one.name == "SVCSearch"), found[0])
     rows = [("search", "best", "seconds", "ratio", "mean score", "largest difference")]
     for one in found:

@@ -220,18 +220,27 @@ def _command(commands: Any, name: str, run: Callable, words: str) -> argparse.Ar
 
 
 def _add_convert(commands: Any) -> None:
+    from fastsvm.formats.registry import FORMATS, formats_with
+
+    def add(option: str, words: str, **given: Any) -> None:
+        convert.add_argument(
+            "--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **given
+        )
+
     convert = _command(commands, "convert", _convert, "convert a published format to HDF5")
-    convert.add_argument("source", help="file or folder: CIFAR-10, IDX, svmlight, CSV, NPY or NPZ")
+    convert.add_argument("source", help="file or folder to convert")
     convert.add_argument("destination", help="HDF5 file to write")
-    convert.add_argument("--format", help="name of the format (default: recognised)")
-    convert.add_argument("--split", choices=("train", "test"), help="part of a folder or archive to convert")
+    convert.add_argument(
+        "--format", metavar="FORMAT", help=f"{', '.join(FORMATS)} (default: recognised by content and name)"
+    )
+    add("split", "part of a folder or archive to convert", choices=("train", "test"))
     convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
     convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
-    convert.add_argument("--dense", action="store_true", default=None, help="store svmlight samples densely")
-    convert.add_argument("--label", help="column of the labels (CSV), their file (NPY) or array (NPZ)")
-    convert.add_argument("--array", help="name of the array with the samples (NPZ)")
-    convert.add_argument("--n-features", type=int, help="number of features (svmlight; default: the largest index)")
-    convert.add_argument("--dtype", choices=("float32", "float64"), help="type of the values (CSV, svmlight)")
+    add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)
+    add("label", "where the labels are: a column, a file or an array")
+    add("array", "name of the array with the samples")
+    add("n_features", "number of features; default: the largest index", type=int)
+    add("dtype", "type of the values", choices=("float32", "float64"))
     convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
 
 

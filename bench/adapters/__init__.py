@@ -1,1 +1,1 @@
-"""Libraries whose own interface is not scikit-learn's, as estimators with its `fit`, `predict` and attributes."""
+"""Estimators with scikit-learn's `fit`, `predict` and attributes, for libraries with other interfaces."""

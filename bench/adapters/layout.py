@@ -1,4 +1,4 @@
-"""LIBSVM orders classes by their first appearance, scikit-learn by value: from the one layout to the other."""
+"""Conversion of LIBSVM's layout, with classes in order of appearance, to scikit-learn's, with sorted classes."""
 
 from itertools import combinations
 
@@ -10,18 +10,18 @@ __all__ = ["sorted_layout"]
 def sorted_layout(
     codes: np.ndarray, support: np.ndarray, coef: np.ndarray, rho: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `dual_coef_` and `intercept_` as scikit-learn has them.
+    """Return `dual_coef_` and `intercept_` in the layout of scikit-learn.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
-        Class of every row, from 0.
+        Class of every sample, from 0.
     support : ndarray of int, shape (n_SV,)
         Row numbers of the support vectors.
     coef : ndarray of shape (n_classes - 1, n_SV)
         LIBSVM's coefficients: those of class i against class j are in row j - 1 if i is before j, else in row j.
     rho : ndarray of shape (n_classes * (n_classes - 1) / 2,)
-        LIBSVM's offsets, which are subtracted.
+        LIBSVM's rho, the negative intercepts.
     """
     classes, first = np.unique(codes, return_index=True)
     place = np.argsort(np.argsort(first))

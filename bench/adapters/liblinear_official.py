@@ -1,4 +1,4 @@
-"""LIBLINEAR by the interface of its authors (liblinear-official), on one thread."""
+"""LIBLINEAR with the interface of its authors (liblinear-official), on one thread."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ __all__ = ["LiblinearSVC", "stored"]
 
 
 def stored(X: Any, y: np.ndarray) -> problem:
-    """Return rows, with a constant feature 1, and the numbers of their classes as its solvers want them."""
+    """Return samples, with a constant feature 1, and the numbers of their classes, as its solvers take them."""
     codes = np.unique(y, return_inverse=True)[1]
     return problem(codes.astype(np.float64), sparse.csr_matrix(X, dtype=np.float64), bias=1)
 
 
 class LiblinearSVC:
-    """Linear SVM, one class against the rest; `solver` is the number of one of its solvers, `tol` its own."""
+    """Linear SVM, one class against the rest. `solver` is the number of a solver of LIBLINEAR, `tol` its tolerance."""
 
     def __init__(self, solver: int, C: float, tol: float) -> None:
         self._options = f"-q -s {solver} -c {C!r} -B 1 -e {tol!r}"
@@ -27,7 +27,7 @@ class LiblinearSVC:
         labels = np.array(model.get_labels())
         n_scores = len(labels) if len(labels) > 2 else 1
         weights = np.ctypeslib.as_array(model.w, ((model.nr_feature + 1) * n_scores,)).reshape(-1, n_scores).T.copy()
-        # The weights are of classes by first appearance; two have one score, which is that of the first.
+        # Classes are in order of appearance. Two classes have one score, that of the first class.
         weights = weights[np.argsort(labels)] if n_scores > 1 else weights * (1 if labels[0] == 1 else -1)
         self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
         return self

@@ -1,4 +1,4 @@
-"""LIBSVM by the interface of its authors (libsvm-official), whose threads compute kernel rows."""
+"""LIBSVM with the interface of its authors (libsvm-official). Its threads compute kernel rows."""
 
 from ctypes import c_double
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["LibsvmSVC"]
 
 
 class LibsvmSVC:
-    """C-SVC; rows should be a CSR matrix of float64, which `svm_problem` reads without a loop in Python."""
+    """C-SVC. X should be a CSR matrix of float64, which `svm_problem` reads without a loop in Python."""
 
     def __init__(
         self, kernel: str, C: float, gamma: float, degree: int, coef0: float, tol: float, cache_size: int
@@ -32,7 +32,7 @@ class LibsvmSVC:
         return self
 
     def predict(self, X: sparse.csr_matrix) -> np.ndarray:
-        """Return labels; `svm_predict` would spend a loop in Python on every feature of every row."""
+        """Return labels, without `svm_predict`, which loops in Python over every feature of every sample."""
         rows = svm_problem(np.zeros(X.shape[0]), X)
         return self.classes_[[int(_label(self._model, row)) for row in rows.x[: rows.l]]]
 

@@ -1,4 +1,4 @@
-"""The loop of the tutorials: gradient descent on mini-batches, by NumPy alone."""
+"""The loop of tutorials: gradient descent on mini-batches, with NumPy alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ _BATCH = 200
 
 
 class NumpyLoop:
-    """A linear classifier: rows in random order, a constant rate, and the average of the weights after each step."""
+    """A linear classifier: samples in random order, a constant learning rate, averaged weights."""
 
     def __init__(self, loss: str, alpha: float, max_iter: int, eta0: float) -> None:
         self._slopes, self._alpha, self._max_iter, self._eta0 = _SLOPES[loss], alpha, max_iter, eta0

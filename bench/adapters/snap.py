@@ -1,6 +1,6 @@
-"""Snap ML's linear SVM, which ascends in the dual, one row at a time, by threads.
+"""Snap ML's linear SVM: dual coordinate ascent with several threads.
 
-Its objective is a sum over the rows, and its offset is the weight of a constant feature, so that it is penalised.
+Its objective is a sum over the samples. Its intercept is the weight of a constant feature, so it is penalised.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ from snapml import SupportVectorMachine
 
 __all__ = ["SnapLinear"]
 
-_NEVER = 1e-30  # change of the weights below which a fit ends before its epochs are done
+_NEVER = 1e-30  # a fit ends early if the weights change less than this
 
 
 class SnapLinear:
-    """Linear SVM, one class against the rest; rows should be float32."""
+    """Linear SVM, one class against the rest. X should be float32."""
 
     def __init__(self, loss: str, alpha: float, max_iter: int, n_jobs: int) -> None:
         self._loss, self._alpha, self._max_iter, self._n_jobs = loss, alpha, max_iter, n_jobs

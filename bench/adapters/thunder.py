@@ -1,8 +1,8 @@
-"""ThunderSVM on the processor (thundersvm-cpu), by its library.
+"""ThunderSVM on the processor (thundersvm-cpu), called through its library.
 
-The library is called as the package's own estimator calls it, with two differences: no loop in Python over every
-feature of every support vector, which at some thousand features takes longer than the fit; and labels of sparse rows
-are float32, which is what the library reads there, not int32.
+The library is called as the package's own estimator calls it, with two differences. There is no loop in Python over
+every feature of every support vector, which takes longer than the fit for some thousand features. And labels of sparse
+samples are float32, which the library reads there, not int32.
 """
 
 from ctypes import c_float, c_int, c_void_p
@@ -24,7 +24,7 @@ thundersvm.model_new.restype = c_void_p
 
 
 class ThunderSVC:
-    """C-SVC; rows should be float32, a C-contiguous array or a CSR matrix."""
+    """C-SVC. X should be float32: a C-contiguous array or a CSR matrix."""
 
     def __init__(
         self, kernel: str, C: float, gamma: float, degree: int, coef0: float, tol: float, n_jobs: int, max_mem_size: int
@@ -54,7 +54,7 @@ class ThunderSVC:
         return self
 
     def _collect(self, codes: np.ndarray, n_features: int) -> None:
-        """Fetch the answer."""
+        """Read the answer from the library."""
         n_support, n_classes = thundersvm.n_sv(self._model), len(self.classes_)
         self.support_ = np.empty(n_support, np.int32)
         indptr, size = np.empty(n_support + 1, np.int32), np.empty(1, np.int32)

@@ -1,7 +1,7 @@
-"""Vowpal Wabbit, whose rows are a cache file of its own: written outside the clock, read in every pass of a fit.
+"""Vowpal Wabbit. Its cache file of samples is written outside the clock and read in every pass of a fit.
 
-The referee predicts from its weights. They are read from a saved model, in which the penalty has been applied; in a
-running one it has been only partly. Its own predictions of single scores are clipped to [-1, 1].
+The referee predicts from its weights. They are read from a saved model, because only there the penalty has been applied
+completely. Vowpal Wabbit itself clips single scores to [-1, 1].
 """
 
 import tempfile
@@ -16,11 +16,11 @@ from vowpalwabbit import Workspace
 __all__ = ["StoredRows", "VowpalLinear", "stored"]
 
 _CONSTANT = 11650396  # number of the feature that is always 1
-_BITS = 18  # of the number of a feature: so many find the constant a place of its own
+_BITS = 18  # bits of the number of a feature, so that the constant has a slot of its own
 
 
 class StoredRows(NamedTuple):
-    """A cache file, and what is in it."""
+    """A cache file and its content."""
 
     cache: Path
     n_features: int
@@ -28,7 +28,7 @@ class StoredRows(NamedTuple):
 
 
 def stored(X: Any, y: np.ndarray) -> StoredRows:
-    """Write rows as text, and have it made a cache file in a temporary folder."""
+    """Write samples as text and convert them to a cache file in a temporary folder."""
     if X.shape[1] > _CONSTANT % 2**_BITS:
         raise ValueError(f"at most {_CONSTANT % 2**_BITS} features can be told from the constant")
     classes, codes = np.unique(y, return_inverse=True)
@@ -44,7 +44,7 @@ def stored(X: Any, y: np.ndarray) -> StoredRows:
 
 
 class VowpalLinear:
-    """Linear SVM with the hinge, one class against the rest; `rule` is an option that says how steps are scaled."""
+    """Linear SVM with the hinge loss, one class against the rest. `rule` is an option that sets the step sizes."""
 
     def __init__(self, alpha: float, max_iter: int, rule: str, free_intercept: bool) -> None:
         free = "--no_bias_regularization" if free_intercept else ""
@@ -76,7 +76,7 @@ class VowpalLinear:
 
 
 def _scale(n_classes: int) -> int:
-    """Return how far apart the numbers of two features are: the next power of two has room for all classes."""
+    """Return the distance between the numbers of two features: a power of two with room for all classes."""
     return 1 if n_classes == 2 else 1 << (n_classes - 1).bit_length()
 
 
@@ -87,7 +87,7 @@ def _options(rows: StoredRows) -> str:
 
 
 def _texts(X: Any) -> Iterable[str]:
-    """Yield the features of each row; seven digits are what float32 has."""
+    """Yield the features of each sample as text, with the seven digits of float32."""
     if not sparse.issparse(X):
         form = " ".join(f"{number}:%.7g" for number in range(X.shape[1]))
         return (form % tuple(row.tolist()) for row in X)

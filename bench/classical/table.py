@@ -25,7 +25,7 @@ _SAME_SIGNS, _AGREEMENT = 0.99, 0.999
 
 
 def compared(result: Result, finished: Finished) -> dict[str, Any]:
-    """Return gaps, time to the goal, and ratios to the first competitor: of whole fits, and to its time to the goal."""
+    """Return gaps, time to the goal, and ratios of times to those of the first competitor."""
     first = finished.results[0]
     there = _reached_s(first, finished) if result is not first else None
     return {

@@ -11,7 +11,7 @@ from bench.linear.parameters import LinearParameters
 
 __all__ = ["LINEAR_COMPETITORS", "LinearCompetitor", "linear_competitor"]
 
-_NEVER = 1e-30  # a tolerance that no fit reaches before its budget is spent
+_NEVER = 1e-30  # a tolerance that no fit reaches within its budget
 _EXACT = 1e-9  # ours stops here, where its gap is rounding
 _ROW_RATES = 1e-5, 1e-4, 1e-3, 1e-2, 1e-1
 _BATCH_RATES = 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0  # larger, because the mean gradient of a batch is shorter

@@ -1,4 +1,4 @@
-"""Who has which objective after which time, of the fit and of the loops?"""
+"""Which objective do the fit and the loops reach after which time?"""
 
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ from bench.streaming.competitors import LOOPS, READING
 __all__ = ["ALLOWED_MB", "Measured", "compared", "failures", "lines", "measured", "with_times"]
 
 ALLOWED_MB = 900
-"""Memory that the process of the fit may have, libraries included."""
+"""Memory that the process of the fit may take, libraries included."""
 _ROUNDING = 1e-6  # relative: the claimed objective is a sum in another order
 _FULLY = 10  # epochs that are all shown; of the others only the last
 

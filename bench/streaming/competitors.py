@@ -11,7 +11,7 @@ __all__ = ["LOOPS", "READING", "STREAMING_COMPETITORS"]
 
 READING = "reading"
 LOOPS = "loop", "loop without average"
-"""Averaged weights are what people take. The last weights may be better early."""
+"""Averaged weights are the usual choice. The last weights may be better early in the fit."""
 
 
 def _reading(parameters: StreamingParameters, resources: Resources) -> Callable:

@@ -1,7 +1,7 @@
-"""How far does scikit-learn's `partial_fit` come from the file, in a loop as people write it?
+"""Which objective does scikit-learn's `partial_fit` reach from the file, in the usual loop?
 
-Some thousand samples are read, scaled to pixels from 0 to 1, shuffled and learned from, until the time is over. The
-weights at a dozen moments are stored for the referee.
+The loop reads some thousand samples, scales them to pixels from 0 to 1, shuffles them and calls `partial_fit`, until
+the time is over. A dozen intermediate weights are stored for the referee.
 """
 
 import time

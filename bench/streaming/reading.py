@@ -1,4 +1,4 @@
-"""How fast can the file be read at all? Once through, in whole chunks, into memory that is reused.
+"""How fast can the file be read? One pass in whole chunks, into memory that is reused.
 
 Before the first pass the file is dropped from the page cache. The second pass finds what the system kept.
 """

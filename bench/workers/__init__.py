@@ -1,6 +1,6 @@
-"""What the processes that are measured have in common: tasks, orders and replies, the clock.
+"""Parts that all measuring processes share: tasks, orders and replies, the clock.
 
-Nothing but the standard library is imported here, so that what a competitor imports is counted as its own.
+Only the standard library is imported here, so that the imports of a competitor are counted as its own.
 """
 
 import json
@@ -17,20 +17,20 @@ __all__ = ["ANSWER", "DONE", "RECORD", "UNTIMED_S", "Task", "Watch", "serve"]
 
 ANSWER, RECORD = "answer.npz", "record.json"
 DONE = "done"
-UNTIMED_S = 300.0  # that what is not compared may take beyond the timeout
+UNTIMED_S = 300.0  # beyond the timeout, for work that is not compared
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to measure.
+    """A measurement to make.
 
     Attributes
     ----------
     competitor : str
         Who is measured.
     stage : str
-        What the clock runs over, "fit" or "predict"; "start" for everything from the import on; for fits with a
-        larger and larger budget the suite, "sgd" or "linear", in which the competitor has its budgets.
+        What the clock runs over: "fit", "predict" or, from the import on, "start". For fits with increasing budgets,
+        the suite of the budgets, "sgd" or "linear".
     parameters : dict
         Fields of the parameters of the case.
     threads, memory_mb : int
@@ -38,7 +38,7 @@ class Task:
     data : str
         Folder that `bench.harness.data.save` wrote.
     timeout : float
-        Seconds until a fit or a prediction is ended; an import and a warm-up get five minutes more.
+        Limit of a fit or a prediction in seconds. An import and a warm-up may take five minutes more.
     """
 
     competitor: str
@@ -51,16 +51,16 @@ class Task:
 
 
 class Watch:
-    """Times one stage after the other, and says which it is at: if the process ends, the last one is to blame."""
+    """Times the stages of a run and prints the name of each, so that the harness knows in which one a process ended."""
 
     def __init__(self, reply: Callable[[str], None], timeout: float) -> None:
         self._reply = reply
         self._timeout = timeout
 
     def __call__(self, stage: str, action: Callable[[], Any], more: float = 0.0) -> float:
-        """Return the seconds an action takes; the process ends by SIGALRM if they are too many, `more` allowed.
+        """Return the seconds of an action. SIGALRM ends the process after the limit plus `more`.
 
-        The signal is left to the system, because Python would handle it only after the compiled code returns.
+        Python has no handler for the signal, because a handler would run only after the compiled code returns.
         """
         limit = self._timeout + more
         self._reply(f"{stage} {limit:g}")
@@ -74,13 +74,13 @@ class Watch:
 
 
 def serve(prepare: Callable[[Task, Watch], Callable[[Path], None]]) -> None:
-    """Carry out orders, one JSON line each, and reply to each when it is done.
+    """Read orders, one JSON line each, carry them out, and reply to each.
 
-    An order is a task, for which `prepare` returns the function that makes one run, or the folder in which a
-    run leaves its record and its answer.
+    An order is a task or a folder. For a task, `prepare` returns the function of one run. For a folder, that function
+    makes a run, which leaves its record and its answer there.
     """
     replies = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print must not be taken for a reply
+    os.dup2(2, 1)  # libraries may print, which must not look like a reply
 
     def reply(text: str) -> None:
         print(text, file=replies)
@@ -89,7 +89,7 @@ def serve(prepare: Callable[[Task, Watch], Callable[[Path], None]]) -> None:
     for line in sys.stdin:
         order = json.loads(line)
         if "task" in order:
-            run = None  # the model of the last task is freed before the next one is measured
+            run = None  # free the last model before the next measurement
             task = Task(**order["task"])
             run = prepare(task, Watch(reply, task.timeout))
         elif run is not None:

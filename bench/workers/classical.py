@@ -22,7 +22,7 @@ from bench.workers.results import claims_of, measured, megabytes, write
 
 @dataclass(frozen=True)
 class _Ready:
-    """A competitor that has warmed up, the data, and what it is fitted to: samples or a kernel matrix."""
+    """A competitor after its warm-up, the data, and the samples or kernel matrix to fit to."""
 
     competitor: ClassicalCompetitor
     build: Callable[[], Any]
@@ -33,7 +33,7 @@ class _Ready:
 
 
 def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
-    """Read the data, compute the kernel matrix for competitors that are given it, and warm up."""
+    """Read the data, compute the kernel matrix if the competitor needs it, and warm up."""
     competitor, parameters = classical_competitor(task.competitor), ClassicalParameters(**task.parameters)
     data = load(Path(task.data))
     build = partial(competitor.build, parameters, Resources(task.threads, task.memory_mb))

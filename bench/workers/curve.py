@@ -1,9 +1,9 @@
 """What does a larger budget bring? `python -m bench.workers.curve`, started by the harness.
 
-A run fits from the start several times, with a larger and larger budget, and keeps the weights of each fit: if one
-takes too long and the process is ended, what was found before lies there. The clock runs during the fits only: not
-while data are read and converted, not during a first fit with the least budget, which compiles and starts threads, and
-not while a learning rate is chosen.
+A run makes several fits from zero, with increasing budgets, and saves the weights of each. So the weights of earlier
+fits remain if a fit takes too long and the process is ended. The clock runs during these fits only. It does not run
+while data are read and converted, while a first fit with the smallest budget compiles and starts threads, and while a
+learning rate is chosen.
 """
 
 import warnings
@@ -30,7 +30,7 @@ _TRIAL_EPOCHS = 2  # after which choices are compared
 
 @dataclass(frozen=True)
 class _Ready:
-    """A competitor that has warmed up, what it is told, and the data, also as it wants them."""
+    """A competitor after its warm-up, its parameters, and the data, also in the form that it prefers."""
 
     competitor: LinearCompetitor
     resources: Resources
@@ -48,7 +48,7 @@ class _Ready:
 
 
 def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
-    """Read the data, warm up, choose a rate; return what makes one run."""
+    """Read the data, warm up, choose a learning rate; return the function of one run."""
     competitor, data = linear_competitor(task.stage, task.competitor), load(Path(task.data))
     parameters = LinearParameters(**task.parameters).of_rows(len(data.y))
     rows, resources = competitor.prepare(data.X, data.y), Resources(task.threads, task.memory_mb)
@@ -59,14 +59,14 @@ def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
 
 
 def _quietly(action: Callable[[], Any]) -> None:
-    """Do something whose warnings are not those of what is measured."""
+    """Ignore warnings of work that is not measured."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         action()
 
 
 def _tuned(ready: _Ready) -> _Ready:
-    """Choose what has the best objective after a few epochs."""
+    """Return the choice with the best objective after a few epochs."""
     choices, found = ready.competitor.choices, []
     seconds = ready.watch("choice of a rate", lambda: found.extend(_trial(ready, one) for one in choices), UNTIMED_S)
     best = replace(ready.parameters, chosen=choices[int(np.argmin(found))])
@@ -74,7 +74,7 @@ def _tuned(ready: _Ready) -> _Ready:
 
 
 def _trial(ready: _Ready, choice: float | str) -> float:
-    """Return the objective that a fit reaches, infinite if its weights overflow."""
+    """Return the objective of a fit; infinity if its weights overflow."""
     data, weights = ready.data, _weights(ready.fitted(budget=_TRIAL_EPOCHS, chosen=choice))
     if refusal(data.y, ready.parameters.loss, data.X.shape[1], weights):
         return np.inf
@@ -96,13 +96,13 @@ def _run(ready: _Ready, out: Path) -> None:
 
 
 def _without_end(model: Any, ready: _Ready) -> None:
-    """Fit; that the budget is too small for an end is what it is there for."""
+    """Fit, without a warning that the budget is too small to converge."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     model.fit(ready.rows, ready.data.y)
 
 
 def _stored(points: list[dict[str, Any]], answers: list[Weights]) -> dict[str, np.ndarray]:
-    """Return what the referee judges; objectives that were not claimed are NaN."""
+    """Return the weights for the referee. Objectives that were not claimed are NaN."""
     coef, intercept = map(np.array, zip(*answers, strict=True))
     budgets = np.array([one["budget"] for one in points])
     claimed = np.array([one["claimed"].get("objective_", np.nan) for one in points])

@@ -1,8 +1,7 @@
 """How long does a fit, or a prediction, take? `python -m bench.workers.fit`, started by the harness.
 
-The clock runs while `fit` or `predict` does and at no other time: not while data are read and converted, not
-while the first fits of a process compile, start threads and load libraries, and not while a virtual machine's host
-finds the memory that a fit may take.
+The clock runs only during `fit` or `predict`. It does not run while data are read and converted, while the first fits
+of a process compile, start threads and load libraries, and while the host of a virtual machine provides memory.
 """
 
 import warnings
@@ -22,12 +21,12 @@ from bench.workers.memory import Memory, touch
 from bench.workers.results import answer_of, claims_of, measured, megabytes, write
 
 _FEW, _MORE = 300, 4200  # rows of the warm-up fits
-_VALUE_BYTES = 8  # of a kernel value at most
+_VALUE_BYTES = 8  # of a kernel value, at most
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """A competitor that has warmed up, and the data as it wants them."""
+    """A competitor after its warm-up, and the data in the form that it prefers."""
 
     build: Callable[[], Any]
     data: Data
@@ -37,7 +36,7 @@ class _Ready:
 
 
 def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
-    """Read the data and warm up; for predictions fit the model too. Return what makes one run."""
+    """Read the data and warm up; for predictions, also fit the model. Return the function of one run."""
     competitor = next(one for one in COMPETITORS if one.name == task.competitor)
     data = load(Path(task.data))
     X, X_test = competitor.prepare(data.X, data.y), competitor.prepare(data.X_test, data.y_test)
@@ -58,7 +57,7 @@ def _fit(ready: _Ready, out: Path) -> None:
 
 
 def touch_kernel(n_rows: int, memory_mb: int) -> None:
-    """Touch as much memory as a kernel matrix may take; see `touch`."""
+    """Touch as much memory as the kernel matrix takes; see `touch`."""
     touch(min(memory_mb, _VALUE_BYTES * n_rows**2 / 1e6))
 
 
@@ -80,8 +79,8 @@ def _predict(ready: _Ready, model: Any, known: dict[str, Any], out: Path) -> Non
 def _warm_up(build: Callable[[], Any], data: Data) -> None:
     """Fit and predict small parts.
 
-    A few hundred rows of all classes, then of two classes all, or some thousand: implementations may use other
-    code, for instance another precision, as soon as a problem is not small.
+    The first part has a few hundred samples of all classes. The second one has all samples of two classes, at most some
+    thousand, because implementations may use other code, such as another precision, for larger problems.
     """
     X, y = data.X, data.y
     classes, count = np.unique(y, return_counts=True)
@@ -96,7 +95,7 @@ def _warm_up(build: Callable[[], Any], data: Data) -> None:
 
 
 def part(y: np.ndarray, classes: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the numbers of about `n_rows` rows, equally many of each class."""
+    """Return the numbers of about `n_rows` samples, the same number of each class."""
     each = -(-n_rows // len(classes))
     return np.sort(np.concatenate([np.flatnonzero(y == one)[:each] for one in classes]))
 

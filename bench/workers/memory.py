@@ -18,7 +18,7 @@ __all__ = ["Memory", "give_back", "lifetime_peak_mb", "peak_mb", "status_mb", "t
 
 
 class Memory:
-    """The process before an action, and what its peak is after it."""
+    """Memory of the process before an action, and its peak after it."""
 
     def __init__(self) -> None:
         give_back()
@@ -26,27 +26,27 @@ class Memory:
         self.before_mb = status_mb("VmRSS") if self.resets else lifetime_peak_mb()
 
     def json(self) -> dict[str, float]:
-        """Return memory before, at the peak since then, and the difference, in MB.
+        """Return the memory before, the peak since then, and the difference, in MB.
 
-        Where the system cannot forget an earlier peak, the difference is to that, hence a lower bound.
+        If the system cannot reset an earlier peak, the difference is relative to that peak, so it is a lower bound.
         """
         peak = status_mb("VmHWM") if self.resets else lifetime_peak_mb()
         return {"before_mb": self.before_mb, "peak_mb": peak, "added_mb": max(0.0, peak - self.before_mb)}
 
 
 def touch(megabytes: float) -> None:
-    """Take so much memory from the system and give it back.
+    """Allocate memory, write to it, and free it.
 
-    A virtual machine is handed memory by its host when it first uses it, at seconds a gigabyte on some. Who runs
-    first must not pay for all.
+    The host of a virtual machine may take seconds per gigabyte to provide memory when it is first used. The first
+    competitor must not pay for the others.
     """
     np.ones(int(megabytes * 1e6), np.uint8)
 
 
 def give_back() -> None:
-    """Return free memory to the system: what an earlier action left would hide what this one takes."""
+    """Return free memory to the system. Otherwise this action could reuse what an earlier one left."""
     gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # only glibc can
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has this function
         ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -65,15 +65,15 @@ def status_mb(name: str) -> float:
 
 
 def peak_mb() -> float:
-    """Return the most memory that the program ever had.
+    """Return the peak memory of the program.
 
-    Where Linux tells, it is not that of `getrusage`, which begins with what the process had that started this one.
+    On Linux this is not that of `getrusage`, which includes memory of the process that started this one.
     """
     return status_mb("VmHWM") if Path("/proc/self/status").exists() else lifetime_peak_mb()
 
 
 def lifetime_peak_mb() -> float:
-    """Return the most memory that the process ever had, nan where the system does not tell."""
+    """Return the peak memory of the process, NaN if the system does not report it."""
     if resource is None:
         return math.nan
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,4 +1,4 @@
-"""How much memory does a process have, moment by moment, while it does something?"""
+"""How does the memory of a process change during an action?"""
 
 import threading
 import time
@@ -13,16 +13,16 @@ _STATUS = Path("/proc/self/status")
 
 
 class MemoryCurve:
-    """Asks again and again, in a thread of its own, how much memory the process has.
+    """Records the memory of the process at short intervals, in a separate thread.
 
-    Where the system does not tell what it is now, but only the most it ever was, the curve is that and cannot fall.
+    If the system reports only the peak, the curve is that of the peak and cannot fall.
 
     Attributes
     ----------
     falls : bool
-        Whether the curve is what the process has now.
+        Whether the curve shows the current memory, not the peak.
     points : list of tuple of float
-        Seconds since the beginning, and megabytes since then.
+        Seconds since the beginning, and megabytes added since then.
 
     Examples
     --------

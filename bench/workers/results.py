@@ -1,4 +1,4 @@
-"""What does a run leave behind? A record of what was measured, and the answer for the referee."""
+"""What does a run leave behind? A record of the measurements, and the answer for the referee."""
 
 import json
 import warnings
@@ -41,7 +41,7 @@ def measured(watch: Watch, stage: str, action: Callable[[], Any]) -> tuple[float
 
 
 def megabytes(X: Any) -> float:
-    """Return the size of rows."""
+    """Return the size of samples in MB."""
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     return sum(part.nbytes for part in parts) / 1e6
 

@@ -1,8 +1,8 @@
 """How long until a new process has predicted? `python -m bench.workers.start`, started by the harness.
 
-The clock runs over the import, the first fit and the first prediction. A second fit tells how much of the
-first one was compilation, starting of threads and loading of libraries. Nothing outside the standard library
-is imported before the clock starts, and of the benchmarks only what imports nothing else.
+The clock runs over the import, the first fit and the first prediction. A second fit shows how much of the first one was
+compilation, starting of threads and loading of libraries. Before the clock starts, only the standard library is
+imported, and modules of the benchmarks that import nothing else.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from bench.workers import UNTIMED_S, Task, Watch, serve
 
 
 def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
-    """Return what makes the run, the only one of its process."""
+    """Return the function of the run, the only one of its process."""
     return partial(_run, task, watch)
 
 
@@ -26,7 +26,7 @@ def _run(task: Task, watch: Watch, out: Path) -> None:
     build = partial(competitor.build, KernelParameters(**task.parameters), resources)
     parts = {"import": watch("import", lambda: models.append(build()), UNTIMED_S)}
 
-    # Imported only now: they bring NumPy and SciPy along.
+    # Imported only now, because they import NumPy and SciPy.
     from bench.harness.data import load
     from bench.workers.memory import Memory
     from bench.workers.results import answer_of, claims_of, megabytes, write

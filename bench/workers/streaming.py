@@ -14,7 +14,7 @@ from bench.workers.results import write
 
 
 def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
-    """Return what measures a competitor once."""
+    """Return the function that measures a competitor once."""
     competitor = next(one for one in STREAMING_COMPETITORS if one.name == task.competitor)
     measure = competitor.build(StreamingParameters(**task.parameters), Resources(task.threads, task.memory_mb))
     return partial(_run, partial(measure, Path(task.data, FILE), watch))

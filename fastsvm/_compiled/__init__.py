@@ -1,1 +1,1 @@
-"""What is made of Numba and llvmlite: the only folder that names either."""
+"""Compilation with Numba and llvmlite. No other folder imports either."""

@@ -23,8 +23,8 @@ BYTE_TILE = 16, 8
 
 
 def multiply_add_bytes(builder: Any) -> Callable[[Any, Any, Any], Any]:
-    """Return a writer of the sums of 16 numbers and the products of 64 unsigned bytes with 64 signed ones."""
-    whole = binding.llvm_version_info[0] >= 22  # before, bytes were passed as numbers of four
+    """Return a function that writes the instruction: it adds 64 products, unsigned times signed bytes, to 16 sums."""
+    whole = binding.llvm_version_info[0] >= 22  # older versions pass four bytes as one int32
     kind = ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES] if whole else [_SUMS] * 3)
     function = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", (), kind)
 
@@ -37,7 +37,7 @@ def multiply_add_bytes(builder: Any) -> Callable[[Any, Any, Any], Any]:
 
 
 def _in_lanes(*pattern: int) -> list[int]:
-    """Return the places that `pattern` picks from each 128-bit lane of two vectors; 4 and more are of the second."""
+    """Return the positions that `pattern` picks in each 128-bit lane of two vectors; 4 to 7 mean the second vector."""
     return [place % 4 + 4 * lane + 16 * (place // 4) for lane in range(4) for place in pattern]
 
 
@@ -47,7 +47,7 @@ def _transposed(builder: Any, columns: list[Any]) -> Iterator[Any]:
     def pick(a: Any, b: Any, places: list[int]) -> Any:
         return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, len(places)), places))
 
-    fours = []  # of the first four columns, then of the last: rows k, 4 + k, 8 + k, 12 + k for k = 0 to 3
+    fours = []  # rows k, 4 + k, 8 + k, 12 + k for k = 0 to 3: of the first four columns, then of the last four
     for a, b, c, d in (columns[:4], columns[4:]):
         twos = [(pick(x, z, _in_lanes(0, 4, 1, 5)), pick(x, z, _in_lanes(2, 6, 3, 7))) for x, z in ((a, b), (c, d))]
         for half in (0, 1):
@@ -61,11 +61,12 @@ def _transposed(builder: Any, columns: list[Any]) -> Iterator[Any]:
 
 @intrinsic
 def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_stride):
-    """Write the 16 x 8 products of sixteen rows of int8 with eight of uint8 to int32, at the given addresses.
+    """Write the 16 x 8 dot products of sixteen rows of int8 with eight rows of uint8, as int32.
 
-    `n_features` is at least 4. The operand holds four features of all sixteen rows, then the next four. Its last four
-    features may overlap those before and then hold zeros, so that nothing is read beyond a row. Each vector of sums
-    belongs to one row of uint8, of which four features at a time are broadcast.
+    All operands are addresses, and `n_features` is at least 4. The operand holds four features of all sixteen rows,
+    then the next four. If `n_features` is no multiple of 4, its last group overlaps the one before and holds zeros
+    there, so that nothing is read beyond the end of a row. Each vector of sums belongs to one row of uint8, whose
+    features are broadcast four at a time.
     """
     signature = types.void(operand, rows, row_stride, n_features, out, out_stride)
 

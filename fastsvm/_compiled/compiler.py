@@ -1,8 +1,8 @@
 """The decorator of all compiled functions, and the cache of their machine code.
 
 `jit` makes every compiled function of the package. Machine code is cached in a folder named after a digest of the
-package's sources. Numba's own cache only compares the file of the function itself, so that after an edit of a helper in
-another file it would load stale code. Code for a user's classes is not cached.
+package's sources. Numba's own cache compares only the file of the function itself. After an edit of a helper in another
+file, it would load stale code. Code for a user's classes is not cached.
 """
 
 import contextlib
@@ -40,12 +40,12 @@ def thread_count() -> int:
 
 
 def processor_has(feature: str, setting: str) -> bool:
-    """Return whether Numba compiles for a processor with a feature, unless an environment variable is 0.
+    """Return whether Numba compiles for a processor with a feature; False if an environment variable is 0.
 
     Parameters
     ----------
     feature : str
-        LLVM's name of the feature, such as "avx512f". LLVM ends the process if code needs a missing one.
+        LLVM's name of the feature, such as "avx512f". LLVM ends the process if code needs a feature that is missing.
     setting : str
         Name of the environment variable.
     """
@@ -56,7 +56,7 @@ def processor_has(feature: str, setting: str) -> bool:
     return bool(binding.get_host_cpu_features().get(feature, False))
 
 
-# --- where machine code is kept --------------------------------------------------------------------------
+# --- where machine code is cached --------------------------------------------------------------------------
 
 
 def source_digest() -> str:
@@ -82,7 +82,7 @@ def _cache_root() -> Path:
 
 
 def _private_root() -> Path:
-    """Return a folder for temporary files to which only the user can write: code is loaded from it."""
+    """Return a temporary folder to which only the user can write, because code is loaded from it."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     root = Path(tempfile.gettempdir()) / f"fastsvm-cache-{user}"
     with contextlib.suppress(OSError):
@@ -108,7 +108,7 @@ def _cache_folder() -> Path:
 
 
 def _prune(root: Path, keep: Path, newest: int = 3) -> None:
-    """Remove the code of all but the last few versions: two checkouts may be in use at once."""
+    """Remove all but the newest few folders: several checkouts of the package may be in use."""
     ours = re.compile(r"fastsvm-[0-9a-f]{16}")
     with contextlib.suppress(OSError):  # another process may prune too
         old = [folder for folder in root.iterdir() if ours.fullmatch(folder.name) and folder != keep]
@@ -131,7 +131,7 @@ def _own_cache() -> Iterator[None]:
 
 
 def _is_ours(kind: Any) -> bool:
-    """Return whether the NamedTuple classes in an argument's type are all of the package."""
+    """Return whether all NamedTuple classes in an argument's type belong to the package."""
     owner = getattr(kind, "instance_class", None)
     ours = owner is None or owner.__module__.partition(".")[0] == _PACKAGE.name
     return ours and all(_is_ours(part) for part in getattr(kind, "types", ()))
@@ -140,8 +140,8 @@ def _is_ours(kind: Any) -> bool:
 class _OurCode(caching.FunctionCache):
     """Cache on disk for code of the package's own classes; code of a user's class is compiled in each process.
 
-    The digest does not cover a user's sources, so that stale code would be loaded after an edit. Numba also pickles
-    the class into an index, and without the user's module no process could read that index, not even for our classes.
+    The digest does not cover a user's sources, so stale code would be loaded after an edit. Numba also pickles the
+    class into an index. A process without the user's module could not read that index, not even for our classes.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -161,8 +161,8 @@ class _Closed(JITCodeLibrary):
     """Machine code with private copies of all functions that it calls.
 
     Numba copies callees into each caller under public names, and the linker resolves a name to the first copy loaded.
-    Copies are optimised within different callers, so that their last bits differ. Which copy is first depends on what
-    this process compiled or loaded from disk before.
+    Copies are optimised within different callers, so their results may differ in the last bits. Which copy is loaded
+    first depends on what this process compiled or loaded before.
     """
 
     def _optimize_final_module(self) -> None:

@@ -16,7 +16,7 @@ _NAMED: dict[str, type] = {}
 def _name_apart(kind: type) -> None:
     """Make the name of a class unique: Numba cannot tell NamedTuples with the same name and fields apart.
 
-    Otherwise a user's RBF would run the code of ours, and a class that is defined again the code of the old one.
+    Otherwise a user's class RBF would run the code of ours, and a redefined class would run the code of the old one.
     """
     while _NAMED.setdefault(kind.__name__, kind) is not kind:
         kind.__name__ += "_"
@@ -25,14 +25,14 @@ def _name_apart(kind: type) -> None:
 class generic:
     """A function that chooses its body by the NamedTuple class of its first argument.
 
-    It does so in Python and, at compile time, in compiled code. There the choice costs nothing and the code can be
-    cached, which Numba does neither for functions as arguments nor for jitclass instances.
+    In compiled code the choice is made at compile time, so it costs nothing. The code can be cached, unlike code that
+    takes functions or jitclass instances as arguments.
 
-    Classes without a body of their own get the one that the function passed to `default` returns for them, if any.
+    For a class without a body, the function passed to `default` may return one.
     """
 
     def __new__(cls, stub: Callable) -> Any:
-        """Make the dispatching function: `register` adds a body for a class to its `bodies`."""
+        """Return the dispatching function, whose `register` adds the body for a class."""
         bodies: dict[type, Callable] = {}
         defaults: list[Callable[[type], Callable | None]] = []
 
@@ -54,7 +54,7 @@ class generic:
         def register(kind: type) -> Callable[[Callable], Callable]:
             if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
                 raise TypeError(f"{stub.__name__} can only be compiled for classes of NamedTuple; {kind} is none.")
-            if kind in bodies:  # code that is compiled already would use the first
+            if kind in bodies:  # code that is already compiled would keep the first one
                 raise ValueError(f"{kind} has a {stub.__name__} already: define the class anew for another.")
 
             def add(body: Callable) -> Callable:

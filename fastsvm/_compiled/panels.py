@@ -1,6 +1,7 @@
-"""Products of rows with a panel: one feature of all its rows, then the next, so that vectors need no reduction.
+"""Dot products of rows with a panel, which stores one feature of all its rows, then the next.
 
-A sum adds its features one after another. It depends on its two rows alone, whatever rows are beside them.
+With this layout a vector holds one sum per row and needs no reduction. Each sum adds its features in order. It depends
+on its two rows alone, not on the other rows of the panel.
 """
 
 from typing import Any
@@ -14,11 +15,11 @@ from fastsvm._compiled.vectors import HAS_WIDE_VECTORS
 __all__ = ["PANEL_BYTES", "PANEL_ROWS", "PANEL_VECTORS", "pack_tile", "panel_tile"]
 
 _BYTES = 64 if HAS_WIDE_VECTORS else 32  # of a vector
-PANEL_VECTORS, _TOGETHER = 2, 4  # vectors of a panel, features in a turn of the loop
+PANEL_VECTORS, _TOGETHER = 2, 4  # vectors in a panel; features in an iteration of the loop
 PANEL_BYTES = PANEL_VECTORS * _BYTES
 """Bytes of one feature in a panel."""
 PANEL_ROWS = 8 if HAS_WIDE_VECTORS else 6
-"""Number of rows that `panel_tile` multiplies with a panel: their sums stay in registers."""
+"""Number of rows that `panel_tile` multiplies with a panel; their sums fit in the registers."""
 
 
 @intrinsic
@@ -50,7 +51,7 @@ def pack_tile(typing_context, real, rows, row_stride, out):
                 vectors = [shuffled(a, b, both) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
             return vectors[0]
 
-        # Part p of vector r is of row p * features + r: what is left is to transpose squares within the parts.
+        # Part p of vector r comes from row p * features + r. It remains to transpose squares within the parts.
         vectors = [joined([load(part * features + r) for part in range(parts)]) for r in range(features)]
         lanes, half = parts * features, features // 2
         while half:
@@ -72,23 +73,24 @@ def pack_tile(typing_context, real, rows, row_stride, out):
 
 @intrinsic
 def panel_tile(typing_context, real, rows, panel, features, out):
-    """Write the products of `PANEL_ROWS` rows with the rows of a panel, all given by their addresses.
+    """Write the dot products of `PANEL_ROWS` rows with the rows of a panel, all given by their addresses.
 
-    A panel holds one feature of all its rows, then the next. Features are added one after another, by one
-    multiplication and addition each, so that a sum depends on its two rows alone.
+    Features are added in order, with one multiplication and one addition each, so that a sum depends on its two
+    rows alone.
 
     Parameters
     ----------
     real : number
-        Of the type of all values.
+        A number of the type of all values.
     rows : tuple
-        Address of the first row, bytes from one to the next, and number of the last, which replaces those after it.
+        Address of the first row, bytes from one row to the next, and number of the last row. Rows beyond the last are
+        replaced by it.
     panel : int
         Address of the panel.
     features : tuple
-        First feature, end of the features, and whether to add to the sums in `out`.
+        First feature, end of the features, and whether to add to the values in `out`.
     out : tuple
-        Address of the first row of sums, and bytes from one to the next.
+        Address of the first row of sums, and bytes from one row of sums to the next.
     """
     signature = types.void(real, rows, panel, features, out)
 
@@ -121,7 +123,7 @@ def panel_tile(typing_context, real, rows, panel, features, out):
             )
 
         def joined(*ways: tuple[list[Any], Any]) -> list[Any]:
-            """Return values that come from several blocks."""
+            """Return the values at a point that several blocks branch to."""
             found = []
             for values in zip(*(values for values, _ in ways), strict=True):
                 phi = builder.phi(values[0].type)

@@ -15,8 +15,8 @@ __all__ = ["exp", "maximum", "minimum", "multiply_add"]
 def _extremum(name: str) -> Any:
     """Return an intrinsic for llvm.minnum or llvm.maxnum.
 
-    LLVM does not vectorise a running minimum written as a comparison unless it may ignore NaN and the
-    sign of zero; here the values are known to have neither, in the rest of the code they are not.
+    LLVM vectorises a running minimum that is written as a comparison only if it may ignore NaN and the sign of zero.
+    That is safe for the values here, but not in the rest of the code.
     """
 
     @intrinsic
@@ -51,7 +51,7 @@ def _multiply_add(typing_context, a, b, c):
     def codegen(context, builder, signature, arguments):
         real = arguments[0].type
         function = builder.module.declare_intrinsic("llvm.fmuladd", [real], ir.FunctionType(real, [real] * 3))
-        return builder.call(function, arguments)  # without the flags by which LLVM may add in another order
+        return builder.call(function, arguments)  # without the flags that let LLVM change the order of additions
 
     return a(a, a, a), codegen
 
@@ -61,14 +61,14 @@ def _plain_multiply_add(a: float, b: float, c: float) -> float:
 
 
 multiply_add = _plain_multiply_add if JIT_DISABLED else _multiply_add
-"""`multiply_add(a, b, c)`, all of one type, is a b + c: sums that are made of it keep the order they are written in."""
+"""`multiply_add(a, b, c)` is a b + c, all of one type. LLVM does not change the order of sums that are made of it."""
 
 
 def exp(x: float) -> float:
-    """Return e**x; compiled, by a polynomial that vectorises, within 2 units of the last place.
+    """Return e**x. Compiled code uses a polynomial that vectorises, with an error of at most 2 units in the last place.
 
-    x = n ln 2 + r with |r| <= ln 2 / 2; e**r by its series, 2**n by its bits. `math.exp` would be a call
-    for every scalar, and numba's vector library is not part of the packages that pip installs.
+    x = n ln 2 + r with |r| <= ln 2 / 2. The series gives e**r, the bits of the exponent give 2**n. `math.exp` would be
+    called for every scalar, and pip does not install the vector library that Numba supports.
     """
     limit = 88 if isinstance(x, np.float32) else 709
     return np.exp(type(x)(min(max(x, -limit), limit)))

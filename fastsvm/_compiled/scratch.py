@@ -1,4 +1,4 @@
-"""Memory that a thread reuses for one tile after another: touching new memory is expensive."""
+"""Memory that a thread reuses for every tile, because touching new memory is expensive."""
 
 import threading
 
@@ -13,7 +13,7 @@ _own = threading.local()
 
 
 def scratch_array(use: str, shape: tuple[int, ...], dtype: np.dtype | type) -> np.ndarray:
-    """Return an array aligned to a cache line; it is valid until the thread asks again for the same use."""
+    """Return an array aligned to a cache line. It is valid until the thread calls this again for the same use."""
     dtype = np.dtype(dtype)
     size = dtype.itemsize
     for length in shape:

@@ -1,7 +1,7 @@
-"""Python threads over functions that release the GIL, and BLAS held to one thread meanwhile.
+"""Python threads that run functions without the GIL, while BLAS is limited to one thread.
 
-Work is cut into pieces whose bounds do not depend on the number of threads, and each piece is computed by
-one thread alone, so results have the same bits for any number of threads.
+The bounds of the pieces of work do not depend on the number of threads, and one thread computes each piece. So results
+have the same bits for any number of threads.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from fastsvm._compiled.compiler import thread_count
 
 __all__ = ["Pool", "at_most", "one_threaded_blas", "spans"]
 
-_most_threads: list[int] = []  # that pools may have, the last entry if there is one
+_most_threads: list[int] = []  # limits of `at_most`; the last one applies
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def _executor() -> ThreadPoolExecutor:
 
 
 class _Library(NamedTuple):
-    """A BLAS library: what returns and what sets how many threads it takes, and whether that is set for each thread."""
+    """A BLAS library: how to get and set its number of threads, and whether each calling thread has its own limit."""
 
     get: Callable[[], int]
     set: Callable[[int], Any]
@@ -38,17 +38,17 @@ class _Library(NamedTuple):
 
 
 def _library(controller: Any) -> _Library:
-    """Return the library that a controller of threadpoolctl is for.
+    """Return the library of a controller of threadpoolctl.
 
-    From version 3.8 on, its own setter ignores for OpenBLAS all threads but the first that set a limit, until that
-    gives it back: so OpenBLAS is asked directly, by the symbols that threadpoolctl names.
+    For OpenBLAS, the setter of threadpoolctl 3.8 serves only the first thread that sets a limit, until that thread
+    restores the old one. So OpenBLAS is called directly, through the symbols that threadpoolctl finds.
     """
     kind, dynlib = controller.internal_api, controller.dynlib
     of_thread = kind in ("mkl", "blis") or getattr(controller, "threading_layer", None) == "openmp"
     get, own = controller.get_num_threads, ["MKL_Set_Num_Threads_Local"] if kind == "mkl" else []
     if kind == "openblas" and not of_thread:
         names = [name for name in getattr(controller, "check_symbols", ()) if hasattr(dynlib, name)]
-        # Asked before each batch of work: a call that gave up the GIL would wait for the threads that begin on it.
+        # Called before each batch of work: a call that releases the GIL would wait for the threads that start working.
         get = getattr(ctypes.PyDLL(dynlib._name, handle=dynlib._handle), names[0]) if names else get
         own = [name.replace("_get_", "_set_") for name in names]
     setters = [getattr(dynlib, name) for name in own if hasattr(dynlib, name)]
@@ -62,17 +62,17 @@ def _libraries() -> list[_Library]:
 
 
 class _OneThreadedBLAS(ContextDecorator):
-    """Holds BLAS to one thread while any thread is within, and gives the limits back that were there before.
+    """Limits BLAS to one thread while any thread is in this context, then restores the earlier limits.
 
-    Most libraries have one limit for the process. Another thread that sets it meanwhile is overruled when the next
-    pieces of work begin; a limit that is not one at the end is newer than ours and stays.
+    Most libraries have one limit for the process. If another thread changes it meanwhile, it is set to one again when
+    the next pieces of work start. A limit other than one at the end is newer than ours, so it stays.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
         self._given: list[tuple[_Library, int]] = []
-        self._own = threading.local()  # the same of each thread
+        self._own = threading.local()  # the same for each thread
 
     def __enter__(self) -> None:
         with self._lock:
@@ -98,21 +98,21 @@ class _OneThreadedBLAS(ContextDecorator):
         return getattr(self._own, "depth", 0)
 
     def hold(self) -> None:
-        """Set the limits again that another thread may have changed; outside of all fits nothing is done."""
+        """Set the limits again, because another thread may have changed them. Outside of fits, do nothing."""
         if self._depth:
             for library, _ in self._given:
                 if library.get() != 1:
                     library.set(1)
 
     def hold_thread(self) -> list[tuple[_Library, int]]:
-        """Hold libraries that have a limit for each thread in the one that calls; return what limits it had."""
+        """Limit libraries with a limit per thread in the calling thread; return its earlier limits."""
         given = [(library, library.get()) for library in _libraries() if library.of_thread]
         for library, _ in given:
             library.set(1)
         return given
 
     def after_fork(self) -> None:
-        """Let go in a child what other threads held, for it has none of them."""
+        """Forget, in a forked child, the contexts of other threads, which do not exist there."""
         self._lock = threading.Lock()
         if self._depth and not self._depth_here:
             _restore(self._given)
@@ -130,7 +130,7 @@ one_threaded_blas = _OneThreadedBLAS()
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads."""
+    """Forget all threads: a forked child has none of them."""
     _executor.cache_clear()
     one_threaded_blas.after_fork()
 
@@ -140,9 +140,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Batch:
-    """Pieces of work, taken by helpers and by the thread that waits for them, which would have nothing else to do.
+    """Pieces of work, done by helpers and by the thread that waits for them.
 
-    That thread is awake already: for short pieces, waking another in its place takes longer than the work.
+    The waiting thread takes part because it is awake: waking another thread takes longer than a short piece.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -151,13 +151,13 @@ class _Batch:
         self._helpers: list[Future] = []
 
     def start(self, function: Callable[..., Any], pieces: list[tuple]) -> None:
-        """Let the helpers begin."""
+        """Add pieces and start the helpers."""
         self._waiting.extend((function, piece) for piece in pieces)
         count = min(self._n_helpers, len(pieces))
         self._helpers += [_executor().submit(self._drain, 0) for _ in range(count)]
 
     def finish(self, most: int = 0) -> None:
-        """Help until at most `most` pieces wait; if none shall, wait for the helpers too. Raise their first error."""
+        """Work until at most `most` pieces wait; for 0, also wait for the helpers. Raise their first error."""
         self._drain(most)
         for helper in self._helpers.copy():
             if helper.done() or (most == 0 and not helper.cancel()):
@@ -167,13 +167,13 @@ class _Batch:
             self._helpers.clear()
 
     def cancel(self) -> None:
-        """Drop pieces not yet begun and wait for the others, which are short."""
+        """Drop the pieces that have not started and wait for the others, which are short."""
         self._waiting.clear()
         wait([helper for helper in self._helpers if not helper.cancel()])
         self._helpers.clear()
 
     def _drain(self, most: int) -> None:
-        """Take pieces until `most` wait; after an error none is left."""
+        """Do pieces until at most `most` wait. An error drops all others."""
         while len(self._waiting) > most:
             try:
                 function, piece = self._waiting.popleft()
@@ -188,7 +188,7 @@ class _Batch:
 
 @contextmanager
 def at_most(n_threads: int | None) -> Iterator[None]:
-    """Let pools that are opened meanwhile have so many threads at most; None changes nothing."""
+    """Limit the threads of pools that are opened in this context; None sets no limit."""
     given = [] if n_threads is None else [n_threads]
     _most_threads.extend(given)
     try:
@@ -198,9 +198,9 @@ def at_most(n_threads: int | None) -> Iterator[None]:
 
 
 class Pool:
-    """Threads that each call BLAS by themselves; the user's limits return at the end.
+    """Threads that share pieces of work.
 
-    An interrupt or an error in one piece leaves the others undone.
+    An interrupt or an error in one piece cancels the pieces that have not started.
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
@@ -211,7 +211,7 @@ class Pool:
     @classmethod
     @contextmanager
     def open(cls) -> Iterator["Pool"]:
-        """Yield a pool and hold BLAS to one thread until it is closed."""
+        """Yield a pool and limit BLAS to one thread until it is closed."""
         with one_threaded_blas:
             pool = cls()
             try:
@@ -236,7 +236,7 @@ class Pool:
             raise
 
     def start(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
-        """Begin to call `function(*piece)` for every piece; on one thread, do so."""
+        """Start to call `function(*piece)` for every piece. With one thread, return after all calls."""
         one_threaded_blas.hold()
         if self.n_threads == 1:
             for piece in pieces:
@@ -245,11 +245,11 @@ class Pool:
         self._begun.start(function, list(pieces))
 
     def finish(self, most: int = 0) -> None:
-        """Wait until at most `most` pieces are under way, but for a few; raise the first error of a piece."""
+        """Wait until at most `most` pieces wait, and for 0, until all are done. Raise the first error of a piece."""
         self._begun.finish(most)
 
     def cancel(self) -> None:
-        """Drop pieces not yet begun and wait for the others, which are short."""
+        """Drop the pieces that have not started and wait for the others, which are short."""
         self._begun.cancel()
 
 

@@ -1,6 +1,6 @@
-"""Products of a few rows by vectors of 512 bits, which LLVM does not choose for loops by itself.
+"""Dot products of a few rows with vectors of 512 bits, which LLVM does not choose by itself.
 
-Callers have plain loops for processors without such vectors. Addresses of several rows come as one tuple.
+Callers have plain loops for processors without such vectors. The addresses of several rows are passed as one tuple.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _BYTES = 64
-_ROWS = 4  # of a tile: their products with up to five others stay in registers
+_ROWS = 4  # of a tile: their dot products with up to five others fit in the registers
 
 
 HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
@@ -33,7 +33,7 @@ HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
 
 
 class _Writer:
-    """Writes vector code: `real` is the type of products, `stored` that of rows."""
+    """Writes vector code. `real` is the type of the products, `stored` the type of the rows."""
 
     def __init__(self, context: Any, builder: Any, stored: Any, real: Any) -> None:
         self.builder, self.unsigned = builder, isinstance(stored, types.Integer)
@@ -62,18 +62,18 @@ class _Writer:
         return self.builder.call(load, [pointer, word(size), mask, ir.Constant(kind, None)])
 
     def load(self, address: Any, mask: Any = None) -> Any:
-        """Return numbers of the type of products, zeros where a mask is false."""
+        """Load numbers of the type `real`; those where the mask is false are zero."""
         return self._load(address, self.vector, self.real_bytes, mask)
 
     def load_row(self, address: Any, mask: Any = None) -> Any:
-        """Return numbers of a row in the type of products."""
+        """Load numbers of a row and convert them to the type `real`."""
         value = self._load(address, ir.VectorType(self.stored, self.lanes), self.stored_bytes, mask)
         if self.unsigned:
             return self.builder.uitofp(value, self.vector)
         return value if self.stored_bytes == self.real_bytes else self.builder.fpext(value, self.vector)
 
     def broadcast(self, address: Any) -> Any:
-        """Return a number in all lanes."""
+        """Load one number into all lanes."""
         return self._spread(self.builder.load(self._pointer(address, self.real)))
 
     def _spread(self, value: Any) -> Any:
@@ -83,7 +83,7 @@ class _Writer:
         return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), lanes)
 
     def store(self, value: Any, address: Any, mask: Any = None) -> None:
-        """Write numbers, where a mask is true."""
+        """Store the numbers for which the mask is true."""
         pointer = self._pointer(address, value.type)
         if mask is None:
             self.builder.store(value, pointer).align = self.real_bytes
@@ -101,9 +101,9 @@ class _Writer:
         return self.builder.call(add, [ir.Constant(self.real, 0.0), value], fastmath=("reassoc",))
 
     def each(self, n: Any, carried: list[Any], body: Callable[[Any, list[Any], Any], list[Any]]) -> list[Any]:
-        """Call `body(start, values, mask)` for each vector of `n` numbers, and return the last values it returns.
+        """Write a loop that calls `body(start, values, mask)` for each vector of `n` numbers; return its last values.
 
-        The mask is None but for the last numbers, fewer than a vector has and perhaps none.
+        The mask is None for full vectors. The last call has a mask and fewer numbers than a vector, perhaps none.
         """
         builder, word = self.builder, n.type
         before, head = builder.block, builder.append_basic_block("columns")
@@ -133,7 +133,7 @@ class _Writer:
 
 
 def _product_tile(count: int) -> Any:
-    """Return an intrinsic for the products of four rows with `count` rows of weights."""
+    """Return an intrinsic for the dot products of four rows with `count` rows of weights."""
 
     @intrinsic
     def tile(typing_context, x, w, rows, weights, stride, n, out):
@@ -192,9 +192,9 @@ def _add_tile(count: int) -> Any:
 
 @intrinsic
 def byte_square_tile(typing_context, rows, others, n, out):
-    """Write the products of four rows of `n` bytes with four others to int32, each less 128 times the sum of the row.
+    """Write x·(z - 128) for four rows x of `n` bytes and four rows z, as int32.
 
-    This needs AVX-512 VNNI, which multiplies unsigned bytes with signed ones: those of the others less 128.
+    AVX-512 VNNI multiplies unsigned bytes with signed bytes, so 128 is subtracted from the bytes of z.
     """
     signature = types.void(rows, others, n, out)
 
@@ -224,8 +224,9 @@ def byte_square_tile(typing_context, rows, others, n, out):
 
 
 product_tile_1, product_tile_2, product_tile_5 = map(_product_tile, (1, 2, 5))
-"""`product_tile_c(x, w, rows, weights, stride, n, out)` writes the products of four rows of `n` numbers with c rows of
-weights, `stride` bytes apart, row after row; x and w have the types of rows and of products."""
+"""`product_tile_c(x, w, rows, weights, stride, n, out)` writes the dot products of four rows of `n` numbers with c
+rows of weights, row by row. Rows of weights are `stride` bytes apart. The types of x and w are those of the rows and of
+the products."""
 add_tile_1, add_tile_2, add_tile_5 = map(_add_tile, (1, 2, 5))
-"""`add_tile_c(x, w, rows, factors, stride, n, out)` adds four rows times its four factors to each of c rows, `stride`
-bytes apart."""
+"""`add_tile_c(x, w, rows, factors, stride, n, out)` adds to each of c rows the four rows times its four factors.
+The c rows are `stride` bytes apart."""

@@ -1,8 +1,8 @@
-"""Arrays and a JSON header in one file: a zip archive of .npy files, not compressed, with a checksum at its end.
+"""A file of arrays and a JSON header: an uncompressed zip archive of .npy files with a checksum at its end.
 
-`unzip` and `numpy.load` open such a file too. The checksum reveals damage and is compared first. A forged file can make
-a reader allocate at most as many bytes as the file has: sizes are compared with those in the archive before memory is
-allocated, nothing is decompressed, and nothing is unpickled.
+`unzip` and `numpy.load` open such a file too. The checksum, which detects damage, is compared first. For a forged file,
+the reader allocates at most as many bytes as the file has: it compares sizes before it allocates memory, decompresses
+nothing and unpickles nothing.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ from numpy.lib import format as npy_format
 
 __all__ = ["is_array_file", "read_arrays", "write_arrays"]
 
-_HEADER, _NAME_AT = "header.json", 30  # the first part, and the place of its name
+_HEADER, _NAME_AT = "header.json", 30  # the name of the first part, and its position
 _MOST_HEADER_BYTES = 16 << 20
-_MARK, _DIGITS = b"sha256 ", 64  # the comment of the archive, which is the end of the file
+_MARK, _DIGITS = b"sha256 ", 64  # the comment of the archive, at the end of the file
 _PIECE = 1 << 20
-_MOST_SHORT = 1 << 30  # larger arrays have sizes of 64 bits
-_LARGEST_POINT = 0x10FFFF  # code point of Unicode
+_MOST_SHORT = 1 << 30  # larger arrays need sizes of 64 bits
+_LARGEST_POINT = 0x10FFFF  # the largest code point of Unicode
 
 
 def is_array_file(path: Path) -> bool:
@@ -33,7 +33,7 @@ def is_array_file(path: Path) -> bool:
 
 
 def write_arrays(path: Path, header: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write a header and arrays to a new file; the same ones give the same bytes.
+    """Write a header and arrays to a new file. Equal content gives equal bytes.
 
     Parameters
     ----------
@@ -91,13 +91,13 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError(f"{path} is damaged: its content does not match its checksum. Get the file again.")
         try:
             return _content(file, size)
-        except Exception as error:  # a forged archive may raise anything in zipfile, and so may JSON
+        except Exception as error:  # zipfile and json may raise any error for a forged file
             reason = str(error) or type(error).__name__
             raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
 
 
 def _digest(file: BinaryIO) -> bytes:
-    """Return the checksum of a file without its last bytes, which hold the checksum."""
+    """Return the checksum of a file up to the stored checksum at its end."""
     left = file.seek(0, 2) - _DIGITS
     found = hashlib.sha256()
     file.seek(0)
@@ -113,7 +113,7 @@ def _content(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.nd
         _check_entries(entries, size)
         header = json.loads(archive.read(entries[0]))
         if not isinstance(header, dict):
-            raise ValueError(f"its header is no JSON object but {type(header).__name__}")
+            raise ValueError(f"its header must be a JSON object, it is {type(header).__name__}")
         return header, {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries[1:]}
 
 
@@ -139,7 +139,7 @@ def _check_type(dtype: np.dtype, name: str) -> None:
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    """Read an array, whose size must be that of its part of the archive."""
+    """Return an array. Raise ValueError if its size is not that of its part."""
     name = entry.filename.removesuffix(".npy")
     with archive.open(entry) as stream:
         if npy_format.read_magic(stream) != (1, 0):
@@ -154,17 +154,17 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
             piece = stream.read(min(_PIECE, nbytes - start))
             content[start : start + len(piece)] = piece
         if stream.read(1):  # zipfile compares its own checksum here
-            raise ValueError(f"the array {name} goes on after its end")
+            raise ValueError(f"the array {name} continues after its end")
     array = np.frombuffer(content, dtype).reshape(shape)
     _check_values(array, name)
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
 def _check_values(array: np.ndarray, name: str) -> None:
-    """Raise ValueError for bytes that are no bool or no character."""
+    """Raise ValueError for bytes that are not bools or not characters."""
     if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
-        raise ValueError(f"the array {name} holds bytes that are no bools")
+        raise ValueError(f"the array {name} holds bytes that are not bools")
     if array.dtype.kind == "U" and array.size:
         points = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if points.max() > _LARGEST_POINT:
-            raise ValueError(f"the array {name} holds numbers that are no characters")
+            raise ValueError(f"the array {name} holds numbers that are not characters")

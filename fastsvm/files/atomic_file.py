@@ -1,4 +1,4 @@
-"""Atomic writes: a file is written beside its destination, flushed to the disk, then renamed."""
+"""Atomic writes: a file is written beside its destination, flushed to the disk and renamed."""
 
 import errno
 import glob
@@ -14,13 +14,13 @@ from fastsvm.files.locks import has_locks, is_taken
 
 __all__ = ["FULL", "atomic_write", "check_input", "check_output", "complete", "name_beside", "scratch_folder"]
 
-FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors that pass when there is room again
+FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors that end when there is room again
 _NO_MORE = FULL | {errno.EFBIG}
-_NAME_BYTES = 255  # the longest name of a file, where the system does not tell
+_NAME_BYTES = 255  # the longest name of a file, if the system does not say
 
 
 def check_input(path: str | Path) -> None:
-    """Raise an error unless a path is a file or a folder: a pipe may have no end.
+    """Raise an error unless a path is a file or a folder. A pipe may have no end.
 
     Raises
     ------
@@ -61,19 +61,19 @@ def check_output(output: str | Path, *inputs: str | Path) -> None:
 
 
 def _check_folder(folder: Path, output: Path) -> None:
-    """Create a file and remove it: permissions do not tell for all users and file systems."""
+    """Create a file and remove it. On some file systems, and for some users, permissions say nothing."""
     trial = name_beside(output, f".{secrets.token_hex(4)}.part")
     try:
         trial.touch(exist_ok=False)
     except OSError as error:
-        if error.errno in FULL:  # there may be room when there is something to write
+        if error.errno in FULL:  # there may be room later
             return
         raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
     trial.unlink()
 
 
 def name_beside(path: Path, ending: str) -> Path:
-    """Return `path` with an ending appended; in a name that gets too long, a digest replaces the rest."""
+    """Return `path` with an ending appended. If the name gets too long, a digest replaces its end."""
     name, most = os.fsencode(path.name), _longest_name(path.absolute().parent)
     if len(name) + len(ending) > most:
         ending = f"~{hashlib.blake2b(name, digest_size=6).hexdigest()}{ending}"
@@ -83,14 +83,14 @@ def name_beside(path: Path, ending: str) -> Path:
 
 @contextmanager
 def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
-    """Yield another path to write to; at the end that file replaces `path`, or is removed after an error.
+    """Yield a temporary path. At the end that file replaces `path`; after an error it is removed.
 
     Parameters
     ----------
     path : str or Path
         The file to write or replace.
     part : Path, optional
-        The name of the file while it is written, on the same file system; a random one beside `path` by default.
+        The temporary path, on the same file system; by default a random name beside `path`.
 
     Raises
     ------
@@ -111,9 +111,9 @@ def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def scratch_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder beside `path` for temporary files; it is removed at the end, whatever happens.
+    """Yield a new folder beside `path` for temporary files. It is removed at the end, also after an error.
 
-    Folders of processes that were killed while they wrote the same `path` are removed too: nothing locks them.
+    Folders that killed processes left for the same `path` are removed too. They are those without a lock.
     """
     path = Path(path)
     while True:
@@ -121,10 +121,10 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
         room.mkdir()
         try:
             with _locked(room) as alone:
-                if not alone and has_locks():  # another process is removing it, as if it had been left behind
+                if not alone and has_locks():  # another process takes it for an old folder and removes it
                     continue
                 with _locked(room) as again:
-                    if not again:  # not all file systems keep locks
+                    if not again:  # some file systems ignore locks
                         _remove_left(path)
                 with _named(path):
                     yield room
@@ -135,7 +135,7 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Add the name of the file to errors of a full disk, which have none."""
+    """Add the name of the file to errors of a full disk."""
     try:
         yield
     except OSError as error:
@@ -145,7 +145,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _remove_left(path: Path) -> None:
-    """Remove scratch folders of a path that no process has locked."""
+    """Remove the scratch folders of a path that no process has locked."""
     ending = ".????????.part"
     start = name_beside(path, ending).name.removesuffix(ending)
     for room in path.absolute().parent.glob(glob.escape(start) + ending):
@@ -170,7 +170,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def complete(part: Path, path: Path) -> None:
-    """Flush a complete file to the disk, then rename it: the name must not be there before the bytes."""
+    """Flush a complete file to the disk, then rename it. The bytes must be on the disk before the name."""
     with part.open("r+b") as file:
         os.fsync(file.fileno())
     os.replace(part, path)

@@ -1,9 +1,9 @@
-"""HDF5 files written by ordinary I/O, so that neither a full disk nor a signal interrupts HDF5 itself.
+"""HDF5 files written through Python, so that neither a full disk nor a signal interrupts HDF5 itself.
 
-If HDF5 cannot write the rest of a file, it cannot close it either: it raises now and crashes the process at its end.
-Here it writes to an object that accepts all bytes, stores the first error of the disk, and raises that error after
-HDF5 returned. Python calls such an object in the thread that called HDF5. Handlers of signals may raise, but run in
-the main thread only. So HDF5 is called in a thread of its own.
+If HDF5 cannot write a file, it cannot close it either: it raises an error and crashes the process at its end. So HDF5
+writes to an object that accepts all bytes and stores the first error of the disk. That error is raised after HDF5 has
+returned. Python calls the object in the thread that calls HDF5. Signal handlers may raise, but they run in the main
+thread only. So HDF5 is called in a separate thread.
 """
 
 import io
@@ -20,19 +20,19 @@ __all__ = ["HDF5Output", "hdf5_into", "hdf5_written"]
 
 
 class HDF5Output:
-    """An HDF5 file that is being written; see `hdf5_written`."""
+    """An HDF5 file while it is written; see `hdf5_written`."""
 
     def __init__(self, disk: "_Disk", thread: ThreadPoolExecutor) -> None:
         self._disk, self._thread = disk, thread
         self._file: h5py.File | None = None
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return `function(file, *arguments)`, called in the thread that may write to the file.
+        """Call `function(file, *arguments)` in the thread that writes to the file, and return its result.
 
         Raises
         ------
         OSError
-            If the disk did not accept all that was written so far.
+            If the disk has not accepted all bytes so far.
         """
         result = self._thread.submit(function, self._file, *arguments).result()
         self._disk.raise_error()
@@ -48,7 +48,7 @@ class HDF5Output:
 
 @contextmanager
 def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
-    """Yield a new HDF5 file, which is closed at the end and not removed after an error.
+    """Yield a new HDF5 file. It is closed at the end, and not removed after an error.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def hdf5_written(path: Path, **options: Any) -> Iterator[HDF5Output]:
     Raises
     ------
     OSError
-        If it cannot be written: a full disk, a quota, a limit of file sizes, a damaged disk.
+        If it cannot be written, because of a full disk, a quota, a limit of file sizes or a damaged disk.
     """
     with open(path, "w+b", buffering=0) as file, hdf5_into(file, **options) as output:
         yield output
@@ -81,7 +81,7 @@ def hdf5_into(file: FileIO, **options: Any) -> Iterator[HDF5Output]:
 
 
 class _Disk:
-    """An open file as HDF5 sees it: it accepts everything and never fails."""
+    """An open file as HDF5 sees it: writes never fail."""
 
     def __init__(self, file: FileIO) -> None:
         self._file = file
@@ -98,7 +98,7 @@ class _Disk:
         if self._error is None:
             try:
                 action()
-            except Exception as error:  # HDF5 must not see any
+            except Exception as error:  # HDF5 must not see any error
                 self._error = error
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -122,7 +122,7 @@ class _Disk:
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
-        view[:] = bytes(len(view))  # where nothing was written
+        view[:] = bytes(len(view))  # zeros where nothing was written
         self._try(lambda: self._read(view))
         self._place += len(view)
         return len(view)

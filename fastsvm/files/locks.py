@@ -1,4 +1,4 @@
-"""Locks of files, which the system releases when the process ends, however it ends."""
+"""Locks of files. The system releases them when the process ends, even if it is killed."""
 
 import time
 from contextlib import suppress
@@ -6,7 +6,7 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # on Windows, where there are none
+except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["has_locks", "is_taken", "take"]
@@ -20,7 +20,7 @@ def has_locks() -> bool:
 
 
 def take(file: IO) -> bool:
-    """Lock an open file and return True, or False if another process has; without locks return True."""
+    """Lock an open file. Return False if another process has locked it; without locks, return True."""
     for _ in range(_TRIALS):
         if not is_taken(file, shared=False):
             return True
@@ -29,7 +29,7 @@ def take(file: IO) -> bool:
 
 
 def is_taken(file: IO | int, shared: bool = True) -> bool:
-    """Return whether another process has locked an open file; if not, lock it, shared or alone."""
+    """Return whether another process has locked an open file. If not, lock it: shared or exclusive."""
     if fcntl is None:
         return False
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Names under which checkpoints store the NamedTuples of solvers, independent of their modules."""
+"""Names of NamedTuples in checkpoints, which do not depend on their modules."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ _NAMES: dict[type, str] = {}
 
 
 def storable(name: str) -> Callable[[type], type]:
-    """Register a NamedTuple that checkpoints may hold, under a name that stays when the class moves.
+    """Register a NamedTuple for checkpoints, under a name that does not change when the class moves.
 
-    A class with other fields needs another name, or a reader of old checkpoints.
+    If the number or order of fields changes, choose another name or convert old checkpoints when they are read.
 
     Raises
     ------
@@ -42,5 +42,5 @@ def stored_name(kind: type) -> str:
 
 
 def storable_class(name: str) -> type | None:
-    """Return the class that has a name, None if there is none."""
+    """Return the class with a name, or None."""
     return _CLASSES.get(name)

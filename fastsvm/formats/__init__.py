@@ -1,4 +1,4 @@
-"""Published data formats, turned into one HDF5 layout in bounded memory."""
+"""Conversion of published data formats to one HDF5 layout, in bounded memory."""
 
 from fastsvm.formats.conversion import Summary, convert
 from fastsvm.formats.registry import FORMATS, Format, recognise

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from fastsvm.files.atomic_file import atomic_write, check_input, check_output, scratch_folder
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
-from fastsvm.formats.registry import FORMATS, recognise
+from fastsvm.formats.registry import FORMATS, formats_with, recognise
 from fastsvm.formats.shuffle import shuffled
 from fastsvm.formats.writer import write
 
@@ -78,9 +78,9 @@ def convert(
 ) -> Summary:
     r"""Convert a data set to an HDF5 file, in bounded memory.
 
-    The write is atomic: the file gets its name when it is complete, and replaces a file of that name. Until then it is
-    in a folder `<destination>.*.part` beside it, which is always removed. Shuffling rows that do not fit in `memory`
-    needs disk space for a second copy.
+    The write is atomic: the complete file replaces any file of that name. Until then it is in a folder
+    `<destination>.*.part` beside it, which is removed at the end, also after an error. Shuffling rows that do not fit
+    in `memory` needs disk space for a second copy.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def convert(
     shuffle : bool, default=True
         Whether to write the rows in random order.
     seed : int, default=0
-        Decides the random order; `memory` does not change it.
+        Seed of the random order, which does not depend on `memory`.
     memory : int, default=256 MiB
-        Bytes of rows to have in memory, roughly; some 16 MiB are always used.
+        Approximate bytes of rows in memory. At least some 16 MiB are used.
     progress : bool, default=False
         Whether to show a bar, if standard error is a terminal.
     **options
@@ -112,8 +112,8 @@ def convert(
         - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs.
         - dtype : {"float32", "float64"}, optional. Type of values parsed from text (CSV, svmlight); by default
           float32.
-        - class_names : iterable of str, optional. Names of the classes 0, 1, ...; by default those that the format
-          tells.
+        - class_names : iterable of str, optional. Names of the classes 0, 1, ...; by default those in the
+          source, if any.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def convert(
         If an option does not apply, or the source is damaged, truncated, empty or not of the format; the
         message says where.
     OSError
-        If the source cannot be read or the destination not be written.
+        If the source cannot be read or the destination cannot be written.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def _write(stream: Stream, destination: Path, scratch: Path, order: _Order, prog
 
 
 def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
-    """Yield the blocks; raise ValueError for a label with a NUL, at which strings in HDF5 end."""
+    """Yield the blocks. Raise ValueError for a label that contains NUL, because strings in HDF5 end at NUL."""
     first = 0
     for block in blocks:
         y = np.ascontiguousarray(block.y)
@@ -200,7 +200,7 @@ def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
         if len(cut):
             label = str(y[cut[0]])
             raise ValueError(
-                f"{source} is damaged, or is no text: the label of row {first + cut[0]} holds a NUL, {label!r}."
+                f"{source} is damaged or is not text: the label of row {first + cut[0]} contains NUL, {label!r}."
             )
         yield block
         first += len(block)
@@ -231,7 +231,7 @@ def _check_numbers(memory: int, seed: int, n_features: int | None) -> None:
 
 
 def _check_rows(header: Header, source: Path, memory: int) -> None:
-    """Raise ValueError if a few dense rows, which cannot be divided, do not fit into memory."""
+    """Raise ValueError if a few dense rows do not fit in memory: a row cannot be divided."""
     row_bytes = 0 if header.sparse else header.n_features * header.dtype.itemsize
     if row_bytes > max(memory, _LEAST_MEMORY) // _LEAST_ROWS:
         raise ValueError(
@@ -271,5 +271,4 @@ def _check_options(format: str, options: Options) -> None:
         raise ValueError(f"split must be 'train' or 'test', it is {options.split!r}.")
     for name in set(Options._fields) - {"block_bytes", "memory"} - FORMATS[format].options:
         if getattr(options, name) is not None:
-            fitting = ", ".join(other for other, known in FORMATS.items() if name in known.options)
-            raise ValueError(f"{name} does not apply to {format}, only to {fitting}.")
+            raise ValueError(f"{name} does not apply to {format}, only to {formats_with(name)}.")

@@ -1,4 +1,4 @@
-"""Download one file of known size and checksum, resuming an earlier attempt."""
+"""Download of one file of known size and checksum, which resumes an earlier attempt."""
 
 import hashlib
 import http.client
@@ -19,7 +19,7 @@ _PIECE = 1 << 18
 
 
 class FetchError(OSError):
-    """A file could not be downloaded; the message says from where and what to do."""
+    """A file could not be downloaded. The message names the address and says what to do."""
 
 
 class Remote(NamedTuple):
@@ -41,14 +41,14 @@ class Remote(NamedTuple):
 
 
 def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> Path:
-    """Download a file unless it is there.
+    """Download a file unless it exists with the right checksum.
 
     Parameters
     ----------
     url : str
-        Where the file is, http or https.
+        Address of the file, http or https.
     folder : Path
-        Where to put it. Its name is `<name>.part` until it is complete and checked; a part that an earlier attempt
+        Folder for the file. Its name is `<name>.part` until it is complete and checked. A part that an earlier attempt
         left is resumed.
     remote : Remote
         Name, checksum and size.
@@ -72,13 +72,13 @@ def download(url: str, folder: Path, remote: Remote, progress: bool = True) -> P
     >>> download("ftp://example.org/rows.gz", Path(tempfile.mkdtemp()), remote)
     Traceback (most recent call last):
         ...
-    fastsvm.formats.download.FetchError: ftp://example.org/rows.gz is no http or https address.
+    fastsvm.formats.download.FetchError: ftp://example.org/rows.gz is not an http or https address.
     """
     path = folder / remote.name
     if path.is_file() and path.stat().st_size == remote.size and _md5(path) == remote.md5:
         return path
     if not url.startswith(("http://", "https://")):
-        raise FetchError(f"{url} is no http or https address.")
+        raise FetchError(f"{url} is not an http or https address.")
     part = name_beside(path, ".part")
     if part.exists() and part.stat().st_size > remote.size:
         part.unlink()
@@ -117,10 +117,10 @@ def _transfer(url: str, part: Path, remote: Remote, progress: bool) -> None:
             while piece := response.read(_PIECE):
                 file.write(piece)
                 bar.update(len(piece))
-                if file.tell() > remote.size:  # the checksum will say that this is another file
+                if file.tell() > remote.size:  # this is another file, which the checksum will reveal
                     return
     if part.stat().st_size < remote.size:
-        raise FetchError(f"{url} ended after {part.stat().st_size} of {remote.size} bytes; run this again to continue.")
+        raise FetchError(f"{url} ended after {part.stat().st_size} of {remote.size} bytes; run this again to resume.")
 
 
 def _start(response: http.client.HTTPResponse, have: int) -> int:
@@ -130,7 +130,7 @@ def _start(response: http.client.HTTPResponse, have: int) -> int:
     sent = response.headers.get("Content-Range", "")
     match = re.match(r"bytes (\d+)-", sent)
     if match is None or int(match[1]) != have:
-        raise FetchError(f"The server was asked to send the bytes from {have} on and sends {sent or 'others'!r}.")
+        raise FetchError(f"The server was asked for the bytes from {have} on and sends {sent or 'others'!r}.")
     return have
 
 

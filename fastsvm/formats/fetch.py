@@ -1,4 +1,4 @@
-"""Published data sets by name: downloaded, checked and converted."""
+"""Download and conversion of published data sets by name."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -11,18 +11,18 @@ __all__ = ["DATASETS", "Dataset", "FetchError", "fetch"]
 
 
 class Dataset(NamedTuple):
-    """Where a data set is published.
+    """A published data set.
 
     Attributes
     ----------
     addresses : tuple of str
-        Folders on the web that hold the files, each ending in a slash; the first that answers is used.
+        Addresses of folders with the files, each ending in a slash. The first one that has the files is used.
     files : tuple of Remote
         The files.
     source : str
-        What is converted, below the folder of the downloaded files.
+        File or folder to convert, relative to the folder of the downloaded files.
     class_names : tuple of str or None
-        Names of the classes, if the files do not tell them.
+        Names of the classes, if they are not in the files.
     """
 
     addresses: tuple[str, ...]
@@ -73,20 +73,20 @@ DATASETS = {
 def fetch(name: str, folder: str | Path, *, progress: bool = True, base_url: str | None = None) -> list[Path]:
     """Download a published data set and convert it to HDF5.
 
-    Files that are there with the right checksum are not downloaded again, a download that was interrupted is
-    continued, and an HDF5 file that is there is left alone.
+    Files that exist with the right checksum are not downloaded again. An interrupted download is resumed. An HDF5 file
+    that exists is not changed.
 
     Parameters
     ----------
     name : str
         A key of `DATASETS`: cifar10, mnist or fashion-mnist.
     folder : str or Path
-        Where to put `<name>-train.h5` and `<name>-test.h5`, and in `<name>/` the files as published. It is
-        made if it is not there.
+        Folder for `<name>-train.h5` and `<name>-test.h5`, and for `<name>/` with the files as published. It is
+        created if it does not exist.
     progress : bool, default=True
         Whether to show bars, if standard error is a terminal.
     base_url : str, optional
-        A folder on the web that holds the same files; by default the publisher's.
+        Address of a folder with the same files; by default the publisher's.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def fetch(name: str, folder: str | Path, *, progress: bool = True, base_url: str
     ValueError
         If there is no data set of that name.
     FetchError
-        If a file cannot be downloaded or is not the one expected; it is an OSError.
+        If a file cannot be downloaded or has another checksum; a subclass of OSError.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The table of formats: a format is added by a line here, or by code that assigns to `FORMATS`."""
+"""The table of formats. To add a format, add a line here or assign to `FORMATS`."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from fastsvm.files.atomic_file import check_input
 from fastsvm.formats.readers import cifar10, csv_text, idx, npy, npz, svmlight
 from fastsvm.formats.readers.stream import Options, Stream
 
-__all__ = ["FORMATS", "Format", "recognise"]
+__all__ = ["FORMATS", "Format", "formats_with", "recognise"]
 
 
 class Format(NamedTuple):
@@ -63,6 +63,11 @@ FORMATS: dict[str, Format] = {
         csv_text.read,
     ),
 }
+
+
+def formats_with(option: str) -> str:
+    """Return the names of the formats that an option applies to, separated by commas."""
+    return ", ".join(name for name, known in FORMATS.items() if option in known.options)
 
 
 def recognise(path: str | Path) -> str:

@@ -1,4 +1,4 @@
-"""Shuffle rows that need not fit in memory.
+"""Shuffling of rows that need not fit in memory.
 
 Each row draws a random 64-bit key, and the rows are sorted by key. Rows that do not fit in memory are first distributed
 to files by the leading bits of their keys; then each file is sorted. Both ways give the same order, which depends on
@@ -20,7 +20,7 @@ from fastsvm.formats.readers.rows import Rows, stack
 
 __all__ = ["shuffled"]
 
-_BITS = 6  # files a level: 64
+_BITS = 6  # 64 files per level
 
 
 class _Keyed(NamedTuple):
@@ -49,16 +49,16 @@ def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Ite
     blocks : iterable of Rows
         The rows.
     seed : int
-        Decides the order, together with the number of rows; the sizes of the blocks do not matter.
+        Seed of the order, which depends on the number of rows too, but not on the sizes of the blocks.
     folder : Path
         An empty folder for temporary files, which the caller removes.
     limit : int
-        Bytes of rows to have in memory at most.
+        Most bytes of rows in memory.
 
     Yields
     ------
     Rows
-        Blocks of about a sixteenth of `limit`, 4 MiB at most.
+        Blocks of about a sixteenth of `limit`, at most 4 MiB.
     """
     draw = np.random.PCG64(seed).random_raw
     keyed = (_Keyed(draw(len(rows)), rows) for rows in blocks if len(rows))
@@ -66,13 +66,13 @@ def shuffled(blocks: Iterable[Rows], seed: int, folder: Path, limit: int) -> Ite
 
 
 def _in_order(blocks: Iterator[_Keyed], room: _Room, shift: int) -> Iterator[Rows]:
-    """Yield rows by rising key; `shift` is the place of the bits that choose a file."""
+    """Yield rows by increasing key; `shift` is the position of the bits that choose a file."""
     held: deque[_Keyed] = deque()
     size = 0
     for block in blocks:
         held.append(block)
         size += block.nbytes
-        # One row cannot be divided; and when the bits are used up, the keys are all the same.
+        # One row cannot be divided. When no bits are left, all keys are equal.
         if size > room.limit and shift >= 0 and (len(held) > 1 or len(block.keys) > 1):
             break
     else:
@@ -105,14 +105,14 @@ def _deal(blocks: Iterable[_Keyed], room: _Room, shift: int) -> list[Path]:
 
 
 def _saved(stream: BinaryIO) -> Iterator[_Keyed]:
-    """Yield the blocks that `_deal` wrote; nobody else can write to the folder."""
+    """Yield the blocks that `_deal` wrote to a folder that belongs to this process."""
     end = os.fstat(stream.fileno()).st_size
     while stream.tell() < end:
         yield pickle.load(stream)
 
 
 def _joined(blocks: Iterable[_Keyed], n_bytes: int) -> Iterator[_Keyed]:
-    """Yield the same rows in blocks of at least `n_bytes`, but for the last."""
+    """Yield the same rows in blocks of at least `n_bytes`; the last one may be smaller."""
     held: list[_Keyed] = []
     size = 0
     for block in blocks:
@@ -130,7 +130,7 @@ def _join(blocks: list[_Keyed]) -> _Keyed:
 
 
 def _sorted(blocks: list[_Keyed], block_bytes: int) -> Iterator[Rows]:
-    """Yield the rows of all blocks by rising key, without a second copy of all of them."""
+    """Yield the rows of all blocks by increasing key, without a second copy of all rows."""
     if not blocks:
         return
     order = np.argsort(np.concatenate([block.keys for block in blocks]), kind="stable")

@@ -1,4 +1,4 @@
-"""Write a stream of rows to one HDF5 file."""
+"""Output of a stream of rows to one HDF5 file."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -29,7 +29,7 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
     header : Header
         Properties of the blocks.
     blocks : iterable of Rows
-        The rows, in the order in which they are to be stored.
+        The rows, in the order in which to store them.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
     n_classes : int or None
         Number of distinct labels; None if there are no labels or they are not classes.
     """
-    # The cache holds unfinished chunks, since blocks do not end where chunks end.
+    # The cache holds incomplete chunks, because blocks do not end where chunks end.
     with hdf5_written(path, rdcc_nbytes=8 * _CHUNK_BYTES) as output:
         book = output.do(_Book, header)
         for block in blocks:

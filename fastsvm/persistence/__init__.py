@@ -1,1 +1,1 @@
-"""Models in files."""
+"""Saving and loading of models."""

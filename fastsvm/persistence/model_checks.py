@@ -1,6 +1,6 @@
-"""Validation of the attributes of a fitted estimator, so that a model from a file predicts or is refused.
+"""Validation of the attributes of an estimator from a file, which is refused if it could not predict.
 
-The checksum reveals damage. These checks are for files that were forged or written by other means: no model that
+The checksum detects damage. These checks are for files that were forged or written by other programs. No model that
 passes them makes a prediction read outside of its arrays.
 """
 
@@ -38,18 +38,18 @@ def is_fitted_name(name: str) -> bool:
 
 
 def check_name(kind: type, name: str) -> None:
-    """Raise ValueError unless a name is one that a fit of this class may give an attribute."""
+    """Raise ValueError unless a fit of this class may set an attribute of this name."""
     if not (is_fitted_name(name) and name.isidentifier()) or hasattr(kind, name):
-        raise ValueError(f"{name!r} is no attribute of a fitted {kind.__name__}")
+        raise ValueError(f"{name!r} is not an attribute of a fitted {kind.__name__}")
 
 
 def check_fitted(model: Any) -> None:
-    """Raise ValueError unless parameters and attributes of a model are those of a fit.
+    """Raise ValueError unless a fit can give a model these parameters and attributes.
 
     Parameters
     ----------
     model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
-        With attributes of any kind.
+        An estimator with any attributes.
     """
     _check_parameters(model)
     found = vars(model)
@@ -165,7 +165,7 @@ def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
 
 
 def _classes(found: dict[str, Any]) -> int:
-    """Return the number of classes, which must be different, in rising order, and two at least."""
+    """Return the number of classes. There must be at least two, distinct and in increasing order."""
     classes = _array(found, "classes_", (None,), "biufUSO")
     _holds(found, "classes_", len(classes) >= 2, "two at least")
     _holds(found, "classes_", bool((classes[1:] > classes[:-1]).all()), "different, in rising order")
@@ -179,7 +179,7 @@ def _require(found: dict[str, Any], name: str) -> Any:
 
 
 def _array(found: dict[str, Any], name: str, shape: tuple[int | None, ...], kinds: str) -> np.ndarray:
-    """Return an attribute that must be an array of this shape, of a type of these kinds or characters, and finite."""
+    """Return an attribute. It must be a finite array of this shape, of a type of these kinds or characters."""
     array = _require(found, name)
     fits = isinstance(array, np.ndarray) and array.ndim == len(shape)
     if not fits or (array.dtype.kind not in kinds and array.dtype.char not in kinds):

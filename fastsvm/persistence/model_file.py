@@ -1,4 +1,4 @@
-"""Models in files: arrays and a versioned JSON header with a checksum, never pickle."""
+"""Files of models: arrays and a versioned JSON header with a checksum, never pickle."""
 
 import json
 from numbers import Integral
@@ -26,20 +26,20 @@ _CSR = ("data", "indices", "indptr")
 def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to a file: a zip archive of arrays (.npy) and a header (JSON), with a checksum.
 
-    The write is atomic: an interrupt leaves the old file. The same model gives the same bytes.
+    The write is atomic: an interrupt leaves the old file. Equal models give equal bytes.
 
     Parameters
     ----------
     model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
-        A fitted estimator, with a built-in or precomputed kernel if any, and class labels that are numbers or strings.
+        A fitted estimator. Its kernel must be built-in or precomputed, its class labels numbers or strings.
     path : str or Path
-        Where to write, under any name; an existing file is replaced.
+        The file to write, with any name. An existing file is replaced.
 
     Raises
     ------
     TypeError
-        If the model is of another type, or its kernel is a function or a class of your own, which cannot be stored as
-        data.
+        If the model is of another type, or if its kernel is a function or a class of your own: code cannot be stored
+        as data.
     ValueError
         If the model is not fitted, or has parameters or attributes that `load` would refuse.
 
@@ -61,7 +61,7 @@ def save(model: Any, path: str | Path) -> None:
     parameters = model.get_params()
     if "kernel" in parameters:
         parameters["kernel"] = _kernel_words(parameters["kernel"])
-    seed = parameters["random_state"]  # the state of a generator is not stored
+    seed = parameters["random_state"]  # the state of a random number generator is not stored
     parameters["random_state"] = int(seed) if isinstance(seed, Integral) else None
     try:
         check_fitted(model)
@@ -89,9 +89,9 @@ def save(model: Any, path: str | Path) -> None:
 def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
 
-    The checksum is compared first, then every parameter and attribute is validated. A damaged or forged file is refused
-    in bounded time, with no more memory than the file has bytes. Models of fastsvm 0.1.0 are HDF5 files without a
-    checksum.
+    The checksum is compared first, then every parameter and attribute is validated. Damaged and forged files are
+    refused in bounded time, with at most as much memory as the file has bytes. Models of fastsvm 0.1.0, HDF5 files
+    without a checksum, are read too.
 
     Parameters
     ----------
@@ -131,13 +131,13 @@ def load(path: str | Path) -> Any:
     _check_header(header, path)
     try:
         return _model(header, arrays)
-    except Exception as error:  # a forged header may raise anything
+    except Exception as error:  # a forged header may raise any error
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
 
 
 def is_model_file(path: str | Path) -> bool:
-    """Return whether a file begins like a model, in this or the first version of the format."""
+    """Return whether a file begins like a model of this or of the first version of the format."""
     path = Path(path)
     return path.is_file() and (is_array_file(path) or (_begins_as_hdf5(path) and is_version_1(path)))
 
@@ -165,7 +165,7 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     Raises
     ------
     ValueError
-        If they do not fit each other or a fitted model. Other errors may be raised too.
+        If they do not fit each other or a fitted model. A forged header may raise any other error.
     """
     classes = _classes()
     if header["estimator"] not in classes:
@@ -190,7 +190,7 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _kernel_words(kernel: Any) -> str | dict[str, Any]:
-    """Return a kernel for JSON: its name or, for an object, name and parameters."""
+    """Return a kernel for JSON: its name, or name and parameters of an object."""
     if isinstance(kernel, str):
         return kernel
     name = next((name for name, kind in KERNELS.items() if type(kernel) is kind), None)
@@ -209,7 +209,7 @@ def _kernel_object(words: dict[str, Any]) -> Any:
 
 
 def _part(key: str, value: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Add an attribute to the arrays or, if it is a plain value, to the header."""
+    """Add an attribute to the arrays; add a plain value to the header."""
     if isinstance(value, dict):
         for name, column in value.items():
             _part(f"{key}.{name}", column, header, arrays)
@@ -226,7 +226,7 @@ def _part(key: str, value: Any, header: dict[str, Any], arrays: dict[str, np.nda
 
 
 def _words(key: str, value: np.ndarray) -> np.ndarray:
-    """Return an array of str objects as NumPy's own strings."""
+    """Return an array of str objects with NumPy's string type."""
     words = value.astype(str)
     if (words.astype(object) != value).any():
         raise ValueError(
@@ -236,14 +236,14 @@ def _words(key: str, value: np.ndarray) -> np.ndarray:
 
 
 def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return the attributes that consist of arrays."""
+    """Return the attributes, assembled from their arrays."""
     arrays = dict(arrays)
     for key in header["objects"]:
         arrays[key] = arrays[key].astype(object)
     found: dict[str, Any] = {}
     for key, shape in header["sparse"].items():
         parts = tuple(arrays.pop(f"{key}.{name}") for name in _CSR)
-        if any(part.dtype.kind not in "iu" for part in parts[1:]):  # SciPy would truncate them
+        if any(part.dtype.kind not in "iu" for part in parts[1:]):  # SciPy would truncate fractions
             raise ValueError(f"the indices and indptr of {key} must be integers")
         found[key] = sparse.csr_matrix(parts, shape=tuple(shape))
     for name, array in arrays.items():
@@ -258,7 +258,7 @@ def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, A
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's own, for JSON."""
+    """Return the Python number of a NumPy scalar, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (str, int, float, bool)):

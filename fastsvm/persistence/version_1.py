@@ -1,7 +1,7 @@
-"""Models as fastsvm 0.1.0 wrote them: arrays in HDF5 and a header of JSON, without a checksum.
+"""Models of fastsvm 0.1.0: arrays in HDF5 and a JSON header, without a checksum.
 
-All that the HDF5 library is asked for is compared with the size of the file first. The library itself may hang, or end
-the process, on bytes that were changed; `fastsvm.save` writes a model again in the form that does without it.
+Sizes are compared with that of the file before the HDF5 library reads. On damaged bytes the library itself may hang or
+end the process. `fastsvm.save` writes such a model in the current format, which does not need the library.
 """
 
 import json
@@ -21,7 +21,7 @@ _CSR = ("data", "indices", "indptr")
 
 
 def is_version_1(path: Path) -> bool:
-    """Return whether an HDF5 file is such a model, and no data set."""
+    """Return whether an HDF5 file is such a model, not a data set."""
     check_heaps(path)
     with reading(path), h5py.File(path, "r") as file:
         return "header" in file.attrs
@@ -33,7 +33,7 @@ def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     Raises
     ------
     ValueError
-        If the file is damaged, or is no model. The message names it.
+        If the file is damaged or is not a model. The message names it.
     """
     check_heaps(path)
     with reading(path, "get the file again"), h5py.File(path, "r") as file:
@@ -64,7 +64,7 @@ def _header(file: h5py.File, path: Path) -> dict[str, Any]:
 
 
 def _array(dataset: h5py.Dataset, path: Path) -> np.ndarray:
-    """Return a dataset that lies in the file as it is, strings as str."""
+    """Return a dataset that is stored uncompressed in the file; strings as str."""
     check_storage(dataset)
     words = h5py.check_string_dtype(dataset.dtype)
     nbytes = math.prod(dataset.shape) * dataset.dtype.itemsize

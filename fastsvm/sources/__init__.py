@@ -1,4 +1,4 @@
-"""Where rows come from: memory, HDF5 files, and views of either."""
+"""Sources of rows: memory, HDF5 files, and views of either."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def is_stored(X: Any) -> bool:
-    """Return whether X is a source, or names rows in an HDF5 file, rather than an array."""
+    """Return whether X is a source or an object of an HDF5 file, not an array."""
     return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group, h5py.Datatype))
 
 

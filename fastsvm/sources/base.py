@@ -1,4 +1,4 @@
-"""The interface of all sources of rows, and a thread that reads ahead of the computation."""
+"""The interface of all sources of rows, and a thread that reads ahead."""
 
 import hashlib
 import queue
@@ -24,17 +24,17 @@ Kind = TypeVar("Kind", bound=Block)
 Item = TypeVar("Item")
 
 _BLOCK_BYTES = 4 << 20
-_PATIENCE = 2.0  # seconds: a garbage collector may run this inside the lock of HDF5, where a join would never end
+_PATIENCE = 2.0  # seconds: in a garbage collection within the lock of HDF5, a join without a limit would never end
 
 
 @dataclass
 class Reads:
-    """How much was read from storage, by all readers of a source.
+    """Bytes that all readers of a source read from storage, and the time they took.
 
     Attributes
     ----------
     nbytes : int
-        Bytes read; nothing is counted for rows that were in memory.
+        Bytes read; rows in memory do not count.
     seconds : float
         Time in the calls that read.
     """
@@ -43,7 +43,7 @@ class Reads:
     seconds: float = 0.0
 
     def timed(self, read: Callable[[], Kind]) -> Kind:
-        """Call `read` and count what it returns."""
+        """Call `read` and count its time and the bytes that it returns."""
         begin = time.perf_counter()
         block = read()
         self.seconds += time.perf_counter() - begin
@@ -52,11 +52,10 @@ class Reads:
 
 
 class Source(ABC):
-    """Rows of a data set, wherever they are.
+    """Rows of a data set, in memory or elsewhere.
 
-    A subclass sets `shape` and `dtype` and defines `read`. All else follows from these, slowly at worst: override
-    what the storage does faster. A source must survive pickling without an open handle; a process that receives one
-    opens the file anew.
+    A subclass sets `shape` and `dtype` and defines `read`. All other methods have defaults; override those that the
+    storage can do faster. A source can be pickled without an open handle: the receiving process opens the file again.
 
     Attributes
     ----------
@@ -69,9 +68,9 @@ class Source(ABC):
     resident : bool, default=False
         Whether the rows are in memory already.
     nbytes : int
-        Bytes that the rows take when they are in memory as stored; those of a dense array by default.
+        Bytes of the rows in memory, in the type in which they are stored; by default those of a dense array.
     block_rows : int
-        Rows of a block in `blocks`, such as whole chunks of a file; by default those that take some megabytes.
+        Rows of a block in `blocks`, such as whole chunks of a file; by default a few megabytes.
     chunk_rows : int, default=1
         Rows that can only be read together.
     reads : Reads
@@ -104,11 +103,11 @@ class Source(ABC):
         """Return rows `start` to `stop`; a thread that reads ahead may call this."""
 
     def buffer(self, n_rows: int) -> np.ndarray | None:
-        """Return memory into which `read_all` can read so many rows, None if that allocates its own."""
+        """Return memory for `n_rows` rows, to pass to `read_all`; None if `read_all` allocates its own."""
         return None
 
     def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> Block:
-        """Return the rows of some spans, one after another, in `out` if it is given: touching new memory is slow."""
+        """Return the rows of some spans, one after another. Use `out` if given, because touching new memory is slow."""
         blocks = [self.read(start, stop) for start, stop in spans]
         if len(blocks) == 1:
             return blocks[0]
@@ -117,7 +116,7 @@ class Source(ABC):
         return type(blocks[0]).gather(parts, int(ends[-1]))
 
     def rows(self, indices: np.ndarray) -> Block:
-        """Return a copy of the rows `indices`, in that order; each block with one of them is read once."""
+        """Return a copy of the rows `indices`, in that order. Each block that contains some of them is read once."""
         indices = np.asarray(indices, dtype=np.int64)
         if len(indices) == 0:
             return self.read(0, 0)
@@ -125,7 +124,7 @@ class Source(ABC):
         return kind.gather(self._parts(indices), len(indices))
 
     def _parts(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, Block]]:
-        """Yield the rows `indices` block by block, with their places among `indices`."""
+        """Yield the rows `indices` block by block, with their positions in `indices`."""
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
         for number in np.unique(wanted // self.block_rows):
@@ -140,7 +139,7 @@ class Source(ABC):
         return SubsetSource(self, indices)
 
     def in_memory(self) -> "MemorySource":
-        """Return the source of the same rows in memory, in the type in which they are stored."""
+        """Return a source of the same rows in memory, in the type in which they are stored."""
         from fastsvm.sources.memory import MemorySource  # itself a source
 
         return MemorySource(self.read(0, len(self)))
@@ -150,7 +149,7 @@ class Source(ABC):
         return  # rows in memory have no file
 
     def digest(self) -> str:
-        """Return a digest that identifies the rows: of all their values, or of a file's version and some values."""
+        """Return a digest of the rows: of all values, or of some values and the size and time of their file."""
         found = hashlib.blake2b(repr((self.shape, str(self.dtype), self.sparse)).encode(), digest_size=16)
         for start, stop in self._digested():
             for array in self.read(start, stop).arrays:
@@ -166,7 +165,7 @@ class Source(ABC):
         return self.shape[0]
 
     def spans(self, most: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of the blocks in order; no block has more than `most` rows, unless a chunk has."""
+        """Yield the bounds of the blocks in order. A block has at most `most` rows, or one chunk."""
         length = self.block_rows
         if most is not None:
             length = min(length, max(1, most // self.chunk_rows) * self.chunk_rows)
@@ -180,9 +179,9 @@ class Source(ABC):
 
 
 def read_ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:
-    """Yield `items`, computed by a thread that is `depth` items ahead.
+    """Yield `items`, which a thread computes `depth` items ahead.
 
-    One thread only: the HDF5 library has one lock for all of its readers.
+    More threads would not help, because the HDF5 library has one lock for all readers.
     """
     done = object()
     ready: queue.Queue[Any] = queue.Queue(maxsize=depth)
@@ -212,6 +211,6 @@ def read_ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, N
             if isinstance(item, BaseException):
                 raise item
             yield item
-    finally:  # also when the consumer stops early
+    finally:  # also if the consumer stops early
         stop.set()
         reader.join(_PATIENCE)

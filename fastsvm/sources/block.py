@@ -1,4 +1,4 @@
-"""Blocks of rows, dense or in compressed sparse row form: what a source returns."""
+"""Blocks of rows, which sources return: dense, or in compressed sparse row form."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, cast
@@ -59,7 +59,7 @@ class DenseBlock(NamedTuple):
 
     @staticmethod
     def gather(parts: Iterable[tuple[np.ndarray, "Block"]], n_rows: int) -> "DenseBlock":
-        """Return the rows of all parts, which come with their places; only one part is in memory at a time."""
+        """Return the rows of all parts at their positions. Only one part is in memory at a time."""
         values = np.empty((0, 0))
         for number, (places, block) in enumerate(parts):
             if number == 0:
@@ -69,7 +69,7 @@ class DenseBlock(NamedTuple):
 
 
 class CSRBlock(NamedTuple):
-    """Rows in compressed sparse row form; columns are sorted within a row and occur once."""
+    """Rows in compressed sparse row form. Columns are sorted within a row, and each occurs once."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -83,7 +83,7 @@ class CSRBlock(NamedTuple):
 
     @property
     def stored(self) -> np.ndarray:
-        """Values as they are stored: those that are not zero."""
+        """Values as they are stored: only those that are not zero."""
         return self.data
 
     @property
@@ -103,7 +103,7 @@ class CSRBlock(NamedTuple):
         length = self.indptr[1:][rows] - self.indptr[:-1][rows]
         indptr = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
         data, indices = np.empty(indptr[-1], self.data.dtype), np.empty(indptr[-1], self.indices.dtype)
-        if self.data.dtype == np.float16:  # unknown to compiled code
+        if self.data.dtype == np.float16:  # compiled code does not know other types
             _copy_rows(self.data.view(np.uint16), self.indices, self.indptr, rows, data.view(np.uint16), indices)
         else:
             _copy_rows(self.data, self.indices, self.indptr, rows, data, indices)
@@ -130,7 +130,7 @@ class CSRBlock(NamedTuple):
 
     @staticmethod
     def gather(parts: Iterable[tuple[np.ndarray, "Block"]], n_rows: int) -> "CSRBlock":
-        """Return the rows of all parts, which come with their places."""
+        """Return the rows of all parts at their positions."""
         places, found = zip(*parts, strict=True)
         blocks = cast("tuple[CSRBlock, ...]", found)
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
@@ -146,7 +146,7 @@ class CSRBlock(NamedTuple):
 
     @classmethod
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":
-        """Return the rows of a SciPy matrix, copied only if its indices are unsorted or repeated.
+        """Return the rows of a SciPy matrix. They are copied only if its indices are unsorted or repeated.
 
         Raises
         ------
@@ -156,10 +156,12 @@ class CSRBlock(NamedTuple):
         if len(matrix.shape) != 2:
             raise ValueError(f"The CSR array has shape {matrix.shape}; rows of features have two dimensions.")
         if not check_compressed(matrix, *matrix.shape):
-            # Sums of small integers need not fit their type, and SciPy has none of float16.
+            # Sums of small integers may overflow, and SciPy has no sums in float16.
             wide = {"i": np.int64, "u": np.int64}.get(matrix.dtype.kind, np.promote_types(matrix.dtype, np.float32))
             parts = matrix.data.astype(wide), matrix.indices, matrix.indptr
-            matrix = sparse.csr_matrix(parts, shape=matrix.shape, copy=True)  # a new one: SciPy remembers the order
+            matrix = sparse.csr_matrix(
+                parts, shape=matrix.shape, copy=True
+            )  # a new matrix, because SciPy caches whether indices are sorted
             matrix.sum_duplicates()
         n_values = matrix.indptr[-1]
         return cls(matrix.data[:n_values], matrix.indices[:n_values], matrix.indptr, matrix.shape[1])
@@ -167,7 +169,7 @@ class CSRBlock(NamedTuple):
 
 @jit
 def _copy_rows(data, indices, indptr, rows, out, out_indices):
-    """Copy the values of some rows and their columns, one row after another."""
+    """Copy the values and columns of some rows, one row after another."""
     place = 0
     for row in rows:
         for p in range(indptr[row], indptr[row + 1]):

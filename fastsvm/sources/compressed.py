@@ -1,4 +1,4 @@
-"""Whether the three arrays of a sparse matrix fit each other."""
+"""Checks of the three arrays of a sparse matrix."""
 
 import numpy as np
 from scipy import sparse
@@ -9,16 +9,17 @@ __all__ = ["check_compressed"]
 
 
 def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_minor: int) -> bool:
-    """Return whether indices rise in each row of a CSR matrix, or column of a CSC matrix, after a check of its arrays.
+    """Check the arrays of a sparse matrix; return whether indices increase in each row (CSR) or column (CSC).
 
-    SciPy checks them when it makes a matrix, but they can be changed, and its functions read and write where they say.
+    SciPy checks the arrays when it creates a matrix. If they are changed later, its functions may read and write
+    outside of them.
 
     Parameters
     ----------
     matrix : SciPy CSR or CSC matrix or array
         Compressed rows or columns.
     n_major, n_minor : int
-        How many of them there are, and how many places each has.
+        Number of compressed rows or columns, and the length of each.
 
     Raises
     ------
@@ -38,18 +39,18 @@ def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_m
     place, rising, inside = _look_through(indices, indptr, n_minor)
     if place >= 0:
         found = f"indptr[{place}] is {indptr[place]}" + (f" after {indptr[place - 1]}" if place > 0 else "")
-        raise ValueError(f"{name} {found}; indptr must rise from 0 to {len(data)} at most, the number of values.")
+        raise ValueError(f"{name} {found}; indptr must increase from 0 to at most {len(data)}, the number of values.")
     if not inside:
         used = indices[: indptr[-1]]
         low, high = used.min(), used.max()
         if low < 0 or high >= n_minor:
-            raise ValueError(f"{name} it has indices from {low} to {high}, the last may be {n_minor - 1}.")
+            raise ValueError(f"{name} it has indices from {low} to {high}; they must be between 0 and {n_minor - 1}.")
     return bool(rising)
 
 
 @jit
 def _look_through(indices, indptr, n_minor):
-    """Return the first place where `indptr` is wrong, or -1, whether rows rise, and whether they do within bounds."""
+    """Return where `indptr` is wrong, or -1; whether indices increase in rows; whether they are in bounds too."""
     if indptr[0] != 0:
         return 0, False, False
     for row in range(1, indptr.size):

@@ -1,4 +1,4 @@
-"""Rows in an HDF5 file, dense or sparse, read in whole chunks by one thread that is a block ahead."""
+"""Rows in an HDF5 file, dense or sparse. One thread reads whole chunks, one block ahead."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "ope
 
 _BLOCK_BYTES = 4 << 20
 _LEAST_BLOCKS = 16
-_DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of rows whose values are in the digest of a file
+_DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of the rows whose values are in the digest of a file
 
 
 def open_file(path: str | Path) -> h5py.File:
@@ -26,7 +26,7 @@ def open_file(path: str | Path) -> h5py.File:
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is no such file; if it is no HDF5 file or is damaged. The message names the path.
+        If there is no such file, or if it is not HDF5 or is damaged. The message names the path.
     """
     path = Path(path)
     if not path.is_file():
@@ -42,7 +42,7 @@ def open_file(path: str | Path) -> h5py.File:
 
 
 def _block_bytes(nbytes: int) -> int:
-    """Return the size of a block: large enough to read at full speed, and a small part of a small file."""
+    """Return the size of a block: large enough for full speed, but a small part of the file."""
     return min(_BLOCK_BYTES, nbytes // _LEAST_BLOCKS)
 
 
@@ -50,13 +50,13 @@ def _version(path: str) -> tuple[int, int]:
     """Return size and time of the last change of a file, zeros if there is none."""
     try:
         found = os.stat(path)
-    except OSError:  # a file in memory, or one that was removed, whose rows can still be read
+    except OSError:  # a file in memory, or a removed one, whose rows can still be read
         return 0, 0
     return found.st_size, found.st_mtime_ns
 
 
 def _stored_type(dataset: h5py.Dataset) -> np.dtype:
-    """Return the type in which numbers are read: that of the dataset, or float64 for longer ones."""
+    """Return the type in which numbers are read: that of the dataset, or float64 for longer types."""
     dtype = dataset.dtype.newbyteorder("=")
     return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype
 
@@ -67,8 +67,8 @@ class HDF5Source(Source):
     Parameters
     ----------
     node : h5py.Dataset or h5py.Group
-        Where the rows are. The file must stay open while the source is used; a copy that was pickled
-        opens it anew.
+        The dataset or group of the rows. Its file must stay open while the source is used; an unpickled copy opens it
+        again.
     """
 
     def __init__(self, node: h5py.Dataset | h5py.Group) -> None:
@@ -107,7 +107,7 @@ class HDF5Source(Source):
 
     @property
     def node(self) -> h5py.Dataset | h5py.Group:
-        """Where the rows are, in the open file."""
+        """The dataset or group of the rows, in the open file."""
         if self._node is None:
             with reading(self.path):
                 self._node = open_file(self.path)[self.name]
@@ -116,7 +116,7 @@ class HDF5Source(Source):
 
     def _check_open(self) -> None:
         if self._node is not None and not self._node:
-            raise ValueError(f"{self.path} is closed: keep it open while its rows are used.")
+            raise ValueError(f"{self.path} is closed; keep it open while its rows are used.")
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_node": None}
@@ -129,14 +129,14 @@ class HDF5Source(Source):
         try:
             return self.reads.timed(read)
         except Exception as error:
-            self._check_open()  # h5py raises any error for a file that closes within a read
+            self._check_open()  # h5py may raise any error if the file is closed during a read
             if isinstance(error, MemoryError) or self.path in str(error):
                 raise
             kind = OSError if isinstance(error, OSError) else ValueError
             raise kind(f"Rows {start} to {stop} of {self.path} cannot be read: {error}") from error
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
-        """Yield the number of its first row with each block, read one block ahead."""
+        """Yield each block after the number of its first row; read one block ahead."""
         return read_ahead(super().blocks())
 
 
@@ -214,9 +214,9 @@ class HDF5CSRSource(HDF5Source):
             raise ValueError(f"{where}indptr has {len(self.indptr)} entries for {self.shape[0]} rows.")
         if n_values != n_indices:
             raise ValueError(f"{where}{n_values} values but {n_indices} column indices.")
-        falls = self.indptr[1:] < self.indptr[:-1]  # differences might overflow
+        falls = self.indptr[1:] < self.indptr[:-1]  # differences could overflow
         if self.indptr[0] != 0 or self.indptr[-1] != n_values or falls.any():
-            raise ValueError(f"{where}indptr must rise from 0 to the number of values, {n_values}.")
+            raise ValueError(f"{where}indptr must increase from 0 to the number of values, {n_values}.")
 
     def _read(self, start: int, stop: int) -> CSRBlock:
         first, last = self.indptr[start], self.indptr[stop]

@@ -1,4 +1,4 @@
-"""Checks of an HDF5 file before its content is read, and one kind of error for all that HDF5 raises."""
+"""Checks of an HDF5 file before its content is read, and conversion of the errors that HDF5 raises."""
 
 import math
 import mmap
@@ -14,13 +14,13 @@ from fastsvm._compiled.compiler import jit
 
 __all__ = ["attribute", "check_heaps", "check_storage", "kind_of", "member", "place_of", "reading"]
 
-_KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # bools are an enumeration
+_KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # HDF5 stores bools as an enumeration
 _MOST_LINKS = 16
-_SMALL = 1 << 28  # bytes that may be declared without being stored, as a fill value
-_MOST_SEARCHED = 64 << 20  # bytes of a file that take some hundredths of a second
+_SMALL = 1 << 28  # bytes that may be declared without being stored, for fill values
+_MOST_SEARCHED = 64 << 20  # bytes that are searched in some hundredths of a second
 _HEAP, _HEAP_HEADER = b"GCOL\1", 16
 _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  # to a string in a heap
-_MOST_RATIO = 4096  # of what is declared to what is stored; that of gzip is at most 1,032
+_MOST_RATIO = 4096  # of declared to stored bytes; that of gzip is at most 1,032
 
 
 def place_of(node: h5py.Group | h5py.Dataset | h5py.Datatype) -> str:
@@ -38,7 +38,7 @@ def kind_of(node: h5py.Group | h5py.Dataset | h5py.Datatype) -> str:
 def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[None]:
     """Convert any error into an OSError or a ValueError that names the file.
 
-    For a changed byte, HDF5 raises a KeyError, RuntimeError, TypeError or MemoryError.
+    HDF5 may raise KeyError, RuntimeError, TypeError or MemoryError for a damaged file.
     """
     try:
         yield
@@ -53,8 +53,8 @@ def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[
 def check_heaps(path: str | Path) -> None:
     """Raise ValueError if HDF5 would loop forever in a heap of strings of a file.
 
-    A heap is a sequence of objects with their sizes. HDF5 does not detect a size of 0, as a lost block of a disk leaves
-    it, nor a size that leads back. A file of more than 64 MiB is not searched.
+    A heap is a sequence of objects with their sizes. HDF5 detects neither a size of 0, as after a lost block of the
+    disk, nor a size that leads back. Files of more than 64 MiB are not searched.
     """
     with open(path, "rb") as file:
         size = file.seek(0, 2)
@@ -77,7 +77,7 @@ def check_heaps(path: str | Path) -> None:
 
 @jit
 def _stuck(content, at):
-    """Return the place where a walk from object to object stops, -1 if it reaches the end."""
+    """Return the position where a walk from object to object stops, or -1 if it reaches the end."""
     while at + 16 <= content.size:
         size = np.int64(0)
         for k in range(8):
@@ -96,7 +96,7 @@ def member(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dat
     Raises
     ------
     ValueError
-        If it is a link to another file, or links form a circle.
+        If it is a link to another file, or if links form a cycle.
     """
     path = group.file.filename
     if hops > _MOST_LINKS:
@@ -119,7 +119,7 @@ def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -
     Raises
     ------
     ValueError
-        If it is of another type: HDF5 may end the process when it reads one whose type was damaged.
+        If it has another type. HDF5 may end the process when it reads an attribute with a damaged type.
     """
     if name not in node.attrs:
         return default
@@ -130,13 +130,13 @@ def attribute(node: h5py.Group | h5py.Dataset, name: str, default: Any = None) -
 
 
 def check_storage(dataset: h5py.Dataset) -> None:
-    """Raise ValueError unless the values of a dataset are in its file, as many as its shape says.
+    """Raise ValueError unless the file of a dataset contains all values that its shape declares.
 
-    A file may refer to others. These are read only if the user passes the dataset itself as X. And a few forged bytes
-    cannot make the reader allocate much memory.
+    A file may refer to others, which are read only if the user passes the dataset itself as X. Shapes are compared with
+    the stored bytes, so a few forged bytes cannot make the reader allocate much memory.
     """
     where = place_of(dataset)
-    if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process for other types, if damaged
+    if dataset.id.get_type().get_class() not in _KINDS:  # HDF5 may end the process for other types, if they are damaged
         raise ValueError(f"{where} holds values of type {dataset.dtype}, not numbers or strings.")
     if dataset.is_virtual:
         names = sorted({source.file_name for source in dataset.virtual_sources()})
@@ -165,7 +165,7 @@ def check_storage(dataset: h5py.Dataset) -> None:
 
 
 def _check_lengths(dataset: h5py.Dataset, where: str) -> None:
-    """Raise ValueError if a string claims to be longer than the file: HDF5 would allocate that much memory."""
+    """Raise ValueError if a string declares to be longer than the file. HDF5 would allocate that much memory."""
     if dataset.file.userblock_size or not dataset.size:
         return
     chunks = range(dataset.id.get_num_chunks()) if dataset.chunks else ()

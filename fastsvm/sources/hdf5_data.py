@@ -1,4 +1,4 @@
-"""A data set in one HDF5 file: rows, labels, weights."""
+"""A data set in one HDF5 file: rows, labels and sample weights."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ __all__ = ["HDF5Data", "open_hdf5", "read_column"]
 
 
 class HDF5Data:
-    """The data set of an HDF5 file, to pass as X to `fit`, `predict` and `score`; `open_hdf5` opens one.
+    """The data set of an HDF5 file, to pass as X to `fit`, `predict` and `score`. `open_hdf5` returns one.
 
     Parameters
     ----------
@@ -24,11 +24,11 @@ class HDF5Data:
     X : HDF5Source
         The rows, on disk.
     y : ndarray of shape (n_samples,) or None
-        Labels, in memory; strings as str. None if the file has none.
+        Labels, in memory; strings are str. None if the file has no labels.
     sample_weight : ndarray of shape (n_samples,) or None
-        Weights, in memory.
+        Sample weights, in memory. None if the file has no weights.
     class_names : list of str or None
-        Names of the classes 0, 1, ... or None if the file has none.
+        Names of the classes 0, 1, ...; None if the file has no names.
     path : Path
         The file.
 
@@ -87,7 +87,7 @@ class HDF5Data:
         return len(self.X)
 
     def close(self) -> None:
-        """Close the file; the rows cannot be read afterwards."""
+        """Close the file. Its rows cannot be read afterwards."""
         self._file.close()
 
     def __enter__(self) -> "HDF5Data":
@@ -104,7 +104,7 @@ def _text(value: object) -> str:
 
 
 def read_column(dataset: h5py.Dataset) -> np.ndarray:
-    """Return a one-dimensional dataset of numbers or strings as an array; strings as str."""
+    """Return a one-dimensional dataset of numbers or strings as an array. Strings become str."""
     with reading(dataset.file.filename):
         if h5py.check_string_dtype(dataset.dtype):
             return np.asarray(dataset.asstr()[:], dtype=str)
@@ -126,7 +126,7 @@ def open_hdf5(path: str | Path) -> HDF5Data:
     Returns
     -------
     HDF5Data
-        The data set, to pass as X; its labels are used if no y is passed. It is a context manager that closes the file.
+        The data set, to pass as X. Its labels are used if no y is passed. As a context manager, it closes the file.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 
 __all__ = ["MemorySource"]
 
-_BLOCK_ROWS = 4096  # enough that work once for a block, such as preparing support vectors, costs little
+_BLOCK_ROWS = 4096  # large enough that work once per block, such as preparing support vectors, is cheap
 
 
 class MemorySource(Source):
@@ -33,7 +33,7 @@ class MemorySource(Source):
 
     @classmethod
     def of(cls, X: np.ndarray | sparse.csr_matrix | sparse.csr_array) -> "MemorySource":
-        """Return the source of the rows of an array or a CSR matrix, copied only if needed."""
+        """Return the source of the rows of an array or a CSR matrix. They are copied only if needed."""
         if X.dtype.kind == "f" and X.dtype.itemsize > 8:  # unknown to compiled code and to BLAS
             X = X.astype(np.float64)
         return cls(CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X))

@@ -1,7 +1,7 @@
 """Rows whose values are quantized to at most 256 levels, such as pixels / 255 or features that are 0 or 1.
 
-Such rows are bytes in the guise of floats: their dot products can be computed exactly, as integers, and their copy
-takes a byte a value.
+Such rows are an affine function of bytes. Their dot products can be computed exactly, as integers, and a copy takes one
+byte per value.
 """
 
 from typing import Any, NamedTuple
@@ -18,9 +18,9 @@ __all__ = ["Quantization", "find_quantization"]
 
 _SAMPLE_ROWS = 64
 _LEVELS = 256
-_PIECE = 1 << 18  # values converted by a thread at a time
-_FINE = 1e-2  # the largest tolerance, as a share of the distance of levels
-_ROUNDING = 4  # tolerance in units of the last place of the largest level, for the arithmetic that made the values
+_PIECE = 1 << 18  # values that a thread converts at a time
+_FINE = 1e-2  # the largest tolerance, relative to the distance between levels
+_ROUNDING = 4  # tolerance in units in the last place of the largest level: values may be rounded several times
 
 
 class Quantization(NamedTuple):
@@ -29,16 +29,16 @@ class Quantization(NamedTuple):
     Attributes
     ----------
     scale : float
-        Distance of neighbouring levels.
+        Distance between neighbouring levels.
     offset : float
-        Value of the byte 0; zero if all values are multiples of the scale.
+        Value of the byte 0. It is zero if all values are multiples of the scale.
     """
 
     scale: float
     offset: float
 
     def convert(self, block: Block, pool: Pool) -> DenseBlock | None:
-        """Return the bytes of a block, or None if a value is no level."""
+        """Return the bytes of a block, or None if a value is not a level."""
         if self == IDENTITY and isinstance(block, DenseBlock) and block.values.dtype == np.uint8:
             return block
         n, d = block.shape
@@ -62,7 +62,7 @@ class Quantization(NamedTuple):
         return self._invert(block.values.ravel(), out.ravel())
 
     def holds(self, block: Block) -> np.ndarray:
-        """Return of each row whether all its values are levels."""
+        """Return for each row whether all its values are levels."""
         n, d = block.shape
         bounds = block.indptr if isinstance(block, CSRBlock) else d * np.arange(n + 1)
         values = block.stored.ravel()
@@ -78,10 +78,10 @@ class Quantization(NamedTuple):
         return given is not None and _to_bytes(np.ascontiguousarray(values, given[0].dtype), *given, out)
 
     def _arithmetic(self, dtype: np.dtype) -> tuple[Any, Any, Any] | None:
-        """Return offset, scale and tolerance for values of a type, None if the type is too coarse for the map."""
+        """Return offset, scale and tolerance for values of a type, or None if the type is too coarse."""
         real = np.float32 if dtype in (np.float32, np.float16) else np.float64
         slack = 0.0
-        if np.frexp(self.scale)[0] != 0.5:  # not a power of two: the values are rounded
+        if np.frexp(self.scale)[0] != 0.5:  # not a power of two, so values are rounded
             largest = max(abs(self.offset), abs(self.offset + (_LEVELS - 1) * self.scale))
             slack = _ROUNDING * np.finfo(dtype if dtype.kind == "f" else real).eps * largest
             if slack > _FINE * self.scale:
@@ -93,9 +93,9 @@ IDENTITY = Quantization(1.0, 0.0)
 
 
 def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source] | None:
-    """Return the quantization of rows and the source of their bytes, None if the rows are not quantized.
+    """Return the quantization of rows and the source of their bytes, or None if the rows are not quantized.
 
-    Floats are converted only if they are in memory. The map is guessed from a sample of the rows, then compared with
+    Floats are converted only if they are in memory. The map is derived from a sample of the rows, then checked for
     every value, up to rounding error.
     """
     if source.dtype == np.uint8 and not source.sparse:
@@ -108,7 +108,7 @@ def find_quantization(source: Source, pool: Pool) -> tuple[Quantization, Source]
 
 
 def _guess(source: Source) -> Quantization | None:
-    """Return the map that the values of some rows suggest."""
+    """Return a quantization that fits the values of some rows, or None."""
     rows = np.unique(np.linspace(0, len(source) - 1, _SAMPLE_ROWS).astype(np.int64))
     block = source.rows(rows)
     with np.errstate(invalid="ignore"):
@@ -124,7 +124,7 @@ def _guess(source: Source) -> Quantization | None:
     if not (steps < _LEVELS and np.isfinite(inverse) and np.isfinite(width)):
         return None
     scale = width / max(1, round(steps))
-    if abs(1 / scale - round(1 / scale)) < 1e-4:  # pixels / 255: free of the rounding of the values
+    if abs(1 / scale - round(1 / scale)) < 1e-4:  # pixels / 255: the exact scale, without the rounding of the values
         scale = 1 / round(1 / scale) if scale < 1 else scale
     if low >= 0 and abs(low / scale - round(low / scale)) < 1e-3 and high / scale < _LEVELS - 0.5:
         low = 0.0
@@ -135,7 +135,7 @@ def _guess(source: Source) -> Quantization | None:
 
 @jit
 def _to_bytes(values, offset, scale, slack, out):
-    """Write rint((v - offset) / scale) and return whether the map takes all of them back to their values."""
+    """Write rint((v - offset) / scale) and return whether the map reproduces all values from these bytes."""
     inverse = 1 / scale
     worst, top = slack - slack, slack - slack + 255
     half = top / 510

@@ -1,4 +1,4 @@
-"""An affine view of a source: (x - shift) * scale, a feature at a time."""
+"""An affine view of a source: (x - shift) * scale for each feature."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,15 +13,15 @@ __all__ = ["ScaledSource"]
 
 
 class ScaledSource(Source):
-    """The rows of another source, each feature shifted and scaled as a block is read.
+    """The rows of another source, shifted and scaled when a block is read.
 
     Parameters
     ----------
     source : Source
         The source of the rows as stored. It is not changed and not copied.
     shift : ndarray of shape (n_features,) or None
-        Subtracted from each row. None leaves zeros zero, so that sparse rows stay sparse; with a shift the
-        blocks of a sparse source are dense.
+        Subtracted from each row. With None, zeros stay zero and sparse rows stay sparse. With a shift, the blocks of a
+        sparse source are dense.
     scale : ndarray of shape (n_features,) or float
         Multiplies each row after the shift.
     dtype : numpy.dtype, default=numpy.float32
@@ -63,7 +63,7 @@ class ScaledSource(Source):
     ) -> "ScaledSource":
         """Return the view in which every feature has mean 0 and variance 1, after one pass over `source`.
 
-        Mean and variance are weighted by `weight`. Constant features are shifted only; sparse sources are scaled only.
+        Mean and variance are weighted by `weight`. Constant features are only shifted, sparse sources only scaled.
         """
         uniform = weight is None or (weight == weight[0]).all()
         found = feature_statistics(source, None if uniform else weight)

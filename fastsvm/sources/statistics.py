@@ -1,4 +1,4 @@
-"""Means, variances and norms of the rows of a source, by one pass over it."""
+"""Means, variances and norms of the rows of a source, in one pass."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from fastsvm.sources.block import Block, CSRBlock
 __all__ = ["FeatureStatistics", "check_finite", "feature_statistics"]
 
 _PIECE_BYTES = 1 << 20
-_CENTRE_ROWS = 63  # odd, so that a median is one of the values
-_BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns over which sums of squares of bytes fit int32
+_CENTRE_ROWS = 63  # odd, so that the median is one of the values
+_BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns for which sums of squares of bytes fit int32
 
 
 class FeatureStatistics(NamedTuple):
@@ -26,9 +26,9 @@ class FeatureStatistics(NamedTuple):
     feature_variance : ndarray of float64, shape (n_features,)
         Variance of each feature (divided by n).
     variance : float
-        Variance of all values together, as `X.var()`.
+        Variance of all values, `X.var()`.
     centre : ndarray of float64, shape (n_features,)
-        A point near the middle of the data, of integers if the data are integers; zero for sparse rows.
+        A point near the middle of the data. It has integer coordinates for integer data and is zero for sparse rows.
     sq_norm : float
         The largest squared norm of a row.
     centred_sq_norm : float
@@ -46,7 +46,7 @@ class FeatureStatistics(NamedTuple):
     usual_sq_norm: float
 
     def varying(self, n_rows: int) -> np.ndarray:
-        """Return which features have a variance above the rounding error that `n_rows` rows may leave in it.
+        """Return which features have a variance above its rounding error for `n_rows` rows.
 
         The bound is that of Chan, Golub and LeVeque (1983) for two passes over the rows.
         """
@@ -55,7 +55,7 @@ class FeatureStatistics(NamedTuple):
         return self.feature_variance > rounding
 
     def affine(self, scale: float, offset: float) -> "FeatureStatistics":
-        """Return the statistics of offset + scale x; with an offset, `sq_norm` is an upper bound."""
+        """Return the statistics of offset + scale x. With an offset, `sq_norm` is an upper bound."""
         longest = scale * self.sq_norm**0.5 + abs(offset) * len(self.mean) ** 0.5
         return FeatureStatistics(
             offset + scale * self.mean,
@@ -69,7 +69,7 @@ class FeatureStatistics(NamedTuple):
 
 
 def feature_statistics(source: Source, weight: np.ndarray | None = None) -> FeatureStatistics:
-    """Return means, variances and largest norms of the rows, which must be finite.
+    """Return means, variances and norms of the rows, which must be finite.
 
     Moments of blocks are merged by equation 2.1 of Chan, Golub and LeVeque (1983), so that a large mean does not
     cost the variance its digits.
@@ -100,7 +100,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
             centre = _centre(first, source.dtype)
         rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
         moments = _byte_moments if weight is None and _is_bytes(source) else _moments
-        with np.errstate(all="ignore"):  # values that are not finite are reported below
+        with np.errstate(all="ignore"):  # values that are not finite raise an error below
             block_mean, block_squares, norms, centred = moments(block, rows, centre)
         if not (np.isfinite(norms).all() and np.isfinite(block_squares).all()):
             _refuse(block, start)
@@ -119,7 +119,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
 
 
 def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
-    """Yield each block with the number of its first row; dense blocks are cut so that they fit a cache in float64."""
+    """Yield each block with the number of its first row. Dense blocks are cut to fit a cache in float64."""
     if source.sparse:
         yield from source.blocks()
         return
@@ -142,7 +142,7 @@ def check_finite(block: Block, start: int) -> None:
 def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
     if isinstance(block, CSRBlock):
         return np.zeros(block.n_features)
-    with np.errstate(all="ignore"):  # the median: one outlier does not move it
+    with np.errstate(all="ignore"):  # one outlier does not change the median
         centre = np.median(block.dense(np.float64), axis=0)
     centre[~np.isfinite(centre)] = 0  # the block with such a row is refused
     # Differences of integers stay exact in float32.
@@ -180,7 +180,7 @@ def _is_bytes(source: Source) -> bool:
 def _byte_moments(
     block: Block, weight: np.ndarray, centre: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the moments of bytes of weight 1 by sums of integers."""
+    """Return the moments of bytes with weights of 1, from sums of integers."""
     n, d = block.shape
     sums, squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
     norms, centred = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -191,7 +191,7 @@ def _byte_moments(
 
 @jit
 def _sum_bytes(rows, centre, sums, squares, norms, centred):
-    """Add up bytes and their squares, of each column, and of each row with and without the centre."""
+    """Sum bytes and their squares for each column, and squares for each row with and without the centre."""
     for i in range(rows.shape[0]):
         row = rows[i]
         for k in range(row.size):

@@ -1,4 +1,4 @@
-"""Some rows of a source that is not in memory."""
+"""A view of some rows of a source that is not in memory."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,8 +14,7 @@ __all__ = ["SubsetSource"]
 class SubsetSource(Source):
     """The rows `indices` of another source, in that order.
 
-    A block is a run of the subset's own rows; with increasing `indices` a pass over it reads the other
-    source in order.
+    A block is a range of the subset's rows. With increasing `indices`, a pass reads the other source in order.
 
     Parameters
     ----------
@@ -45,7 +44,7 @@ class SubsetSource(Source):
         return self.source.rows(self.indices[indices])
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
-        """Yield the number of its first row with each block; those on disk are read one block ahead."""
+        """Yield each block after the number of its first row. Blocks on disk are read one block ahead."""
         return super().blocks() if self.resident else read_ahead(super().blocks())
 
     def take(self, indices: np.ndarray) -> "SubsetSource":

@@ -1,4 +1,4 @@
-"""Epochs over a source: its rows in random order, a window at a time."""
+"""Epochs over a source: its rows in random order, window by window."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -14,22 +14,22 @@ from fastsvm.sources.memory import MemorySource
 __all__ = ["Window", "windows"]
 
 
-_RUNS = 8  # of rows in a window, at least: windows of other rows in each epoch save ascent nine epochs of ten
+_RUNS = 8  # blocks in a window, at least: new windows in each epoch save dual ascent nine of ten epochs
 _LEAST_RUN = 1 << 16  # bytes
-_BUFFERS = 3  # one is being filled, one waits, and one is in use
+_BUFFERS = 3  # one is filled, one waits, and one is in use
 
 
 class Window(NamedTuple):
-    """Some rows of an epoch, in the order in which a solver processes them; valid until the next is generated.
+    """Some rows of an epoch, in the order in which a solver processes them. Valid until the next one is generated.
 
     Attributes
     ----------
     block : Block
-        Rows in memory, these and perhaps others.
+        Rows in memory: these, and perhaps others.
     places : ndarray of int64, shape (n,)
-        Where in the block each is.
+        Position of each row in the block.
     rows : ndarray of int64, shape (n,)
-        Its number in the source.
+        Number of each row in the source.
     """
 
     block: Block
@@ -48,16 +48,16 @@ def windows(
 ) -> Generator[Window, None, None]:
     """Yield `rows` once, about `n_rows` at a time.
 
-    The order of rows in memory is random throughout. On disk the order of the blocks is random, and within windows of
-    several blocks that of the rows, so that the file is read in long runs. Such a file should be shuffled once when it
-    is written. Blocks are smaller where a window has few rows.
+    Rows in memory are in random order. On disk, the blocks are in random order, and so are the rows within a window of
+    several blocks; thus the file is read in long runs. Such a file should be shuffled once when it is written. Blocks
+    are smaller if a window has few rows.
 
     Parameters
     ----------
     source : Source
-        Where the rows are. One that is resident is a `MemorySource`.
+        Source of the rows. A resident one must be a `MemorySource`.
     rows : ndarray of int64
-        Which rows, in rising order.
+        Numbers of the rows, in increasing order.
     seed : tuple of int or None
         Seed of the order; None for the order of the source.
     n_rows : int
@@ -65,10 +65,10 @@ def windows(
     first : int, default=0
         Number of windows to skip without reading them.
     buffers : list or None
-        The first epoch adds memory to it, which later epochs reuse: touching new memory is expensive.
+        The first epoch adds memory, which later epochs reuse, because touching new memory is expensive.
     consecutive : bool, default=False
-        Whether rows of a window are in the order of the source. Only the order of the windows is random then, and on
-        disk the order of their blocks.
+        Whether the rows of a window are in the order of the source. Then only the windows are in random order and, on
+        disk, their blocks.
     """
     if isinstance(source, MemorySource) and consecutive:
         starts = np.arange(0, len(rows), n_rows)
@@ -96,7 +96,7 @@ def windows(
         buffers += [source.buffer(size * longest) for _ in range(_BUFFERS)]
     turns = cycle(buffers)
     items = ((k, _gathered(source, rows, groups[k], next(turns))) for k in range(first, len(groups)))
-    with closing(read_ahead(items)) as ready:  # a garbage collector might do so inside the lock of HDF5
+    with closing(read_ahead(items)) as ready:  # else a garbage collection could close it within the lock of HDF5
         for k, (block, places, found) in ready:
             if seed is not None and not consecutive:
                 order = np.random.default_rng((*seed, k)).permutation(len(places))
@@ -105,7 +105,7 @@ def windows(
 
 
 def _gathered(source: Source, rows: np.ndarray, spans: list[tuple[int, int]], buffer: np.ndarray | None) -> Window:
-    """Return those of `rows` that are in some spans, in the order of the source."""
+    """Return the window of those `rows` that are in some spans, in the order of the source."""
     places, found, offset = [], [], 0
     for start, stop in spans:
         a, b = np.searchsorted(rows, (start, stop))

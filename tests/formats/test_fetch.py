@@ -133,7 +133,7 @@ def test_errors_of_the_server(server, tmp_path):
     server.server_close()
     with pytest.raises(FetchError, match="cannot be downloaded"):
         download(f"{closed}/rows.bin", tmp_path, ROWS, progress=False)
-    with pytest.raises(FetchError, match="no http"):
+    with pytest.raises(FetchError, match="not an http"):
         download("file:///rows.bin", tmp_path, ROWS)
     assert issubclass(FetchError, OSError)
 

@@ -53,6 +53,14 @@ def test_the_command_converts_it(words, path, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["n_samples"] == 5
 
 
+def test_the_help_of_the_command_names_it(path, capsys):
+    with pytest.raises(SystemExit):
+        main(["convert", "--help"])
+    help_ = " ".join(capsys.readouterr().out.split())
+    assert "csv, rows (default: recognised" in help_
+    assert "type of the values (formats: svmlight, csv, rows)" in help_
+
+
 def test_options_of_other_formats_do_not_apply(path, tmp_path):
     with pytest.raises(ValueError, match=r"split does not apply to rows, only to cifar10, idx"):
         convert(path, tmp_path / "rows.h5", split="train")

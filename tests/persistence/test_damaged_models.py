@@ -132,7 +132,7 @@ def test_forged_archives_are_refused_before_memory_is_asked_for(path):
     sealed(path, {"header.json": b"[" * 100_000, "a.npy": as_npy(zeros)})
     refused(path)
     sealed(path, {"header.json": b"[]"})
-    refused(path, "no JSON object")
+    refused(path, "must be a JSON object")
 
     def claim(content):  # that the part in the archive is larger than the archive
         place = content.rindex(b"PK\1\2") + 20

@@ -1,1 +1,1 @@
-"""Published formats, a file each: rows and labels of a file, block by block."""
+"""Readers of published formats, one format per file. They return rows and labels block by block."""

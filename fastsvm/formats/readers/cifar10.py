@@ -1,4 +1,4 @@
-"""CIFAR-10 as published: binary or Python batches, in a folder or in the archive they come in."""
+"""CIFAR-10 as published: binary or Python batches, in a folder or in the published archive."""
 
 import re
 import tarfile
@@ -20,7 +20,7 @@ __all__ = ["read", "recognises"]
 _PIXELS = 3 * 32 * 32
 _RECORD = 1 + _PIXELS
 _CLASSES = 10
-_MOST_MEMBERS = 10_000  # of an archive: tarfile stores each in memory
+_MOST_MEMBERS = 10_000  # in an archive: tarfile keeps the header of each in memory
 _MOST_AT_ONCE = 64 << 20
 _MOST_NAMES, _LONGEST_NAME = 1_000, 1_000
 _BATCHES = {"train": [f"data_batch_{k}" for k in range(1, 6)], "test": ["test_batch"]}
@@ -51,7 +51,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         elif options.split is None:
             batches = [path.name]
         else:
-            raise ValueError(f"split applies to folders and archives, {path} is one batch; leave it out.")
+            raise ValueError(f"split applies to folders and archives; {path} is one batch. Leave it out.")
         names = _class_names(files)
         binary = all(name.endswith(".bin") for name in batches)
         n_samples = sum(_n_records(files[name]) for name in batches) if binary else None
@@ -74,7 +74,7 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
     try:
         with opened(path) as stream, tarfile.open(fileobj=_bounded(stream, path), mode="r:") as archive:
             files = _archived(archive, path)
-            # Read on after the end of the archive: the checksum of gzip comes last.
+            # Read beyond the end of the archive: the checksum of gzip comes last.
             while stream.read(1 << 20):
                 pass
             yield files
@@ -83,11 +83,11 @@ def _files(path: Path) -> Iterator[dict[str, _File]]:
 
 
 def _bounded(stream: BinaryIO, path: Path) -> BinaryIO:
-    return cast(BinaryIO, _BoundedReads(stream, path))  # with all that tarfile calls of it
+    return cast(BinaryIO, _BoundedReads(stream, path))  # it has all methods that tarfile calls
 
 
 class _BoundedReads:
-    """A stream that refuses large reads, for which the header of a damaged archive may ask."""
+    """A stream that refuses large reads, which a damaged header of an archive may request."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream, self._path = stream, path
@@ -95,7 +95,7 @@ class _BoundedReads:
 
     def read(self, n_bytes: int) -> bytes:
         if not 0 <= n_bytes <= _MOST_AT_ONCE:
-            raise ValueError(f"{self._path} is damaged: {n_bytes} bytes of it are to be read at once; get it again.")
+            raise ValueError(f"{self._path} is damaged: a header asks for {n_bytes} bytes at once; get the file again.")
         return self._stream.read(n_bytes)
 
 
@@ -121,14 +121,14 @@ def _archived(archive: tarfile.TarFile, path: Path) -> dict[str, _File]:
 def _extracted(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     stream = archive.extractfile(member)
     if stream is None:
-        raise ValueError(f"{member.name} is no regular file.")
+        raise ValueError(f"{member.name} is not a regular file.")
     return stream
 
 
 def _chosen(files: dict[str, _File], path: Path, split: str | None) -> list[str]:
-    """Return the names of the batches of a split, the binary ones if there are both."""
+    """Return the names of the batches of a split; binary ones if both kinds exist."""
     if split is None:
-        raise ValueError(f"{path} may hold a training and a test set; say split='train' or split='test'.")
+        raise ValueError(f"{path} may hold a training and a test set; set split='train' or split='test'.")
     kinds = [[name + suffix for name in _BATCHES[split]] for suffix in (".bin", "")]
     present = [[name for name in names if name in files] for names in kinds]
     for names, there in zip(kinds, present, strict=True):
@@ -154,7 +154,7 @@ def _class_names(files: dict[str, _File]) -> tuple[str, ...] | None:
 
 
 def _names(stored: Any, where: str) -> list[str]:
-    """Return a list of names as str; raise ValueError if there are too many or too long ones."""
+    """Return a list of names as str. Raise ValueError if there are too many or one is too long."""
     listed = isinstance(stored, (list, tuple)) and len(stored) <= _MOST_NAMES
     if not listed or not all(isinstance(name, (str, bytes)) and len(name) <= _LONGEST_NAME for name in stored):
         raise ValueError(f"{where} must hold 'label_names', a list of at most {_MOST_NAMES} names of classes.")
@@ -164,8 +164,8 @@ def _names(stored: Any, where: str) -> list[str]:
 def _n_records(file: _File) -> int:
     if file.size == 0 or file.size % _RECORD:
         raise ValueError(
-            f"{file.where} has {file.size} bytes, no whole number of records of {_RECORD} bytes: it is "
-            f"truncated in record {file.size // _RECORD} or no CIFAR-10 batch; get the file again."
+            f"{file.where} has {file.size} bytes, not a whole number of records of {_RECORD} bytes: it is "
+            f"truncated in record {file.size // _RECORD} or is not a CIFAR-10 batch; get the file again."
         )
     return file.size // _RECORD
 
@@ -204,6 +204,6 @@ def _rows(pixels: np.ndarray, labels: np.ndarray, file: _File, first: int) -> Ro
     if len(wrong):
         raise ValueError(
             f"{file.where}: record {first + wrong[0]} has the label {labels[wrong[0]]}, labels are 0 to 9; "
-            "the file is damaged or no CIFAR-10 batch."
+            "the file is damaged or is not a CIFAR-10 batch."
         )
     return Rows(np.ascontiguousarray(pixels), labels.astype(np.int64))

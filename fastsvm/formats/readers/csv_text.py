@@ -1,6 +1,6 @@
-"""Tables of numbers as text: one row a line, one column of labels.
+"""Tables of numbers as text, with one row per line and one column of labels.
 
-The file is read twice: the first time for the number of rows and the type of the labels.
+The file is read twice. The first pass finds the number of rows and the type of the labels.
 """
 
 import csv
@@ -22,13 +22,13 @@ __all__ = ["read", "recognises"]
 
 _DELIMITERS = "\t;,"
 _CELL_BYTES = 64  # a short str and the pointer to it
-_LINE_SHARE = 32  # of memory: cells take more than the line
-_COUNT = re.compile(r"-?\d+")  # a label like this is a position, from a command line
+_LINE_SHARE = 32  # of memory: the cells of a line take more than its text
+_COUNT = re.compile(r"-?\d+")  # on the command line, such a label is a position
 _KINDS = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.str_))
 
 
 class _Layout(NamedTuple):
-    """How cells are laid out; `label` is None if no column holds labels, `longest` bounds the length of a row."""
+    """Layout of the cells. `label` is None if no column holds labels; `longest` bounds the length of a row."""
 
     path: Path
     delimiter: str
@@ -44,7 +44,7 @@ class _Layout(NamedTuple):
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a path is text with a delimiter, or is called .csv or .tsv."""
+    """Return whether a file is text with a delimiter, or its name ends in .csv or .tsv."""
     if path.is_dir():
         return False
     if {".csv", ".tsv"} & set(path.suffixes):
@@ -56,7 +56,7 @@ def recognises(path: Path) -> bool:
 
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
-    """Count the rows of a table, then open it."""
+    """Read a table in two passes: count its rows, then yield them."""
     layout = _layout(path, options.label, options.memory // _LINE_SHARE)
     n_samples, y_dtype = _first_pass(layout)
     dtype = options.dtype or np.dtype(np.float32)
@@ -88,7 +88,7 @@ def _cells(path: Path, delimiter: str, longest: int) -> Generator[tuple[int, lis
 
 
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each row after the header, all of one width."""
+    """Yield the cells of each row after the header; all rows have the same number."""
     rows = _cells(layout.path, layout.delimiter, layout.longest)
     if layout.header:
         next(rows)
@@ -108,24 +108,24 @@ def _layout(path: Path, label: object, longest: int) -> _Layout:
     _, second = next(rows, (0, None))
     rows.close()
     if not first:
-        raise ValueError(f"{path} holds nothing but blank lines.")
+        raise ValueError(f"{path} has only blank lines.")
     position = _position(label, first, path)
     if len(first) == (position is not None):
-        raise ValueError(f"{path} has one column, so no features; label=False takes it as a feature.")
+        raise ValueError(f"{path} has one column, so no features; label=False makes it a feature.")
     named = isinstance(label, str) and not _COUNT.fullmatch(label)
     header = first if named or _is_header(first, second, position) else None
     return _Layout(path, delimiter, header, len(first), position, longest)
 
 
 def _delimiter(path: Path, longest: int) -> str:
-    """Return the delimiter that cuts the first line into the most cells."""
+    """Return the delimiter that divides the first line into the most cells."""
     with _text(path, longest) as text:
         line = next((line for line in text if line.strip()), "")
     return max(_DELIMITERS, key=lambda mark: (_n_cells(line, mark), mark == ","))
 
 
 def _n_cells(line: str, mark: str) -> int:
-    """Return the number of cells of a line; 0 if one is longer than a cell may be."""
+    """Return the number of cells of a line; 0 if a cell is too long."""
     try:
         return len(next(csv.reader([line], delimiter=mark), []))
     except csv.Error:
@@ -143,16 +143,16 @@ def _position(label: object, first: list[str], path: Path) -> int | None:
         return names.index(label)
     position = -1 if label is None else int(str(label))
     if not -len(first) <= position < len(first):
-        raise ValueError(f"label={position} is no column of {path}, which has {len(first)}.")
+        raise ValueError(f"label={position} is not a column of {path}, which has {len(first)} columns.")
     return position % len(first)
 
 
 def _is_header(first: list[str], second: list[str] | None, label: int | None) -> bool:
-    """Return whether the first line names the columns: it has no number, and not only empty cells."""
+    """Return whether the first line names the columns: it has no numbers, and some cell is not empty."""
     features = [cell for k, cell in enumerate(first) if k != label]
     if all(_number(cell) is None for cell in first) and any(map(str.strip, features)):
         return True
-    # Columns may be named 0, 1, 2, ...: then only the label has a word above a number.
+    # If columns are named 0, 1, 2, ..., only the name of the label is a word above a number.
     if label is None or second is None or len(second) != len(first):
         return False
     return _number(first[label]) is None and _number(second[label]) is not None
@@ -181,7 +181,7 @@ def _kind(cell: str, layout: _Layout, column: int, line: int) -> int:
     value = _number(cell)
     if not cell or (value is not None and not math.isfinite(value)):
         where = f"{layout.path}, line {line}, {layout.column(column)}"
-        raise ValueError(f"{where}: {cell!r} is no label; a label is a finite number or a word.")
+        raise ValueError(f"{where}: {cell!r} is not a label; a label is a finite number or a word.")
     if value is None:
         return 2
     return 0 if value.is_integer() and abs(value) < 2**53 else 1
@@ -229,4 +229,4 @@ def _bad_cell(layout: _Layout, dtype: np.dtype, lines: list[int], rows: list[lis
                 return ValueError(
                     f"{layout.path}, line {line}, {layout.column(position)}: {cell!r} is not a finite {dtype} number."
                 )
-    return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: some cell is not a number.")
+    return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: a cell is not a number.")

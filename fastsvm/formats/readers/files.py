@@ -1,4 +1,4 @@
-"""Opening a file whether or not it is compressed."""
+"""Files that may be compressed: opening them and reading their lines."""
 
 import bz2
 import gzip
@@ -19,7 +19,7 @@ Text = TypeVar("Text", bytes, str)
 
 
 def compressed(path: Path) -> str | None:
-    """Return "gz" or "bz2" if a file begins like one of these, else None."""
+    """Return "gz" or "bz2" if the first bytes of a file say so, else None."""
     with open(path, "rb") as stream:
         start = stream.read(10)
     if start.startswith(b"\x1f\x8b"):
@@ -28,7 +28,7 @@ def compressed(path: Path) -> str | None:
 
 
 class _Decompressed(io.RawIOBase):
-    """The content of a compressed file; damaged data raise a ValueError that names the file."""
+    """The content of a compressed file. Damaged data raise a ValueError that names the file."""
 
     def __init__(self, stream: io.BufferedIOBase, path: Path) -> None:
         self._stream, self._path = stream, path
@@ -56,7 +56,7 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
     def _damaged(self, error: Exception) -> Exception:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the content
             return error
         return ValueError(
             f"{self._path} is truncated or damaged, its compressed data cannot be read to the end ({error}); "
@@ -65,9 +65,9 @@ class _Decompressed(io.RawIOBase):
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file for reading and decompress it if it is gzip or bzip2.
+    """Open a file for reading; decompress gzip and bzip2.
 
-    Reading raises ValueError where compressed data are damaged or end early.
+    Reading raises ValueError if compressed data are damaged or truncated.
     """
     opener = {"gz": gzip.open, "bz2": bz2.open, None: None}[compressed(path)]
     if opener is None:
@@ -82,7 +82,7 @@ def head(path: Path, n_bytes: int) -> bytes:
 
 
 class Lines(Generic[Text]):
-    """The lines of a stream; the total length of those in memory is bounded.
+    """The lines of a stream. The total length of lines in memory is bounded.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """IDX files, the format of MNIST: a magic number, big-endian dimensions, then the values.
 
-Bytes 0 and 1 are zero, byte 2 tells the type of the values, byte 3 the number of dimensions; each dimension
-is a 32-bit integer.
+Bytes 0 and 1 are zero. Byte 2 is the type of the values, byte 3 the number of dimensions. Each dimension is a 32-bit
+integer.
 """
 
 import math
@@ -40,7 +40,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     with ExitStack() as files:
         images = _open(files, images_path)
         if len(images.shape) < 2:
-            raise ValueError(f"{images_path} has one dimension, as labels have; name the file of the images.")
+            raise ValueError(f"{images_path} has one dimension, so it holds labels; name the file of the images.")
         labels = None if labels_path is None else _open(files, labels_path)
         if labels is not None:
             _check_labels(labels, images)
@@ -61,13 +61,13 @@ class _Idx(NamedTuple):
         return math.prod(self.shape[1:])
 
     def take(self, first: int, stop: int) -> np.ndarray:
-        """Return the next rows, which are `first` to `stop`."""
+        """Return rows `first` to `stop`, which must be the next ones."""
         wanted = (stop - first) * self.row_size * self.dtype.itemsize
         raw = self.stream.read(wanted)
         if len(raw) < wanted:
             row = first + len(raw) // (self.row_size * self.dtype.itemsize)
             raise ValueError(
-                f"{self.path} is truncated: its header promises {self.shape[0]} rows, it ends in row {row} "
+                f"{self.path} is truncated: its header declares {self.shape[0]} rows, it ends in row {row} "
                 "(counted from 0); get the file again."
             )
         values = np.frombuffer(raw, self.dtype).reshape(stop - first, self.row_size)
@@ -77,7 +77,7 @@ class _Idx(NamedTuple):
         """Check that nothing follows the last row."""
         if self.stream.read(1):
             raise ValueError(
-                f"{self.path} goes on after the {self.shape[0]} rows that its header promises; it is damaged."
+                f"{self.path} continues after the {self.shape[0]} rows that its header declares; it is damaged."
             )
 
 
@@ -134,13 +134,13 @@ def _images_in(folder: Path, split: str) -> list[Path]:
 
 
 def _images(path: Path, split: str | None) -> Path:
-    """Return the file of the images that a path and a split name."""
+    """Return the file of the images for a path and a split."""
     if not path.is_dir():
         if split is not None:
-            raise ValueError(f"split applies to folders, {path} is a file; leave it out.")
+            raise ValueError(f"split applies to folders; {path} is a file. Leave it out.")
         return path
     if split is None:
-        raise ValueError(f"{path} is a folder; say split='train' or split='test'.")
+        raise ValueError(f"{path} is a folder; set split='train' or split='test'.")
     found = _images_in(path, split)
     if not found:
         raise FileNotFoundError(f"There is no {split} images file, as train-images-idx3-ubyte.gz, in {path}.")
@@ -148,7 +148,7 @@ def _images(path: Path, split: str | None) -> Path:
 
 
 def _labels_of(images: Path, label: object) -> Path | None:
-    """Return the file of the labels: the one named, or the one beside the images."""
+    """Return the file of the labels: the given one, or the one beside the images."""
     if label is False:
         return None
     if label is not None:

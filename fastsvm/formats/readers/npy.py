@@ -14,7 +14,7 @@ from fastsvm.formats.readers.stream import Header, Options, Stream
 __all__ = ["Matrix", "read", "recognises", "rows_of"]
 
 _LONGEST_LABEL = 1 << 16
-# NumPy raises any of these for headers that are truncated, impossible, or no Python literals.
+# NumPy raises any of these for headers that are truncated, impossible, or not Python literals.
 _NO_ARRAY = (
     ValueError, TypeError, OverflowError, EOFError, OSError, SyntaxError, MemoryError, RecursionError, TokenError
 )  # fmt: skip
@@ -32,7 +32,7 @@ class Matrix(NamedTuple):
     dtype : numpy.dtype
         Its type.
     take : callable
-        `take(first, stop)` returns these rows; it is called in order.
+        `take(first, stop)` returns these rows. Calls are in order.
     """
 
     where: str
@@ -61,7 +61,7 @@ def _mapped(path: Path) -> Matrix:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
-        with np.errstate(all="ignore"):  # lengths that no file has may overflow
+        with np.errstate(all="ignore"):  # impossible lengths may overflow
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except _NO_ARRAY as error:
         raise ValueError(f"{path} cannot be read as one array of numbers or strings: {error}") from error

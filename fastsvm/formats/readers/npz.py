@@ -42,7 +42,7 @@ def _holds_arrays(path: Path) -> bool:
 
 
 class _Entry(NamedTuple):
-    """What the header of an array in the archive says."""
+    """The header of an array in the archive."""
 
     name: str
     shape: tuple[int, ...]
@@ -67,9 +67,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
     except OSError as error:
-        if error.errno != errno.EINVAL:  # which a place before the beginning of the file is
+        if error.errno != errno.EINVAL:  # a negative position
             raise
-        raise ValueError(f"{path} is truncated or damaged (it leads out of itself); get the file again.") from error
+        raise ValueError(
+            f"{path} is truncated or damaged (it refers to bytes outside of itself); get the file again."
+        ) from error
 
 
 def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:
@@ -84,7 +86,7 @@ def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:
     with archive.open(name) as stream:
         try:
             shape, fortran, dtype = _header(stream)
-        except Exception as error:  # NumPy raises any error for a header that is no Python literal
+        except Exception as error:  # NumPy may raise any error for a header that is not a Python literal
             raise ValueError(f"The array {name} in {path} has no header that can be read: {error}") from error
         expected = stream.tell() + math.prod(shape) * dtype.itemsize
     if not dtype.hasobject and expected != info.file_size:
@@ -124,7 +126,7 @@ def _choose_rows(entries: list[_Entry], name: str | None, path: Path) -> _Entry:
     wide = [entry for entry in entries if len(entry.shape) >= 2]
     found = _named(entries, "X") or (wide[0] if len(wide) == 1 else None)
     if found is None:
-        raise ValueError(f"Which array of {path} holds the rows? Say array=; it holds {listed}.")
+        raise ValueError(f"Which array of {path} holds the rows? Set array=; it holds {listed}.")
     return found
 
 
@@ -139,7 +141,7 @@ def _choose_labels(entries: list[_Entry], rows: _Entry, label: object, path: Pat
     fitting = [entry for entry in entries if entry.shape == rows.shape[:1]]
     if found is None and len(fitting) > 1:
         raise ValueError(
-            f"Which array of {path} holds the labels? Say label=, or label=False for none; it holds {listed}."
+            f"Which array of {path} holds the labels? Set label=, or label=False for none; it holds {listed}."
         )
     return found or (fitting[0] if fitting else None)
 
@@ -163,9 +165,9 @@ def _matrix(archive: zipfile.ZipFile, files: ExitStack, entry: _Entry, path: Pat
         if len(raw) < (stop - first) * row_bytes:
             row = first + len(raw) // row_bytes
             raise ValueError(f"{where} ends in row {row}; the file is damaged.")
-        # The checksum is compared once the end has been read.
+        # Reading to the end compares the checksum.
         if stop == entry.shape[0] and stream.read(1):
-            raise ValueError(f"{where} goes on after its last row; the file is damaged.")
+            raise ValueError(f"{where} continues after its last row; the file is damaged.")
         return np.frombuffer(raw, entry.dtype).reshape(-1, *row_shape)
 
     return Matrix(where, entry.shape, entry.dtype, take)

@@ -1,10 +1,10 @@
-"""Read the arrays in a pickle without calling any function that the pickle names.
+"""Reading of the arrays in a pickle, without calling any function that the pickle names.
 
 A pickle may name any function and call it. Here the few names that an array needs are replaced by inert classes, and
 any other name is an error.
 
-A pickle is also a program, and a few bytes of it can allocate gigabytes. Its steps are checked before it runs: only
-kinds that a batch contains are allowed, and no more of them than a batch has. The result must be a dictionary of
+A pickle is also a program, and a few bytes of it can allocate gigabytes. Its opcodes are checked before it runs: only
+those of published batches are allowed, and their number is bounded. The result must be a dictionary of
 numbers, strings, arrays, and flat lists of numbers and strings.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 __all__ = ["load_plain"]
 
 _MOST_BYTES = 1 << 29
-_MOST_STEPS = 1 << 20  # twenty times those of a published batch
+_MOST_STEPS = 1 << 20  # twenty times the number in a published batch
 _MOST_KEYS = 64
 _PIECE = 1 << 20
 _WORDS = """
@@ -39,7 +39,7 @@ class _Type:
         self._code = code.decode("ascii") if isinstance(code, bytes) else str(code)
         if not _DTYPE.fullmatch(self._code):
             raise pickle.UnpicklingError(f"it holds an array of type {self._code[:20]!r}, not of numbers")
-        self._order: Any = "|"  # NumPy checks what a pickle says
+        self._order: Any = "|"  # NumPy checks the state
 
     def __setstate__(self, state: tuple) -> None:
         order = state[1]
@@ -64,10 +64,10 @@ class _Array:
 class _Unpickler(pickle.Unpickler):
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content), encoding="bytes")
-        self._left = len(content)  # characters that may still be encoded; the pickle holds each once
+        self._left = len(content)  # characters that may still be encoded: the pickle holds each one once
 
     def find_class(self, module: str, name: str) -> object:
-        # Created again for each name: a pickle can set attributes of a function.
+        # Created anew for each name, because a pickle can set attributes of a function.
         allowed = {
             ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
             ("numpy._core.multiarray", "_reconstruct"): lambda *_: _Array(),
@@ -92,7 +92,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _content(stream: IO[bytes]) -> bytes:
-    """Return the bytes of a pickle after a check that its steps are those of plain data and few."""
+    """Return the bytes of a pickle. Raise UnpicklingError unless its opcodes are few and those of plain data."""
     pieces: list[bytes] = []
     while piece := stream.read(_PIECE):
         pieces.append(piece)
@@ -104,15 +104,15 @@ def _content(stream: IO[bytes]) -> bytes:
             raise pickle.UnpicklingError(f"its byte {place} is {step.name}, which plain data does not need")
         if number >= _MOST_STEPS:
             raise pickle.UnpicklingError(f"it has more than {_MOST_STEPS} steps")
-        if step.name.endswith("PUT") and isinstance(argument, int) and argument > number:  # it allocates that many
-            raise pickle.UnpicklingError(f"its byte {place} remembers something as number {argument}, of {number}")
-        if isinstance(argument, int) and argument.bit_length() > 64:  # such numbers can be chosen to have one hash
+        if step.name.endswith("PUT") and isinstance(argument, int) and argument > number:  # one entry for each number
+            raise pickle.UnpicklingError(f"its byte {place} stores object number {argument} of {number}")
+        if isinstance(argument, int) and argument.bit_length() > 64:  # large ints may share one hash
             raise pickle.UnpicklingError(f"its byte {place} holds an int of {argument.bit_length()} bits")
     return content
 
 
 def _plain(value: object) -> object:
-    """Return a value, an array instead of its stand-in."""
+    """Return a value, with the array in place of an `_Array`."""
     if isinstance(value, _Array):
         return value.values
     if isinstance(value, (list, tuple)):
@@ -125,7 +125,7 @@ def _plain(value: object) -> object:
 
 
 def load_plain(stream: IO[bytes], where: object) -> dict[str, Any]:
-    """Return the dictionary in a pickle with str keys; strings of Python 2 are bytes.
+    """Return the dictionary in a pickle, with keys as str. Other strings of Python 2 become bytes.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def load_plain(stream: IO[bytes], where: object) -> dict[str, Any]:
             found = {_text(key): _plain(item) for key, item in found.items()}
     except Exception as error:  # a damaged pickle may raise anything
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{where} is not a pickle that can be read: {reason}.") from error
+        raise ValueError(f"{where} cannot be read as a pickle: {reason}.") from error
     if not isinstance(found, dict):
         raise ValueError(f"{where} holds {type(found).__name__.strip('_')}, not a dictionary.")
     return found

@@ -49,7 +49,7 @@ def stack(blocks: Sequence[Rows]) -> Rows:
 
 
 def check_finite(X: np.ndarray, source: object, first_row: int) -> None:
-    """Raise ValueError, naming row and column, if a dense block holds NaN or an infinity."""
+    """Raise ValueError if a dense block holds NaN or infinity. The message names row and column."""
     if X.dtype.kind != "f" or np.isfinite(X).all():
         return
     row, column = np.argwhere(~np.isfinite(X))[0]

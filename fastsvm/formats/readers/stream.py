@@ -1,4 +1,4 @@
-"""The interface of all readers: options in; a header and blocks of rows out."""
+"""The interface of all readers: they take options and return a header and blocks of rows."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,9 +45,9 @@ class Stream(NamedTuple):
     Attributes
     ----------
     header : Header
-        What is known beforehand.
+        Properties that are known before the rows are read.
     blocks : iterator of Rows
-        The rows in the order of the source, to be read once.
+        The rows in the order of the source. They can be read once.
     """
 
     header: Header
@@ -55,7 +55,7 @@ class Stream(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How to read; each format has some of these options, and None leaves the choice to the format.
+    """Options of readers. Each format has some of them; None leaves the choice to the format.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Options(NamedTuple):
     block_bytes : int
         Rough size of a block.
     memory : int
-        Bytes of memory to use, which bound what is read at once.
+        Bytes of memory to use.
     """
 
     split: str | None = None

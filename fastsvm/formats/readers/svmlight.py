@@ -1,4 +1,4 @@
-"""svmlight or LIBSVM text: a label, then index:value pairs, one row a line.
+"""svmlight or LIBSVM text: each line is a row, a label and index:value pairs.
 
 The file is read twice. The first pass parses only the first and the last index of each line. They give the number of
 features and whether indices start at 0 or 1, for the whole file rather than for each block.
@@ -27,7 +27,7 @@ _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
 def recognises(path: Path) -> bool:
-    """Return whether the first lines of a file are a label and pairs each, or its name says so."""
+    """Return whether the first lines of a file are labels and pairs, or its name has the suffix of the format."""
     if path.is_dir():
         return False
     if _SUFFIXES & set(path.suffixes):
@@ -40,7 +40,7 @@ def recognises(path: Path) -> bool:
 
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
-    """Count the rows of a file, then open it."""
+    """Read a file in two passes: count its rows, then yield them."""
     counts = _first_pass(path, options)
     n_features = _n_features(counts, options.n_features, path)
     dtype = options.dtype or np.dtype(np.float32)
@@ -51,7 +51,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
 
 
 class _Counts(NamedTuple):
-    """Results of the first pass; `largest` and `first_index` are indices as in the file."""
+    """Results of the first pass. `largest` and `first_index` count as the file does."""
 
     n_samples: int
     n_values: int
@@ -98,7 +98,7 @@ def _first_pass(path: Path, options: Options) -> _Counts:
 
 
 def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
-    """Return the label, the first and the last index of a line; 1 and -1 if it has no pairs."""
+    """Return the label, the first and the last index of a line; without pairs, the indices are 1 and -1."""
     label, _, pairs = text.partition(b" ") if b"\t" not in text else text.replace(b"\t", b" ").partition(b" ")
     _refuse(label, pairs, path, line)
     try:
@@ -106,9 +106,9 @@ def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
         first = int(pairs.partition(b":")[0]) if pairs else 1
         last = int(pairs.rpartition(b" ")[2].partition(b":")[0]) if pairs else -1
     except ValueError as error:
-        raise ValueError(f"{path}, line {line} is no row of svmlight text: {error}.") from None
+        raise ValueError(f"{path}, line {line} is not a row of svmlight text: {error}.") from None
     if pairs and not 0 <= first <= last < 1 << 53:
-        raise ValueError(f"{path}, line {line}: its indices, from {first} to {last}, do not rise from 0 or 1.")
+        raise ValueError(f"{path}, line {line}: its indices, from {first} to {last}, do not increase from 0 or 1.")
     if last > _LARGEST:
         raise ValueError(f"{path}, line {line}: the index {last} is larger than {_LARGEST}, the last that can be read.")
     if not np.isfinite(value):
@@ -131,7 +131,7 @@ def _n_features(counts: _Counts, wanted: int | None, path: Path) -> int:
     if wanted is not None and wanted < found:
         raise ValueError(f"n_features={wanted}, but {path} has {found} features; leave it out or raise it.")
     if (wanted or found) <= 0:
-        raise ValueError(f"{path} holds labels but no features; say n_features= if that is meant.")
+        raise ValueError(f"{path} holds labels but no features; set n_features= if that is intended.")
     return wanted or found
 
 
@@ -163,10 +163,10 @@ def _load(
 
 
 def _parse(lines: list[bytes], header: Header, first_index: int) -> tuple[sparse.csr_array, np.ndarray]:
-    # Imported here: other formats do not need it.
+    # Imported here because other formats do not need it.
     from sklearn.datasets import load_svmlight_file
 
-    # The parser takes indices as 0-based: otherwise it would decide for each block.
+    # Indices count from 0 here, because otherwise the parser would decide for each block.
     text, n_columns = io.BytesIO(b"".join(lines)), header.n_features + first_index
     found, y = load_svmlight_file(text, n_features=n_columns, dtype=header.dtype, zero_based=True)
     shape = (found.shape[0], header.n_features)
@@ -181,5 +181,5 @@ def _bad_line(lines: list[bytes], header: Header, first_index: int, path: Path, 
         except OverflowError:
             return ValueError(f"{path}, line {line} has an index larger than {_LARGEST}, the last that can be read.")
         except ValueError as error:
-            return ValueError(f"{path}, line {line} is no row of svmlight text: {error}.")
+            return ValueError(f"{path}, line {line} is not a row of svmlight text: {error}.")
     return ValueError(f"{path}, lines {number} to {number + len(lines) - 1} cannot be parsed.")

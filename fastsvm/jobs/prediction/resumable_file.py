@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.files.atomic_file import complete, name_beside
+from fastsvm.files.atomic_file import atomic_write, complete, name_beside
 from fastsvm.files.locks import has_locks, take
 from fastsvm.jobs.prediction.layouts import Layout, Stretch, write_all
 from fastsvm.jobs.say import say
@@ -168,11 +168,8 @@ class PredictionFile:
         body = {"format": FORMAT, "version": VERSION, "bound_to": self._bound_to}
         body |= {"rows": state.rows, "stretches": state.stretches, "tally": tally}
         text = json.dumps({"checksum": _checksum(body), **body}, indent=1)
-        try:
-            self._new_journal.write_text(text + "\n", encoding="utf-8")
-            complete(self._new_journal, self.journal)
-        finally:
-            self._new_journal.unlink(missing_ok=True)
+        with atomic_write(self.journal, self._new_journal) as part:
+            part.write_text(text + "\n", encoding="utf-8")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

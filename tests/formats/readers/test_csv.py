@@ -48,7 +48,7 @@ def test_words_as_labels(tmp_path, converted):
 
 def test_a_nul_in_a_label(tmp_path, refused):
     path = write(tmp_path, "1,2,no\n3,4,yes\n5,6,y\0s\n")
-    assert "rows.csv is damaged, or is no text: the label of row 2 holds a NUL, 'y\\x00s'" in refused(path)
+    assert "rows.csv is damaged or is not text: the label of row 2 contains NUL, 'y\\x00s'" in refused(path)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_names_of_classes(tmp_path, converted):
 def test_splits(tmp_path, refused):
     path = write(tmp_path)
     assert "split='train'" in refused(tmp_path)
-    assert "leave it out" in refused(path, split="train")
+    assert "Leave it out" in refused(path, split="train")
     assert "test images" in refused(tmp_path, FileNotFoundError, split="test")
 
 

@@ -98,8 +98,8 @@ def test_npz_with_other_names(tmp_path, converted, refused):
     np.testing.assert_array_equal(stored.X, X[:5])
     assert "no array 'x'" in refused(path, array="x")
     assert "no array 'z'" in refused(path, array="x_test", label="z")
-    assert "Say label=" in refused(pack(tmp_path, X=X, a=y, b=y))
-    assert "Say array=" in refused(pack(tmp_path, a=y))
+    assert "Set label=" in refused(pack(tmp_path, X=X, a=y, b=y))
+    assert "Set array=" in refused(pack(tmp_path, a=y))
 
 
 def test_unfit_archives(tmp_path, refused):

@@ -84,8 +84,8 @@ def test_number_of_features(tmp_path, converted, refused):
         ("1,2 1:1", "several labels"),
         ("1 qid:3 1:1", "qid"),
         ("3:1 4:1", "no label"),
-        ("1 1:1 2:", "no row of svmlight text"),
-        ("1 1:1 2", "no row of svmlight text"),
+        ("1 1:1 2:", "not a row of svmlight text"),
+        ("1 1:1 2", "not a row of svmlight text"),
         ("1 1:1 foo", "'foo'"),
         ("1 1:x 2:1", "'x'"),
         ("one 1:1", "'one'"),
@@ -95,7 +95,7 @@ def test_number_of_features(tmp_path, converted, refused):
         ("1 3:1 2:1 4:1", "sorted"),
         ("1 2:1 2:1", "sorted"),
         ("1 -3:1", "-3"),
-        (f"1 {10**30}:1", "do not rise"),
+        (f"1 {10**30}:1", "do not increase"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, refused, line, message):
