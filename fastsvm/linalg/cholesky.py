@@ -1,8 +1,8 @@
-"""The inverse of a symmetric positive definite matrix, by its Cholesky factor, tile by tile.
+"""The inverse of a symmetric positive definite matrix, from its blocked Cholesky factor.
 
-Tiles and not LAPACK's own threads, because each tile is computed by one thread and so has the same bits for any number
-of them. The algorithm is the left-looking one (Golub and Van Loan, Matrix Computations, section 4.2.6): each panel is
-written once, by products with all panels before it.
+One thread computes each tile, so that results have the same bits for any number of threads; those of LAPACK's own
+threads would not. The algorithm is left-looking (Golub and Van Loan, Matrix Computations, section 4.2.6): each panel is
+written once, after products with all panels before it.
 """
 
 import numpy as np
@@ -23,27 +23,27 @@ class Inverse:
     Parameters
     ----------
     matrix : ndarray of float64, shape (m, m)
-        It is overwritten.
+        Overwritten by its Cholesky factor.
     pool : Pool
         Threads.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If it is not positive definite.
+        If the matrix is not positive definite.
     """
 
     def __init__(self, matrix: np.ndarray, pool: Pool) -> None:
         self._lower, self._pool = matrix, pool
         self._panels = list(spans(len(matrix), _PANEL))
-        self._triangles = []  # inverses of those on the diagonal: only products release the GIL
+        self._triangles: list[np.ndarray] = []  # inverses of diagonal tiles: products release the GIL, solves do not
         for panel in self._panels:
             below = [(panel[1] + a, panel[1] + b) for a, b in spans(len(matrix) - panel[1], _TILE)]
             pool.run(self._update, [(panel, rows) for rows in [panel, *below]])
             pool.run(self._solve_panel, [(panel, rows) for rows in below])
 
     def _update(self, panel: tuple[int, int], rows: tuple[int, int]) -> None:
-        """Take the products with the panels before off some rows of a panel; factorise those on the diagonal."""
+        """Subtract the products with earlier panels from some rows of a panel; factorise the diagonal tile."""
         own, before = slice(*panel), slice(0, panel[0])
         tile = self._lower[slice(*rows), own]
         tile -= self._lower[slice(*rows), before] @ self._lower[own, before].T
@@ -57,13 +57,13 @@ class Inverse:
         below[:] = below @ self._triangles[-1].T
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the inverse times a vector, or times the columns of a matrix of shape (m, k)."""
+        """Return the inverse times a vector, or times a matrix of shape (m, k)."""
         found = np.array(vectors, np.float64)
         self._forward(found)
         return self.half_times(found)
 
     def half_times(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the transposed inverse of the factor times such vectors."""
+        """Return L⁻ᵀ times a vector or matrix, where L is the Cholesky factor."""
         found = np.array(vectors, np.float64)
         for (start, stop), triangle in reversed(list(zip(self._panels, self._triangles, strict=True))):
             found[start:stop] -= self._lower[stop:, start:stop].T @ found[stop:]
@@ -71,10 +71,10 @@ class Inverse:
         return found
 
     def halves(self, places: np.ndarray) -> np.ndarray:
-        """Return the columns `places` of the inverse of the factor, as rows.
+        """Return the columns `places` of L⁻¹, as rows.
 
-        Their products with each other are the values of the inverse in those places. Their sum with some weights,
-        passed to `half_times`, is the inverse times the vector that has these weights in those places.
+        Their Gram matrix is the submatrix of the inverse at `places`. Their sum with weights w, passed to `half_times`,
+        is the inverse times the vector with w at `places` and zeros elsewhere.
         """
         units = np.zeros((len(self._lower), len(places)))
         units[places, np.arange(len(places))] = 1
@@ -90,7 +90,7 @@ class Inverse:
         return out
 
     def _forward(self, vectors: np.ndarray, first: int = 0) -> None:
-        """Replace vectors, the columns, by the factor's inverse times them; they are zero before element `first`."""
+        """Replace vectors or columns v by L⁻¹ v; their elements before `first` are zero."""
         for (start, stop), triangle in zip(self._panels, self._triangles, strict=True):
             if stop > first:
                 vectors[start:stop] = triangle @ vectors[start:stop]

@@ -1,8 +1,10 @@
-"""Products of a block of rows that are compiled for the type in which the rows are stored.
+"""Products of dense rows, compiled for the type in which the rows are stored.
 
-A few rows and a few scores at a time stay in registers, so that a block is read once for several scores and bytes are
-widened on the way. Every sum is computed by one thread in one order, whatever part of a block it is asked for.
+A few rows and scores at a time stay in registers, so that a block is read once for several scores, and bytes are
+widened in registers. One thread computes each sum, in the same order for any part of a block.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,8 @@ from fastsvm.linalg.row_products import readable_rows, write_products
 
 __all__ = ["add_products", "mirror", "readable_rows", "scale_rows", "write_byte_squares", "write_products"]
 
-_ROWS, _COLUMNS = 8, 512  # widened at a time, and added to weights that are then read once for all the rows
+_square_tile: Any = byte_square_tile  # an intrinsic: type checkers also see the parameter of its compiler
+_ROWS, _COLUMNS = 8, 512  # widened at a time, so that weights are read once for all these rows
 
 
 @jit
@@ -53,11 +56,11 @@ def _wide_add(values, places, factors, bounds, out):
             c += count
 
 
-# --- by loops, where there are no such vectors -----------------------------------------------------------
+# --- by loops, on processors without wide vectors --------------------------------------------------------
 
 
 def _plain_add(values, places, factors, bounds, out):
-    """Add rows, eight at a time, of which some columns are widened first."""
+    """Add rows, eight at a time; some columns at a time are widened first."""
     d = values.shape[1]
     wide = np.empty(_ROWS * _COLUMNS, out.dtype)
     for left in range(0, d, _COLUMNS):
@@ -113,9 +116,9 @@ _add_all = jit(_wide_add if HAS_WIDE_VECTORS else _plain_add)
 
 @jit
 def write_byte_squares(values: np.ndarray, out: np.ndarray) -> None:
-    """Write the products of rows of bytes with each other to the lower half of a matrix, exact before they are rounded.
+    """Write the Gram matrix of rows of bytes to the lower triangle of a matrix, rounded once from exact sums.
 
-    Needs the processor's byte products, and rows of at most 33,000 bytes, for the sums are of 32 bits.
+    Requires the processor's byte products, and rows of at most 33,000 bytes because sums have 32 bits.
     """
     n, d = values.shape
     totals, tile = np.empty(n, np.int32), np.empty(16, np.int32)
@@ -131,7 +134,7 @@ def write_byte_squares(values: np.ndarray, out: np.ndarray) -> None:
         for k in range(0, i + 4, 4):
             k0, k1, k2, k3 = min(k, n - 1), min(k + 1, n - 1), min(k + 2, n - 1), min(k + 3, n - 1)
             b0, b1, b2, b3 = base + k0 * step, base + k1 * step, base + k2 * step, base + k3 * step
-            byte_square_tile((a0, a1, a2, a3), (b0, b1, b2, b3), d, to)
+            _square_tile((a0, a1, a2, a3), (b0, b1, b2, b3), d, to)
             for r in range(min(4, n - i)):
                 for s in range(min(4, n - k)):
                     out[i + r, k + s] = tile[4 * r + s] + 128 * totals[i + r]
@@ -139,7 +142,7 @@ def write_byte_squares(values: np.ndarray, out: np.ndarray) -> None:
 
 @jit
 def mirror(square: np.ndarray, n: int) -> None:
-    """Copy the lower half of a matrix of `n` rows to the upper one."""
+    """Copy the lower triangle of a matrix of `n` rows to the upper triangle."""
     for i in range(n):
         for j in range(i):
             square[j, i] = square[i, j]
@@ -147,7 +150,7 @@ def mirror(square: np.ndarray, n: int) -> None:
 
 @jit
 def scale_rows(values: np.ndarray, shift: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
-    """Write (x - shift) scale, or x if these are empty, for all rows x in the type of `out`."""
+    """Write (x - shift) scale for all rows x in the type of `out`; x itself if `scale` is empty."""
     real = out.dtype.type
     for i in range(values.shape[0]):
         if scale.size:

@@ -1,4 +1,4 @@
-"""Scores of linear functions of rows, over blocks of any source."""
+"""Scores of linear functions, for the rows of any source."""
 
 from collections.abc import Callable
 
@@ -11,16 +11,16 @@ from fastsvm.sources import Block, CSRBlock, Source
 
 __all__ = ["block_scores", "each_piece", "product_type", "scores"]
 
-_ROWS = 2048  # of a piece of work
-_CACHED_ROWS, _CACHED_SCORES = 256, 20  # multiplied with each other while they are in the processor's cache
+_ROWS = 2048  # per piece of work
+_CACHED_ROWS, _CACHED_SCORES = 256, 20  # tile that stays in the processor's cache
 
 
 def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: bool = False) -> np.ndarray:
     """Return coef·x + intercept for the rows x of a block, shape (n_rows, n_scores).
 
-    They are computed in the type of products, or `exact`, in float64: where what is subtracted from standardised rows
-    is part of the intercept, that may be much larger than what is left. The bits of a row's scores depend on nothing
-    but the row and its type: sums are in one order, those of sparse rows too.
+    Scores are computed in the type of products, or in float64 if `exact`. Standardised rows need float64: their shift
+    is part of the intercept, and may be much larger than the score. The bits of the scores of a row depend only on the
+    row and its type, because the order of sums is fixed.
     """
     kind = block.data.dtype if isinstance(block, CSRBlock) else block.values.dtype
     dtype = np.dtype(np.float64) if exact else product_type(kind)
@@ -47,7 +47,7 @@ def scores(source: Source, coef: np.ndarray, intercept: np.ndarray, pool: Pool, 
 
 
 def each_piece(source: Source, function: Callable[[Block, int], None], pool: Pool) -> None:
-    """Call `function(piece, start)` for pieces of all blocks, each with the number of its first row."""
+    """Call `function(piece, start)` for pieces of all blocks; `start` is the index of the first row."""
 
     def call(block: Block, start: int, a: int, b: int) -> None:
         function(block.slice(a, b), start + a)

@@ -1,8 +1,8 @@
-"""Roots of increasing functions of one number, by false position with halving, the Illinois method.
+"""Roots of increasing functions of one variable, by the Illinois method: false position with halving.
 
-Where one end of the bracket stays, the value at it is halved, so that the next point lies beyond the root (Dowell and
-Jarratt 1971, A modified regula falsi method for computing the root of an equation). Convergence is superlinear; a
-function that is linear between few points is solved in a few steps.
+Where one end of the bracket stays, its value is halved, so that the next point lies beyond the root (Dowell and Jarratt
+1971, A modified regula falsi method for computing the root of an equation). Convergence is superlinear. Piecewise
+linear functions with few pieces take a few steps.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ __all__ = ["Bracket", "RootLimits", "illinois_root", "slope_at"]
 
 
 class Bracket(NamedTuple):
-    """Two points and the values there; the function is negative at the lower one."""
+    """Two points and the values at them; the value at the lower point is negative."""
 
     low: float
     at_low: float
@@ -25,19 +25,19 @@ class Bracket(NamedTuple):
 
 
 class RootLimits(NamedTuple):
-    """When a search ends.
+    """Stopping rule of a search.
 
     Attributes
     ----------
     doublings : int
-        How often the upper point may be doubled, if the function is negative there too.
+        How often the upper point may be doubled while its value is negative.
     steps : int
-        Most steps of false position.
+        Largest number of steps of false position.
     value : float
-        Size of a value that counts as zero.
+        Absolute value that counts as zero.
     width : float
-        Width of the bracket, relative to the upper point, at which the middle is returned. With 0, the search ends
-        where rounding puts the interpolated point on an end of the bracket; else it bisects there.
+        Width of the bracket, relative to the upper point, at which its midpoint is returned. If rounding puts the
+        interpolated point on an end of the bracket, a search with width 0 ends there; others bisect.
     """
 
     doublings: int
@@ -48,13 +48,13 @@ class RootLimits(NamedTuple):
 
 @generic
 def slope_at(line: Any, t: float) -> float:
-    """Return the value at t of the function that a NamedTuple stands for: register a body for its class."""
+    """Return the value at t of the function that a NamedTuple describes; register a body for its class."""
     raise NotImplementedError
 
 
 @jit
 def illinois_root(line: Any, bracket: Bracket, limits: RootLimits) -> float:
-    """Return the root of `slope_at(line, t)`, or the last upper point if the function is negative there too."""
+    """Return the root of `slope_at(line, t)`, or the last upper point if its value is still negative."""
     low, at_low, high, at_high = bracket
     for _ in range(limits.doublings):
         if at_high >= 0:

@@ -1,9 +1,9 @@
-"""Products of rows with others, each sum in one order: whatever stands beside a row, its products have the same bits.
+"""Products of rows with a fixed order of sums: the products of a row have the same bits, whatever rows are beside it.
 
-BLAS promises no such thing: it chooses its kernels by the shapes of what is multiplied.
+BLAS does not guarantee that, because it chooses kernels by the shapes of its arguments.
 
-Few others, as the weights of a linear model, are met by rows as they are stored. Many are met by panels: some rows, one
-feature of all beside each other and then the next, so that vectors hold the sums of all of them.
+A few vectors, such as the weights of a linear model, are multiplied with rows as they are stored. Many vectors are
+packed into panels first: a panel holds some rows feature by feature, so that a register holds the sums of several rows.
 """
 
 import numpy as np
@@ -22,17 +22,17 @@ __all__ = [
     "write_products",
 ]
 
-_FEATURES, _CACHED_ROWS = 256, 48  # of rows that stay in the processor's cache while they meet all panels
-_PACKED = 16  # features of a panel that are written while they are in the cache
+_FEATURES, _CACHED_ROWS = 256, 48  # a tile of rows that stays in the processor's cache for all panels
+_PACKED = 16  # features of a panel, written while they are in the cache
 
 
 def product_type(dtype: np.dtype) -> np.dtype:
-    """Return the type in which rows of `dtype` are multiplied: float32 if it holds them exactly, else float64."""
+    """Return the type in which rows of `dtype` are multiplied: float32 if it is exact, else float64."""
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32, "safe") else np.float64)
 
 
 def readable_rows(values: np.ndarray) -> np.ndarray:
-    """Return dense rows in one piece, in a type for which there is machine code."""
+    """Return dense rows, C-contiguous and in a type that compiled functions take."""
     if values.dtype not in (np.uint8, np.float32, np.float64):
         values = values.astype(product_type(values.dtype))
     return np.ascontiguousarray(values)
@@ -40,20 +40,20 @@ def readable_rows(values: np.ndarray) -> np.ndarray:
 
 @jit
 def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, bounds: tuple, out: np.ndarray) -> None:
-    """Write to out[c, p] the products of rows p of `values` and rows c of `weights`, of which further columns are left.
+    """Write to out[c, p] the products of rows p of `values` and rows c of `weights`; further columns are ignored.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_features)
         Rows as they are stored.
     places : ndarray of int64
-        Which rows.
+        Indices p of the rows.
     weights : ndarray of shape (n_scores, at least n_features)
-        What they are multiplied with, in the type of products, each row in one piece.
+        Weights in the type of products; each row is contiguous.
     bounds : tuple of int
-        First of the places, the one after the last, first of the scores, the one after the last.
+        Start and stop within `places`, start and stop of the scores.
     out : ndarray of shape (at least n_scores, n_rows)
-        In the type of products.
+        Products, in the type of products.
     """
     start, stop, low, high = bounds
     tile = np.empty(20, out.dtype)
@@ -67,7 +67,7 @@ def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, 
 
 
 def _wide_products(values, places, weights, span, tile, out):
-    """Write the products of four rows, of which some may be the same, with one, two or five."""
+    """Write the products of four rows, not necessarily distinct, with one, two or five vectors."""
     c, count = span
     p0, p1, p2, p3 = places
     base, step, n = values.ctypes.data, values.strides[0], values.shape[1]
@@ -86,7 +86,7 @@ def _wide_products(values, places, weights, span, tile, out):
 
 
 def _plain_products(values, places, weights, span, tile, out):
-    """Write the products of four rows, of which some may be the same, with some."""
+    """Write the products of four rows, not necessarily distinct, with some vectors."""
     p0, p1, p2, p3 = places
     real = out.dtype.type
     for c in range(span[0], span[0] + span[1]):
@@ -112,14 +112,15 @@ def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
 
 
 def panels_of(rows: np.ndarray) -> np.ndarray:
-    """Return the panels of rows of floats, the last one filled up with zeros, until the thread asks for others."""
-    panels = _empty_panels(*rows.shape, rows.dtype)
+    """Return rows of floats packed into panels, padded with zeros; valid until the thread packs others."""
+    n, d = rows.shape
+    panels = _empty_panels(n, d, rows.dtype)
     _pack(np.ascontiguousarray(rows), panels)
     return panels
 
 
 def panels_of_columns(values: np.ndarray) -> np.ndarray:
-    """Return the panels of the columns of an array, in float64, until the thread asks for others."""
+    """Return the columns of an array packed into panels of float64; valid until the thread packs others."""
     panels = _empty_panels(values.shape[1], values.shape[0], np.dtype(np.float64))
     _pack_columns(values, panels)
     return panels
@@ -127,7 +128,7 @@ def panels_of_columns(values: np.ndarray) -> np.ndarray:
 
 @jit
 def _pack_part(rows, panels, first, stop, done):
-    """Write the rows `first` to `stop`, which are of one panel, from feature `done` on; zeros where there are none."""
+    """Write rows `first` to `stop` of one panel from feature `done` on; zeros beyond the last row."""
     n, d = rows.shape
     panel, place = panels[first // panels.shape[2]], first % panels.shape[2]
     count = max(0, min(stop, n) - first)
@@ -179,24 +180,24 @@ def _pack_columns(values, panels):
                 panels[p, k, i] = 0
 
 
-def _tiled_products(rows, panels, out, begun):
+def _tiled_products(rows, panels, out, resume):
     q, d = rows.shape
     real, size = out[0, 0], out.itemsize
     base, step, to, stride = rows.ctypes.data, rows.strides[0], out.ctypes.data, out.strides[0]
     first_panel, panel_stride, width = panels.ctypes.data, panels.strides[0], panels.shape[2]
     for start in range(0, max(d, 1), _FEATURES):
         stop = min(start + _FEATURES, d)
-        go_on = int(begun or start > 0)
+        add = int(resume or start > 0)
         for group in range(0, q, _CACHED_ROWS):
             for p in range(panels.shape[0]):
                 panel, column = first_panel + p * panel_stride, to + p * width * size
                 for s in range(group, min(group + _CACHED_ROWS, q), PANEL_ROWS):
                     last, x, y = min(PANEL_ROWS, q - s) - 1, base + s * step, column + s * stride
-                    panel_tile(real, (x, step, last), panel, (start, stop, go_on), (y, stride))
+                    panel_tile(real, (x, step, last), panel, (start, stop, add), (y, stride))
 
 
-def _plain_panel_products(rows, panels, out, begun):
-    if not begun:
+def _plain_panel_products(rows, panels, out, resume):
+    if not resume:
         out[:] = 0
     width = panels.shape[2]
     for p, panel in enumerate(panels):
@@ -208,18 +209,18 @@ def _plain_panel_products(rows, panels, out, begun):
 _add_products = _plain_panel_products if JIT_DISABLED else jit(_tiled_products)
 
 
-def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, begun: bool = False) -> None:
-    """Write the products of rows with those of panels to `out`, or if `begun` go on with the sums that are there.
+def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, resume: bool = False) -> None:
+    """Write the products of rows and panels to `out`; if `resume`, add them to the sums in `out`.
 
     Parameters
     ----------
     rows : ndarray of shape (q, d)
-        In one piece, in the type of the panels.
+        C-contiguous rows, in the type of the panels.
     panels : ndarray of shape (n_panels, d, width)
-        From `panels_of` or `panels_of_columns`.
+        As `panels_of` or `panels_of_columns` returns them.
     out : ndarray of shape (q, n_panels * width)
-        In the same type.
-    begun : bool, default=False
-        Whether earlier features were met already: sums in parts have the bits of sums at once.
+        Products, in the same type.
+    resume : bool, default=False
+        Whether `out` holds the sums over earlier features. Sums in parts have the same bits as sums at once.
     """
-    _add_products(rows, panels, out, begun)
+    _add_products(rows, panels, out, resume)

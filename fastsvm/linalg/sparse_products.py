@@ -1,7 +1,7 @@
-"""Products of sparse rows that are compiled for the types in which they are stored; sums are in float64.
+"""Products of sparse rows, compiled for the types in which the rows are stored; sums are in float64.
 
-Scores one after another, so that their weights stay in the processor's cache; every sum is computed by one thread in
-one order.
+Scores are computed one after another, so that the weights of a score stay in the processor's cache. One thread computes
+each sum, in a fixed order.
 """
 
 import numpy as np
@@ -10,16 +10,16 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.sources import CSRBlock
 
-__all__ = ["TOGETHER", "add_sparse", "readable", "write_sparse"]
+__all__ = ["CACHED_VALUES", "add_sparse", "readable", "write_sparse"]
 
-TOGETHER = 1 << 15
-"""Values of rows that are met in all scores while they are in the processor's cache."""
+CACHED_VALUES = 1 << 15
+"""Number of values of rows that stay in the processor's cache for all scores."""
 
 
 def readable(block: CSRBlock, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]:
-    """Return rows in a type for which there is machine code, and where in the block they are.
+    """Return a block of a type that compiled functions take, and the places of the rows in it.
 
-    What has to be converted for it are these rows only, for the block may be all rows in memory.
+    Only the rows `places` are converted, because the block may hold all rows in memory.
     """
     kind = np.int32 if block.n_features < 2**31 else np.int64
     if block.data.dtype not in (np.float32, np.float64) or block.indices.dtype != kind:
@@ -31,22 +31,22 @@ def readable(block: CSRBlock, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]
 
 @jit
 def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    """Write the products of rows with weights, of which further columns are left.
+    """Write the products of rows with weights; further columns of the weights are ignored.
 
     Parameters
     ----------
     block : CSRBlock
         As `readable` returns it.
     places : ndarray of int64
-        Which rows.
+        Indices of the rows.
     weights : ndarray of float64, shape (n_scores, at least n_features)
-        What they are multiplied with.
+        Weights.
     out : ndarray of float64, shape (n_scores, n_places)
-        It is written.
+        Overwritten by the products.
     """
     data, indices, indptr = block.data, block.indices, block.indptr
-    held = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
-    step = max(1, TOGETHER // held)
+    values_per_row = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
+    step = max(1, CACHED_VALUES // values_per_row)
     for start in range(0, places.size, step):
         for c in range(weights.shape[0]):
             for t in range(start, min(start + step, places.size)):
@@ -60,8 +60,8 @@ def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: 
 def add_sparse(block: CSRBlock, factors: np.ndarray, bounds: tuple[int, int], out: np.ndarray) -> None:
     """Add all rows of a block times their factors, shape (n_rows, n_scores), to out[c], for c within `bounds`."""
     data, indices, indptr = block.data, block.indices, block.indptr
-    held = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
-    step = max(1, TOGETHER // held)
+    values_per_row = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
+    step = max(1, CACHED_VALUES // values_per_row)
     for start in range(0, factors.shape[0], step):
         for c in range(bounds[0], bounds[1]):
             for i in range(start, min(start + step, factors.shape[0])):

@@ -1,6 +1,6 @@
 """The multiclass hinge of Crammer and Singer (2001).
 
-Its dual variables of a row are coupled by a constraint, whose multiplier is searched for (Keerthi, Sundararajan, Chang,
+A constraint couples the dual variables of a row. The step finds its multiplier (Keerthi, Sundararajan, Chang,
 Hsieh and Lin 2008, A sequential dual method for large scale multi-class linear SVMs, section 3).
 """
 
@@ -22,7 +22,7 @@ from fastsvm.losses.registry import register_loss
 
 __all__ = ["CrammerSinger"]
 
-_ROUNDS = 200  # of a search that ends after a few
+_ROUNDS = 200  # limit of a search that takes a few rounds
 
 
 @register_loss("crammer_singer", of="classes", curvature=np.inf, bounded=True)
@@ -62,26 +62,26 @@ def _update(loss, demands, at, curvature, changes, gaps):
             worst, top = excess, c
         linear += float(dual[row, c]) * excess
     gaps[0] += cost * worst + linear
-    # β_c = min(u_c, z_c - θ) with u_c = c or 0 and Σ β_c = 0: those below their bounds are found by removing others.
+    # β_c = min(u_c, z_c - θ) with u_c = c or 0 and Σ β_c = 0. The active bounds are found by removing variables.
     total, count = 0.0, k
     for c in range(k):
-        # For a row of small values z is large. Without that of the top class, which is subtracted from all, β is lost.
+        # For a row of small values z is large, and β would cancel. Hence the excess of the top class is subtracted.
         below = 0.0 if c == top else margin_excess(scores, place, label, loss.margin, c) - worst
         changes[c] = float(dual[row, c]) - below / ridge
         total += changes[c]
     level = total / count
     for _ in range(_ROUNDS):
-        total, kept = 0.0, 0
+        total, n_free = 0.0, 0
         for c in range(k):
             bound = cost if c == label else 0.0
             if changes[c] - bound < level:
                 total += changes[c]
-                kept += 1
+                n_free += 1
             else:
                 total += bound
-        if kept == 0 or kept == count:
+        if n_free == 0 or n_free == count:
             break
-        count, level = kept, total / kept
+        count, level = n_free, total / n_free
     moved = False
     for c in range(k):
         new = min(cost if c == label else 0.0, changes[c] - level)

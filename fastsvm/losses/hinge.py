@@ -1,4 +1,4 @@
-"""The hinge, the loss of support vector machines, and of the perceptron if its margin is 0."""
+"""The hinge loss of support vector machines; with margin 0, the loss of the perceptron."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ __all__ = ["Hinge"]
 @register_loss("perceptron", of="labels", curvature=np.inf, bounded=True, margin=0.0)
 @register_loss("hinge", of="labels", curvature=np.inf, bounded=True)
 class Hinge(NamedTuple):
-    """max(0, margin - y f); with margin 0 it is the perceptron's."""
+    """max(0, margin - y f)."""
 
     margin: float = 1.0
 

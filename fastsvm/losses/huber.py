@@ -1,4 +1,4 @@
-"""The Huber loss, a squared error that grows linearly far from the target."""
+"""The Huber loss: squared near the target, linear far from it."""
 
 from typing import NamedTuple
 

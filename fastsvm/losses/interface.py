@@ -1,8 +1,8 @@
-"""What a loss of linear scores is: the functions that it provides, each with a body for each class of losses.
+"""The interface of losses: generic functions, with a body for each class of losses.
 
 A loss is a NamedTuple of its parameters. It is a function of one score and a target, which is a label ±1 or a real
-number, or of the scores of all classes and the number of the right one. `register_loss` gives it a name. What the
-estimators can do with it follows from the functions that have a body for it:
+number, or a function of the scores of all classes and the index of the true class. `register_loss` gives it a name. The
+functions that have a body for it determine which estimators support it:
 
 ======================= ================================================ ==============================================
 Used by                 A loss of one score                              A loss of the scores of all classes
@@ -54,14 +54,14 @@ __all__ = [
 ]
 
 _LEAST = 1e-30  # curvature of a row that is zero
-_ROUNDINGS = 4  # by which a variable may be away from its bound
+_ROUNDINGS = 4  # units of rounding within which a variable is at its bound
 
 
 class Loss(Protocol):
-    """What the rest of the package asks of the class of a loss; `register_loss` sets these attributes."""
+    """The class attributes of a loss, which `register_loss` sets."""
 
     of: ClassVar[str]
-    """What targets are: "labels" ±1, "numbers", or "classes" for a function of the scores of all classes."""
+    """Kind of target: "labels" ±1, "numbers", or "classes" for a function of the scores of all classes."""
     of_classes: ClassVar[bool]
     """Whether it is a function of the scores of all classes."""
     curvature: ClassVar[float]
@@ -90,7 +90,7 @@ class Demands(NamedTuple):
 
 @jit
 def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
-    """Return target and cost of a row in score `c`; with several scores, class `c` is learnt against the rest."""
+    """Return target and cost of a row in score `c`; several scores are those of classes against the rest."""
     target, cost = demands.targets[row], demands.costs[row]
     if demands.balance.size > 1:
         target = 1.0 if target == c else -1.0
@@ -99,7 +99,7 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
 
 
 def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
-    """Return targets and costs of all rows in all scores, as `cost_of` does for one."""
+    """Return targets and costs of all rows in all scores; see `cost_of`."""
     targets, costs, k = demands.targets[:, None], demands.costs[:, None], len(demands.balance)
     if k == 1:
         return targets, costs
@@ -109,13 +109,13 @@ def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
 
 @jit
 def least_curvature(curvature: float) -> float:
-    """Return a curvature that can be divided by; that of a zero row is 0."""
+    """Return a positive curvature, by which one can divide; that of a zero row would be 0."""
     return max(curvature, _LEAST)
 
 
 @jit
 def nearly(cost: float, dual: np.ndarray) -> float:
-    """Return the upper bound of a dual variable, less the rounding of one that is at the bound."""
+    """Return the upper bound of a dual variable minus a margin for rounding."""
     return cost * (1 - _ROUNDINGS * float(np.finfo(dual.dtype).eps))
 
 
@@ -142,19 +142,19 @@ def conjugate(loss: Loss, dual: float, target: float, cost: float) -> float:
 
 @generic
 def coordinate_update(loss: Loss, dual: float, score: float, target: float, cost: float, curvature: float) -> float:
-    """Return the dual variable that maximises D, if the score changes by `curvature` with it."""
+    """Return the dual variable that maximises D; the score changes by `curvature` per unit of it."""
     raise NotImplementedError
 
 
 @generic
 def projected_gradient(loss: Loss, dual: float, score: float, target: float, cost: float) -> float:
-    """Return the size of the projected gradient: how fast D grows where β may move."""
+    """Return the absolute value of the projected gradient of D."""
     raise NotImplementedError
 
 
 @generic
 def box(loss: Loss, cost: float) -> tuple[float, float]:
-    """Return the largest size of a dual variable, and the second derivative of the conjugate."""
+    """Return the largest absolute value of a dual variable, and the second derivative of the conjugate."""
     raise NotImplementedError
 
 
@@ -169,11 +169,11 @@ class RowAt(NamedTuple):
     dual : ndarray of shape (n, n_scores)
         Dual variables of all rows.
     row : int
-        Number of the row.
+        Index of the row.
     scores : ndarray of shape (n_scores, n_places)
-        Scores; those of the row are the column `place`.
+        Scores; column `place` holds those of the row.
     place : int
-        Its place.
+        Column of the scores of the row.
     """
 
     dual: np.ndarray
@@ -207,11 +207,11 @@ def update_of_classes(
     demands : Demands
         Targets and costs.
     at : RowAt
-        The row; its variables and scores are not changed.
+        The row; its variables and scores are not modified.
     curvature : ndarray of shape (n_scores,)
-        By how much each score changes with its variable.
+        Change of each score per unit of its variable.
     changes : ndarray of shape (n_scores,)
-        It is written.
+        Overwritten by the changes.
     gaps : ndarray of float64, shape (n_scores,)
         The duality gap of the row before the change is added to the first entry.
     """
@@ -226,7 +226,7 @@ def violation_of_classes(loss: Loss, demands: Demands, at: RowAt) -> float:
 
 @jit
 def margin_excess(scores: np.ndarray, place: int, label: int, margin: float, c: int) -> float:
-    """Return s_c - s_y + margin, or 0 for the right class itself."""
+    """Return s_c - s_y + margin, or 0 for the true class."""
     return float(scores[c, place]) - float(scores[label, place]) + (margin if c != label else 0.0)
 
 
@@ -235,18 +235,18 @@ def margin_excess(scores: np.ndarray, place: int, label: int, margin: float, c: 
 
 @generic
 def feasible(loss: Loss, demands: Demands, dual: np.ndarray) -> np.ndarray:
-    """Return dual variables that meet all constraints, near `dual` of shape (n, n_scores)."""
+    """Return feasible dual variables near `dual`, shape (n, n_scores)."""
     raise NotImplementedError
 
 
 @generic
 def probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
-    """Return estimated probabilities by scores of shape (n, n_scores), of each class against the rest or of all."""
+    """Return probability estimates for scores of shape (n, n_scores): each class against the rest, or all classes."""
     raise NotImplementedError
 
 
 def provides_dual(kind: Any) -> bool:
-    """Return whether a class of losses has what dual coordinate ascent needs."""
+    """Return whether dual coordinate ascent can minimise a class of losses."""
     return kind in coordinate_update.bodies or kind in update_of_classes.bodies
 
 

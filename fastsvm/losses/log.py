@@ -1,4 +1,4 @@
-"""The logistic loss, by which gradient descent learns logistic regression."""
+"""The logistic loss, for logistic regression by gradient descent."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The table of losses: their names, and what kind of target each is for."""
+"""The registry of losses: names, kinds of targets, and fixed parameters."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,12 +15,12 @@ _Kind = TypeVar("_Kind", bound=type)
 
 
 def register_loss(name: str, *, of: str, curvature: float, bounded: bool, **fixed: float) -> Callable[[_Kind], _Kind]:
-    """Return a decorator that gives a NamedTuple class of losses a name by which estimators know it.
+    """Return a decorator that registers a NamedTuple class as a loss of the estimators.
 
     Parameters
     ----------
     name : str
-        What the `loss` (or `multi_class`) of an estimator may be.
+        Value of the parameter `loss` (or `multi_class`) of estimators.
     of : {"labels", "numbers", "classes"}
         Whether it is a function of one score and a label ±1, of one score and a real number, or of the scores of all
         classes.
@@ -29,12 +29,12 @@ def register_loss(name: str, *, of: str, curvature: float, bounded: bool, **fixe
     bounded : bool
         Whether its slopes are bounded.
     **fixed : float
-        Parameters that have this value under this name. Dual solvers do not know such a name.
+        Parameters that this name fixes. Dual solvers do not accept such a name.
 
     Raises
     ------
     ValueError
-        If there is such a name already, or `of` is none of the three.
+        If the name is taken, or `of` is not one of the three kinds.
 
     Examples
     --------
@@ -76,13 +76,13 @@ def register_loss(name: str, *, of: str, curvature: float, bounded: bool, **fixe
 
 
 def is_loss(value: Any, *of: str, dual: bool = False) -> bool:
-    """Return whether a value is a registered loss of one of some kinds of targets, perhaps with a dual."""
+    """Return whether a value is a registered loss for one of the kinds `of`; with `dual`, one with a dual."""
     kind = type(value)
     return kind in LOSSES.values() and kind.of in of and (not dual or provides_dual(kind))
 
 
 def loss_names(*of: str, dual: bool = False) -> list[str]:
-    """Return the names of losses of some kinds of targets; with `dual`, of those that dual ascent can minimise."""
+    """Return the names of losses for the kinds `of`; with `dual`, of those that dual ascent can minimise."""
 
     def fits(name: str) -> bool:
         return LOSSES[name].of in of and (not dual or (provides_dual(LOSSES[name]) and name not in _FIXED))
@@ -91,6 +91,6 @@ def loss_names(*of: str, dual: bool = False) -> list[str]:
 
 
 def loss_named(name: str, **parameters: float) -> Loss:
-    """Return the loss of a name with those of the parameters that it has."""
+    """Return the loss with a name; parameters that it does not have are ignored."""
     kind, given = LOSSES[name], parameters | _FIXED.get(name, {})
     return kind(**{field: given[field] for field in kind._fields if field in given})

@@ -1,4 +1,4 @@
-"""Sums over rows of losses, of their conjugates, and the largest violation: written once for all losses."""
+"""Sums of losses and conjugates over rows, and the largest violation, for all losses."""
 
 import numpy as np
 
@@ -31,22 +31,22 @@ def add_losses(
     balance: np.ndarray,
     gradient: np.ndarray,
 ) -> float:
-    """Return the weighted sum of the losses of some rows and write its (sub)gradient.
+    """Return the weighted sum of the losses of some rows, and write its (sub)gradient.
 
     Parameters
     ----------
     loss : Loss
         The loss.
     scores : ndarray of shape (n_rows, n_scores)
-        Scores; several are those of classes.
+        Scores; several scores are those of classes.
     targets : ndarray of float64, shape (n_rows,)
-        Numbers of classes if there are several scores or the loss is one of classes; else ±1 or real numbers.
+        Class indices if there are several scores or the loss is one of classes; otherwise ±1 or real numbers.
     weights : ndarray of float64, shape (n_rows,)
         Sample weights.
     balance : ndarray of float64, shape (n_scores,)
-        One against the rest, factors of the weights of the rows of each class in its own score.
+        Class weights: factors of the weights of the rows of each class, in its own score against the rest.
     gradient : ndarray of shape (n_rows, n_scores)
-        It is written.
+        Overwritten by the (sub)gradient.
     """
     raise NotImplementedError
 
@@ -107,9 +107,9 @@ _losses_of_rows.default(lambda kind: _losses_of_all_scores if kind.of_classes el
 
 @jit
 def primal_losses(loss: Loss, demands: Demands, first: int, scores: np.ndarray, out: np.ndarray) -> None:
-    """Add costs times losses of the rows from `first` on to `out`; their scores are columns.
+    """Add costs times losses of the rows from index `first` on to `out`; each row is a column of `scores`.
 
-    There is a sum for each score; a loss of all classes has one, the first.
+    There is one sum per score; a loss of all classes only adds to the first.
     """
     _losses_of_rows(loss, demands, first, scores, out)
 
@@ -141,7 +141,7 @@ _conjugates_of_rows.default(lambda kind: _conjugates_of_all_scores if kind.of_cl
 
 @jit
 def dual_losses(loss: Loss, demands: Demands, dual: np.ndarray, out: np.ndarray) -> None:
-    """Add Σ_i c_i ℓ*(-β_i / c_i) to `out`, for each score or, of a loss of all classes, to the first."""
+    """Add Σ_i c_i ℓ*(-β_i / c_i) to `out`, one sum per score; a loss of all classes only adds to the first."""
     _conjugates_of_rows(loss, demands, dual, out)
 
 
@@ -174,9 +174,9 @@ _worst_of_rows.default(lambda kind: _worst_of_all_scores if kind.of_classes else
 
 @jit
 def violation_of(loss: Loss, demands: Demands, first: int, dual: np.ndarray, scores: np.ndarray) -> float:
-    """Return the largest violation of an optimality condition of the rows from `first` on.
+    """Return the largest violation of an optimality condition of the rows from index `first` on.
 
-    Of a loss of one score that is the projected gradient. Of a loss of all classes it is the difference of the slopes
-    of two classes, of which one variable could grow and the other fall.
+    For a loss of one score the violation is the projected gradient. For a loss of all classes it is the difference of
+    the slopes of two classes, where the variable of one can increase and that of the other decrease.
     """
     return _worst_of_rows(loss, demands, first, dual, scores)

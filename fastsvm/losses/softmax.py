@@ -1,4 +1,4 @@
-"""The cross-entropy of the softmax of all scores, by which gradient descent learns multinomial regression."""
+"""The cross-entropy of the softmax, for multinomial logistic regression by gradient descent."""
 
 from typing import NamedTuple
 

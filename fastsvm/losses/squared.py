@@ -1,4 +1,4 @@
-"""The squared error, by which gradient descent learns least squares."""
+"""The squared error, for least squares by gradient descent."""
 
 from typing import NamedTuple
 

@@ -22,7 +22,7 @@ from fastsvm.losses.registry import register_loss
 
 __all__ = ["WestonWatkins"]
 
-_ROUNDS = 200  # of a search that ends after a few
+_ROUNDS = 200  # limit of a search that takes a few rounds
 
 
 @register_loss("weston_watkins", of="classes", curvature=np.inf, bounded=True)
@@ -62,7 +62,7 @@ def _update(loss, demands, at, curvature, changes, gaps):
             excess = margin_excess(scores, place, label, loss.margin, c)
             gaps[0] += cost * max(0.0, excess) - own * excess
             changes[c] = own + excess / ridge
-    # α_c = min(max(z_c - γ, 0), c) with γ = Σ α_c - before: the root of a falling function that is linear in pieces.
+    # α_c = min(max(z_c - γ, 0), c) with γ = Σ α_c - before: the root of a decreasing, piecewise linear function.
     low, high, shift = -before, k * cost, 0.0
     for _ in range(_ROUNDS):
         total, free = -before - shift, 1

@@ -137,7 +137,7 @@ def test_panels_of_columns_go_on():
     add_panel_products(x, panels_of_columns(z), whole)
     parts = np.empty((5, width))
     add_panel_products(np.ascontiguousarray(x[:, :31]), panels_of_columns(z[:31]), parts)
-    add_panel_products(np.ascontiguousarray(x[:, 31:]), panels_of_columns(z[31:]), parts, begun=True)
+    add_panel_products(np.ascontiguousarray(x[:, 31:]), panels_of_columns(z[31:]), parts, resume=True)
     np.testing.assert_array_equal(parts, whole)
     np.testing.assert_allclose(whole[:, :41], x @ z, rtol=0, atol=1e-12)
 

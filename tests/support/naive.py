@@ -229,12 +229,12 @@ class Descended:
 
 def descend(
     name, X, targets, batches, rates, *, n_scores=1, weights=None, balance=None, l2=0.0, l1=0.0,
-    momentum=0.0, clip=np.inf, offset=1.0, average_from=0.0, debt=False,
+    momentum=0.0, clip=np.inf, intercept_rate=1.0, average_from=0.0, debt=False,
 ):  # fmt: skip
     """Return what gradient descent reaches by a step on each of some batches of rows.
 
-    With `debt`, the L1 penalty is the cumulative one (Tsuruoka, Tsujii and Ananiadou 2009): a weight takes it when its
-    column is met, and owes what it did not take because it was zero.
+    With `debt`, the L1 penalty is the cumulative one (Tsuruoka, Tsujii and Ananiadou 2009): a weight takes it when
+    a batch uses its column, and owes what it did not take because it was zero.
     """
     found = Descended(n_scores, X.shape[1])
     weights = np.ones(len(X)) if weights is None else weights
@@ -244,7 +244,7 @@ def descend(
     for t, (batch, rate) in enumerate(zip(batches, rates, strict=True)):
         scores = X[batch] @ found.coef.T + found.intercept
         loss, slopes = mean_loss(name, scores, targets[batch], weights[batch], balance)
-        G, g = slopes.T @ X[batch] / len(batch), slopes.sum(axis=0) / len(batch) * (offset > 0)
+        G, g = slopes.T @ X[batch] / len(batch), slopes.sum(axis=0) / len(batch) * (intercept_rate > 0)
         norm = np.sqrt((G**2).sum() + (g**2).sum())
         shorter = min(1.0, clip / norm) if norm > 0 else 1.0
         velocity = momentum * velocity + shorter * G
@@ -259,7 +259,7 @@ def descend(
         else:
             after = np.sign(W) * np.maximum(0, np.abs(W) - rate * l1)
         found.coef = after
-        found.intercept = found.intercept - rate * offset * velocity_intercept
+        found.intercept = found.intercept - rate * intercept_rate * velocity_intercept
         weight = max(0.0, t + 1 - average_from)
         if weight > 0:
             total += weight

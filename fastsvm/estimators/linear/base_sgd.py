@@ -18,7 +18,7 @@ from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
-from fastsvm.solvers.sgd.dense_steps import Linear
+from fastsvm.solvers.sgd.dense_steps import LinearFunction
 from fastsvm.solvers.sgd.learning_rates import SCHEDULES
 from fastsvm.solvers.sgd.problem import SGDState
 from fastsvm.solvers.sgd.solver import SGD
@@ -64,7 +64,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
 
-    def _fit(self, task: Task, start: Linear | None, names: dict[str, Any], given: bool) -> None:
+    def _fit(self, task: Task, start: LinearFunction | None, names: dict[str, Any], given: bool) -> None:
         """Minimise the objective; `names` are fitted attributes beside those of the solution.
 
         The fit begins at `start` if the user `given` it, else resumes an interrupted fit of the same task, if any.
@@ -128,11 +128,11 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         self._state = state
         self.loss_curve_ = self._curve.points()
 
-    def _loaded(self, task: Task) -> Linear | None:
+    def _loaded(self, task: Task) -> LinearFunction | None:
         """Return the weights of a model that was read from a file, None if there are none."""
         if not hasattr(self, "coef_"):
             return None
-        return self._hidden(Linear(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)), task)
+        return self._hidden(LinearFunction(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)), task)
 
     def _weights(self, solver: SGD, state: SGDState, task: Task) -> dict[str, Any]:
         """Return the fitted attributes of a state."""
@@ -145,7 +145,9 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         names = ("coef_", "intercept_", "classes_") if self.warm_start else ()
         return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
-    def _begin(self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict) -> Linear | None:
+    def _begin(
+        self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict
+    ) -> LinearFunction | None:
         """Return the initial weights: those that the user passed, or those of the last fit."""
         shown = 1 if self._is_pair(task) else len(task.balance)
         n_features = task.source.shape[1]
@@ -153,7 +155,9 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
             same = all(name in earlier and np.array_equal(earlier[name], value) for name, value in names.items())
             if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
                 return None
-            return self._hidden(Linear(np.atleast_2d(earlier["coef_"]), np.atleast_1d(earlier["intercept_"])), task)
+            return self._hidden(
+                LinearFunction(np.atleast_2d(earlier["coef_"]), np.atleast_1d(earlier["intercept_"])), task
+            )
         coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
         intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
@@ -163,26 +167,26 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
                 f"coef_init must have shape ({shown}, {n_features}) and intercept_init ({shown},), found "
                 f"{coef.shape} and {intercept.shape}."
             )
-        return self._hidden(Linear(coef, intercept), task)
+        return self._hidden(LinearFunction(coef, intercept), task)
 
     def _is_pair(self, task: Task) -> bool:
         """Return whether the solver has a score for each of two classes; `coef_` is their difference."""
         return task.of_classes and len(task.balance) == 2
 
-    def _shown(self, linear: Linear, task: Task) -> Linear:
+    def _shown(self, linear: LinearFunction, task: Task) -> LinearFunction:
         """Return `coef_` and `intercept_` of the solver's weights."""
         if self._is_pair(task):
-            linear = Linear(np.diff(linear.coef, axis=0), np.diff(linear.intercept))
-        return Linear(*self._for_rows_as_passed(*linear))
+            linear = LinearFunction(np.diff(linear.coef, axis=0), np.diff(linear.intercept))
+        return LinearFunction(*self._for_rows_as_passed(*linear))
 
-    def _hidden(self, shown: Linear, task: Task) -> Linear:
+    def _hidden(self, shown: LinearFunction, task: Task) -> LinearFunction:
         """Return the solver's weights for these `coef_` and `intercept_`: the inverse of `_shown`."""
         if self._scale is not None:
-            shown = Linear(shown.coef / self._scale, shown.intercept + shown.coef @ self._shift)
+            shown = LinearFunction(shown.coef / self._scale, shown.intercept + shown.coef @ self._shift)
         if not self._is_pair(task):
             return shown
-        half = Linear(shown.coef / 2, shown.intercept / 2)
-        return Linear(np.vstack([-half.coef, half.coef]), np.concatenate([-half.intercept, half.intercept]))
+        half = LinearFunction(shown.coef / 2, shown.intercept / 2)
+        return LinearFunction(np.vstack([-half.coef, half.coef]), np.concatenate([-half.intercept, half.intercept]))
 
     def _scaled(self, source: Source, weight: np.ndarray, again: bool = False) -> Source:
         """Return the rows, standardised if asked to: by their own statistics, or `again` by those of the first fit."""

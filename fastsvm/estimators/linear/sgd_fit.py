@@ -17,10 +17,10 @@ from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses import Loss, loss_slope
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
-from fastsvm.solvers.sgd.dense_steps import Linear, Penalty
+from fastsvm.solvers.sgd.dense_steps import LinearFunction, Penalty
 from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings, SGDState
-from fastsvm.solvers.sgd.solver import SGD, touches_columns
+from fastsvm.solvers.sgd.solver import SGD, uses_lazy_steps
 from fastsvm.sources import Source, check_finite
 
 __all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
@@ -113,14 +113,14 @@ class SGDFit:
             settings = settings._replace(tol=None)
         if rate is not None:
             schedule = rate.schedule._replace(alpha=settings.schedule.alpha)
-            penalty = settings.penalty._replace(offset=rate.intercept_rate * estimator.fit_intercept)
+            penalty = settings.penalty._replace(intercept_rate=rate.intercept_rate * estimator.fit_intercept)
             settings = settings._replace(schedule=schedule, penalty=penalty)
         self.solver = SGD(problem, settings, pool, validate)
 
     @property
     def rate(self) -> LearningRate:
         """The learning rate."""
-        return LearningRate(self.solver.settings.schedule, self.solver.settings.penalty.offset)
+        return LearningRate(self.solver.settings.schedule, self.solver.settings.penalty.intercept_rate)
 
     def run(self, state: SGDState, n_epochs: int, deadline: float, monitor: SGDMonitor) -> tuple[SGDState, StopReason]:
         """Return the state after at most `n_epochs` epochs in all, and why it stopped there.
@@ -142,7 +142,7 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     given = estimator.batch_size
     everything = whole and (given is None or (given == "auto" and n_rows <= _FEW))
-    usual = _SPARSE_BATCH if touches_columns(problem, penalty) else _BATCH
+    usual = _SPARSE_BATCH if uses_lazy_steps(problem, penalty) else _BATCH
     wanted = n_rows if given is None else usual if given == "auto" else int(given)
     batch_size = n_rows if everything else min(wanted, n_rows)
     average = estimator.average
@@ -234,7 +234,7 @@ def _held_out(task: Task, source: Source, fraction: float, seed: int, memory: in
     return held
 
 
-def _validator(task: Task, held: np.ndarray) -> Callable[[Linear], float]:
+def _validator(task: Task, held: np.ndarray) -> Callable[[LinearFunction], float]:
     """Return a function that scores weights on the validation set: accuracy, or R² for real targets."""
     block, targets, weights = task.source.rows(held), task.targets[held], task.weights[held]
     try:
@@ -243,7 +243,7 @@ def _validator(task: Task, held: np.ndarray) -> Callable[[Linear], float]:
         for k, row in enumerate(held):
             check_finite(block.slice(k, k + 1), row)
 
-    def validate(linear: Linear) -> float:
+    def validate(linear: LinearFunction) -> float:
         parts = [block_scores(block.slice(a, b), *linear) for a, b in spans(len(held), _SCORED_ROWS)]
         found = np.concatenate(parts)
         if not task.of_classes:

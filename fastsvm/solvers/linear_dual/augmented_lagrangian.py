@@ -1,28 +1,28 @@
-"""Semismooth Newton steps on augmented Lagrangians, to finish linear problems of few features.
+"""Semismooth Newton steps on augmented Lagrangians, for linear problems with few features or few rows.
 
 Problem
-    That of `block_dual`, of one score: minimise ½ ‖w‖² + Σ_i c_i ℓ(f_i, y_i), f = X w, with dual variables β.
+    That of `coordinate_ascent` for one score: minimise ½ ‖w‖² + Σ_i c_i ℓ(f_i, y_i), f = X w, with dual variables β.
 
 Round
-    With the variables β⁰ so far and a ridge h, the losses are replaced by the smooth ones
+    Given the variables β⁰ and a ridge h, each loss is replaced by the smooth
         m_i(f) = max over β of  - f β - c_i ℓ*(-β / c_i) - ½ h (β - β⁰_i)²
-    of which the sum with ½ ‖w‖² is minimised; the β that attain the maxima there are the next β⁰ (Rockafellar 1976).
-    They come nearer by a factor that falls with h, which falls from round to round.
+    The sum of these and ½ ‖w‖² is minimised. The maximisers β at the minimum are the next β⁰ (Rockafellar 1976). The
+    rate of convergence improves as h decreases, and h decreases from round to round.
 
 Step
-    m' = -β is a clipped line. If no row changes its piece, the minimum is at w - d with
+    m' = -β is piecewise linear. If no row changes its piece, the minimum is at w - d with
         (I + X_Fᵀ S X_F) d = w - Xᵀ β,   S = 1 / (h + h_ℓ)
-    for the rows F whose β is free, h_ℓ being the ridge that a squared loss has of its own. The length of the step is
-    the best one, the root of a piecewise linear function.
+    for the rows F with free β, where h_ℓ is the ridge of a squared loss. The line search is exact: it finds the root of
+    a piecewise linear function.
 
 Why
-    What makes ascent slow, large C, long rows, hardly more rows than features, costs Newton steps little.
+    Large C, long rows, or hardly more rows than features slow coordinate ascent down, but not Newton steps.
 
 Cost
-    n d + |F| d² + d³/3 multiplications a step, 20 to 200 steps.
+    n d + |F| d² + d³/3 multiplications a step, or with |F| and d exchanged if |F| < d; 20 to 200 steps.
 
 Memory
-    The rows in float64.
+    A copy of the rows in float64.
 
 After
     Li, Sun and Toh 2018, A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso problems;
@@ -40,33 +40,33 @@ from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slop
 from fastsvm.losses import Demands, Loss, box, conjugate, coordinate_update, cost_of, loss_value
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
-__all__ = ["Finish", "finish", "is_narrow"]
+__all__ = ["NewtonSolution", "newton_applies", "newton_solve"]
 
 _ROUNDS, _STEPS = 40, 60
 _FIRST_RIDGE = 1e-1  # of the mean ‖x‖²
-_NARROWED = 0.1  # of the ridge that of the next round is
+_RIDGE_FACTOR = 0.1  # of the ridge from round to round
 _LEAST_RIDGE = 1e-12
-_SOLVED = 1e-2  # of the gap that is asked for, the half square of the gradient that a round may leave
-_PROGRESS, _FINER = 0.5, 1e-2  # of the gap, that a round should leave, and by how much the next is finer if it does not
-_MOST_FAILURES = 3  # rounds in a row without any progress
-_ENOUGH = 0.25  # of the slope at the beginning, what may be left at the end of a step of length 1
-_DOUBLINGS, _STEPS_OF_ROOT, _ZERO = 8, 60, 1e-12  # of a search along the way, and share of the first slope
+_SOLVED = 1e-2  # squared gradient at which a round ends, in multiples of the tolerance of the gap
+_PROGRESS, _FINER = 0.5, 1e-2  # factor of the gap that a round should reach; else the next is this much more accurate
+_MAX_FAILURES = 3  # consecutive rounds without progress
+_CURVATURE_CONDITION = 0.25  # share of the first slope, below which a step of length 1 is accepted
+_DOUBLINGS, _STEPS_OF_ROOT, _ZERO = 8, 60, 1e-12  # limits of the line search; the last is a share of the first slope
 _ROUNDING = 1e-15
 _PIECE_ROWS = 1024
-_COLUMNS = 128  # of a square, that one thread computes
+_COLUMNS = 128  # of a Gram matrix, per piece of work
 
 
-class Finish(NamedTuple):
-    """Where it ended: of one score, or, with a dimension more, of all.
+class NewtonSolution(NamedTuple):
+    """Weights, dual variables and objectives of all scores; for one score without the dimension `n_scores`.
 
     Attributes
     ----------
     weights : ndarray of float64, shape (n_scores, n_features + 1)
-        The weight of the constant feature is the last.
+        Weights; that of the constant feature is last.
     dual : ndarray of float64, shape (n, n_scores)
-        Feasible variables.
+        Feasible dual variables.
     primal, dual_value : ndarray of float64, shape (n_scores,)
-        Objectives of both.
+        Primal and dual objectives.
     """
 
     weights: np.ndarray
@@ -76,49 +76,49 @@ class Finish(NamedTuple):
 
     @property
     def gap(self) -> Any:
-        """By how much the objective could be lower at most."""
+        """The duality gap."""
         return self.primal - self.dual_value
 
 
-def is_narrow(problem: LinearProblem, most_values: int) -> bool:
-    """Return whether it is possible: scores that are learnt apart, from rows in memory of at most so many values."""
+def newton_applies(problem: LinearProblem, most_values: int) -> bool:
+    """Return whether Newton steps apply: independent scores, and rows in memory of at most `most_values` values."""
     source = problem.source
     values = len(source) * (source.shape[1] + 1)
     return not problem.loss.of_classes and source.resident and values <= most_values
 
 
-def finish(problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool) -> Finish:
-    """Return the end of all scores.
+def newton_solve(problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool) -> NewtonSolution:
+    """Return the solution of all scores, one after another.
 
     Parameters
     ----------
     problem : LinearProblem
-        What is to be learnt, which `is_narrow`.
+        The problem, to which `newton_applies`.
     dual : ndarray of shape (n, n_scores)
-        Feasible variables at which to begin.
+        Feasible initial variables.
     tol : float
-        Relative gap of each score; 0 for as small a violation of the optimality conditions as there can be.
+        Relative gap of each score; 0 to iterate until rounding ends progress.
     pool : Pool
         Threads.
     """
     used = np.flatnonzero(problem.demands.costs)
     demands = problem.demands._replace(targets=problem.demands.targets[used], costs=problem.demands.costs[used])
-    rows = problem.dense(problem.source.block.take(used), problem.source.shape[1] + 1)
+    rows = problem.dense(problem.block.take(used), problem.source.shape[1] + 1)
     found, parts = np.zeros(dual.shape), []
     for c in range(problem.n_scores):
-        part = _finished(_Score(problem.loss, demands, c, rows, pool), dual[used, c].astype(np.float64), tol)
+        part = _solve_score(_Score(problem.loss, demands, c, rows, pool), dual[used, c].astype(np.float64), tol)
         found[used, c] = part.dual
         parts.append(part)
     values = (np.array([getattr(part, name) for part in parts]) for name in ("weights", "primal", "dual_value"))
     weights, primal, dual_value = values
-    return Finish(weights, found, primal, dual_value)
+    return NewtonSolution(weights, found, primal, dual_value)
 
 
-def _finished(score: "_Score", dual: np.ndarray, tol: float) -> Finish:
-    """Return the end of one score, from dual variables that are feasible."""
-    best, (ridge, least), accuracy, failures = score.begin(dual), score.ridges(), _SOLVED * tol, 0
+def _solve_score(score: "_Score", dual: np.ndarray, tol: float) -> NewtonSolution:
+    """Return the solution of one score, from feasible dual variables."""
+    best, (ridge, least), accuracy, failures = score.initial(dual), score.ridges(), _SOLVED * tol, 0
     for _ in range(_ROUNDS):
-        if best.gap <= tol * best.primal or failures > _MOST_FAILURES:
+        if best.gap <= tol * best.primal or failures > _MAX_FAILURES:
             break
         before = best.gap
         found, solved = score.round(best, ridge, accuracy)
@@ -126,15 +126,15 @@ def _finished(score: "_Score", dual: np.ndarray, tol: float) -> Finish:
             best = found
         failures = 0 if found.gap < before else failures + 1
         if not solved and found.gap >= before:
-            ridge /= _NARROWED  # that was too hard
+            ridge /= _RIDGE_FACTOR  # the round was too ill-conditioned
         elif solved:
             accuracy *= 1.0 if found.gap <= _PROGRESS * before else _FINER
-            ridge = max(_NARROWED * ridge, least)
+            ridge = max(_RIDGE_FACTOR * ridge, least)
     return best
 
 
 class _Score(NamedTuple):
-    """One score of a problem."""
+    """One score of a problem, and the methods of a round."""
 
     loss: Loss
     demands: Demands
@@ -142,34 +142,35 @@ class _Score(NamedTuple):
     rows: np.ndarray
     pool: Pool
 
-    def begin(self, dual: np.ndarray) -> Finish:
-        """Return the weights of dual variables, and what both are worth."""
+    def initial(self, dual: np.ndarray) -> NewtonSolution:
+        """Return the weights of dual variables, and both objectives."""
         total = self._sum(dual)
-        return self._worth(total, dual, total)
+        return self._evaluated(total, dual, total)
 
-    def _worth(self, weights: np.ndarray, dual: np.ndarray, total: np.ndarray) -> Finish:
-        """Return the objectives of weights and of dual variables, whose rows have the sum `total`."""
+    def _evaluated(self, weights: np.ndarray, dual: np.ndarray, total: np.ndarray) -> NewtonSolution:
+        """Return weights and dual variables with their objectives; `total` is Xᵀ β."""
         losses, conjugates = _objectives(self.loss, self.demands, self.c, dual, self._scores(weights))
         primal = 0.5 * float(weights @ weights) + losses
-        return Finish(weights, dual, primal, -conjugates - 0.5 * float(total @ total))
+        return NewtonSolution(weights, dual, primal, -conjugates - 0.5 * float(total @ total))
 
     def ridges(self) -> tuple[float, float]:
-        """Return the first ridge, and the least, which need not be larger than that of the loss."""
+        """Return the first ridge and the least; the least is at most the ridge of a squared loss."""
         size = float(np.einsum("ij,ij->", self.rows, self.rows)) / len(self.rows)
         _, own = box(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
         least = _LEAST_RIDGE * size
         return _FIRST_RIDGE * size, min(least, own) if own > 0 else least
 
-    def round(self, begin: Finish, ridge: float, accuracy: float) -> tuple[Finish, bool]:
-        """Return the weights that minimise the augmented Lagrangian of the variables of `begin`, and the next ones.
+    def round(self, begin: NewtonSolution, ridge: float, accuracy: float) -> tuple[NewtonSolution, bool]:
+        """Minimise the augmented Lagrangian at the variables of `begin`.
 
-        And whether that was possible to the accuracy, the square of the gradient relative to the objective.
+        Return the weights with the next variables, and whether the squared gradient, relative to the objective, is at
+        most `accuracy`.
         """
         weights, scores = begin.weights, self._scores(begin.weights)
         dual, stiffness = np.empty_like(scores), np.empty_like(scores)
         here, solved = _Round(self.loss, self.demands, self.c, begin.dual, ridge), False
         for _ in range(_STEPS):
-            _respond(here, scores, dual, stiffness)
+            _maximise(here, scores, dual, stiffness)
             total = self._sum(dual)
             gradient = weights - total
             allowed = max(accuracy * abs(begin.dual_value), _ROUNDING**2 * float(weights @ weights))
@@ -178,19 +179,19 @@ class _Score(NamedTuple):
                 break
             try:
                 direction = -self._newton(stiffness, gradient)
-            except linalg.LinAlgError:  # as good as singular, with so small a ridge
+            except linalg.LinAlgError:  # numerically singular: the ridge is too small
                 break
             change = self._scores(direction)
             line = _Line(here, scores, change, float(weights @ direction), float(direction @ direction))
             length = _best_length(line)
-            if length == 0:  # rounding allows no more
+            if length == 0:  # rounding prevents progress
                 solved = True
                 break
             weights, scores = weights + length * direction, scores + length * change
-        return self._worth(weights, dual, total), solved
+        return self._evaluated(weights, dual, total), solved
 
     def _newton(self, stiffness: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return (I + X_Fᵀ S X_F)⁻¹ gradient, by the shorter side of X_F."""
+        """Return (I + X_Fᵀ S X_F)⁻¹ gradient, from a linear system in the shorter dimension of X_F."""
         free = np.flatnonzero(stiffness)
         some = self.rows[free] * np.sqrt(stiffness[free])[:, None]
         if len(free) >= len(gradient):
@@ -214,17 +215,17 @@ class _Score(NamedTuple):
 
 
 def _solved(rows: np.ndarray, vector: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return (I + R Rᵀ)⁻¹ times a vector."""
+    """Return (I + R Rᵀ)⁻¹ v for rows R and a vector v."""
     square = np.empty((len(rows), len(rows)))
     parts = spans(len(rows), _COLUMNS)
     pool.run(lambda a, b: np.matmul(rows[a:b], rows.T, out=square[a:b]), parts)
     square[np.diag_indices_from(square)] += 1
-    # Not linalg.solve, which warns of a bad condition: how good a step is, the search along it and the gap say.
+    # Not linalg.solve, which warns of a bad condition: the line search and the gap check each step.
     return linalg.cho_solve(linalg.cho_factor(square, overwrite_a=True, check_finite=False), vector, check_finite=False)
 
 
 class _Round(NamedTuple):
-    """The augmented Lagrangian of one score: loss, demands, the score, and β⁰ and the ridge h of the round."""
+    """The augmented Lagrangian of score `c`, with β⁰ (`before`) and the ridge h of the round."""
 
     loss: Loss
     demands: Demands
@@ -234,7 +235,7 @@ class _Round(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """Scores along a direction, and the penalty there, slope t + curvature t² / 2 but for a constant."""
+    """Scores along a direction, and ½ ‖w‖² there, which is slope t + curvature t² / 2 up to a constant."""
 
     round: _Round
     scores: np.ndarray
@@ -244,19 +245,19 @@ class _Line(NamedTuple):
 
 
 @jit
-def _response(here, i, score):
-    """Return the variable of a row that attains the maximum at a score."""
+def _maximiser(here, i, score):
+    """Return the variable of row `i` that attains the maximum at a score."""
     target, cost = cost_of(here.demands, i, here.c)
     return coordinate_update(here.loss, here.before[i], score, target, cost, here.ridge)
 
 
 @jit
-def _respond(here, scores, dual, stiffness):
-    """Write the variables that attain the maxima, and their derivatives by the scores."""
+def _maximise(here, scores, dual, stiffness):
+    """Write the variables that attain the maxima, and the sizes of their derivatives by the scores."""
     for i in range(scores.size):
         cost = cost_of(here.demands, i, here.c)[1]
         bound, own = box(here.loss, cost)
-        dual[i] = _response(here, i, scores[i])
+        dual[i] = _maximiser(here, i, scores[i])
         stiffness[i] = 1 / (here.ridge + own) if 0 < abs(dual[i]) < bound else 0.0
 
 
@@ -265,17 +266,17 @@ def _slope(line, t):
     here, scores, change, slope, curvature = line
     total = 0.0
     for i in range(scores.size):
-        total += change[i] * _response(here, i, scores[i] + t * change[i])
+        total += change[i] * _maximiser(here, i, scores[i] + t * change[i])
     return slope + t * curvature - total
 
 
 @jit
 def _best_length(line):
-    """Return where the augmented Lagrangian is least along the way, or 1 if its slope there is small."""
+    """Return the step length that minimises the augmented Lagrangian, or 1 if its slope there is small enough."""
     begin, at_end = slope_at(line, 0.0), slope_at(line, 1.0)
     if begin >= 0:
         return 0.0
-    if abs(at_end) <= -_ENOUGH * begin:
+    if abs(at_end) <= -_CURVATURE_CONDITION * begin:
         return 1.0
     limits = RootLimits(_DOUBLINGS, _STEPS_OF_ROOT, -_ZERO * begin, 0.0)
     return illinois_root(line, Bracket(0.0, begin, 1.0, at_end), limits)
@@ -283,7 +284,7 @@ def _best_length(line):
 
 @jit
 def _objectives(loss, demands, c, dual, scores):
-    """Return the sums of losses and of their conjugates."""
+    """Return the sum of the losses and the sum of their conjugates."""
     losses = conjugates = 0.0
     for i in range(scores.size):
         target, cost = cost_of(demands, i, c)

@@ -1,4 +1,4 @@
-"""Visits to the rows of a block, whose scores follow each other's steps through the products of the rows."""
+"""Sweeps of coordinate updates over the rows of a block; the Gram matrix updates the scores after each."""
 
 from typing import NamedTuple
 
@@ -18,24 +18,24 @@ from fastsvm.losses import (
     update_of_classes,
 )
 
-__all__ = ["Books", "Slab", "sweep"]
+__all__ = ["GramBlock", "SweepState", "sweep"]
 
 
-class Slab(NamedTuple):
-    """A block of rows.
+class GramBlock(NamedTuple):
+    """A block of consecutive rows and its Gram matrix.
 
     Attributes
     ----------
     gram : ndarray of shape (at least n_rows, at least n_rows)
-        Their products with each other.
+        Gram matrix of the rows.
     order : ndarray of int64
-        Places in the block of the rows that are visited.
+        Places in the block of the rows to process, in order.
     first, length : int
-        Number of the first row, and number of rows.
+        Index of the first row, and number of rows.
     damping : ndarray of float64, shape (n_scores,)
-        By which weights follow.
+        Factor by which a change of Σ β_i x_i changes the weights.
     n_sweeps : int
-        How often rows are visited at most; from the second time on, those that the time before changed.
+        Largest number of sweeps; each one after the first processes the rows that the one before changed.
     """
 
     gram: np.ndarray
@@ -46,19 +46,19 @@ class Slab(NamedTuple):
     n_sweeps: int
 
 
-class Books(NamedTuple):
-    """What changes with the visits.
+class SweepState(NamedTuple):
+    """Arrays that a sweep modifies.
 
     Attributes
     ----------
     dual : ndarray of shape (n, n_scores)
         Dual variables of all rows.
     scores, changes : ndarray of shape (n_scores, at least n_rows)
-        Of the rows of the block: scores, and what is added to their variables.
+        Scores of the rows of the block, and the changes of their variables.
     moved : ndarray of uint8, shape (n_rows,)
         Set to 1 for rows whose variables change.
     gaps : ndarray of float64, shape (n_scores,)
-        The gaps of the rows before their first visits are added, as `dual_steps.ascend` does.
+        The duality gaps of the rows before the first sweep are added.
     """
 
     dual: np.ndarray
@@ -69,21 +69,21 @@ class Books(NamedTuple):
 
 
 @generic
-def sweep_rows(loss: Loss, demands: Demands, slab: Slab, books: Books, bounds: tuple[int, int]) -> None:
-    """Do what `sweep` says."""
+def sweep_rows(loss: Loss, demands: Demands, block: GramBlock, state: SweepState, bounds: tuple[int, int]) -> None:
+    """Process the rows of a block; a body for each kind of loss."""
 
 
-def _one_score_after_another(loss, demands, slab, books, bounds):
-    dual, scores, changes, gram = books.dual, books.scores, books.changes, slab.gram
-    real, active = changes.dtype.type, np.empty(slab.order.size, np.int64)
+def _each_score(loss, demands, block, state, bounds):
+    dual, scores, changes, gram = state.dual, state.scores, state.changes, block.gram
+    real, active = changes.dtype.type, np.empty(block.order.size, np.int64)
     for c in range(bounds[0], bounds[1]):
-        damping, gaps, count = slab.damping[c], 0.0, slab.order.size
-        active[:] = slab.order
-        for k in range(slab.n_sweeps):
-            kept = 0
+        damping, gaps, count = block.damping[c], 0.0, block.order.size
+        active[:] = block.order
+        for k in range(block.n_sweeps):
+            n_changed = 0
             for t in range(count):
                 place = active[t]
-                row = slab.first + place
+                row = block.first + place
                 target, cost = cost_of(demands, row, c)
                 own, score = float(dual[row, c]), float(scores[c, place])
                 if k == 0:
@@ -92,57 +92,57 @@ def _one_score_after_another(loss, demands, slab, books, bounds):
                 change = real(coordinate_update(loss, own, score, target, cost, curvature)) - dual[row, c]
                 if change == 0:
                     continue
-                active[kept] = place
-                kept += 1
-                books.moved[place] = 1
+                active[n_changed] = place
+                n_changed += 1
+                state.moved[place] = 1
                 dual[row, c] += change
                 changes[c, place] += change
-                _follow(scores, c, real(change * damping), gram, place, slab.length)
-            if kept == 0:
+                _update_scores(scores, c, real(change * damping), gram, place, block.length)
+            if n_changed == 0:
                 break
-            count = kept
-        books.gaps[c] += gaps
+            count = n_changed
+        state.gaps[c] += gaps
 
 
-def _all_scores_of_a_row(loss, demands, slab, books, bounds):
-    dual, scores, changes, gram = books.dual, books.scores, books.changes, slab.gram
+def _all_scores(loss, demands, block, state, bounds):
+    dual, scores, changes, gram = state.dual, state.scores, state.changes, block.gram
     low, high = bounds
-    real, active, count = changes.dtype.type, slab.order.copy(), slab.order.size
+    real, active, count = changes.dtype.type, block.order.copy(), block.order.size
     own, curvature, ignored = np.empty(high, dual.dtype), np.empty(high), np.empty(high)
-    for k in range(slab.n_sweeps):
-        kept = 0
+    for k in range(block.n_sweeps):
+        n_changed = 0
         for t in range(count):
             place = active[t]
-            row = slab.first + place
+            row = block.first + place
             for c in range(low, high):
-                curvature[c] = float(gram[place, place]) * slab.damping[c]
-            gaps = books.gaps if k == 0 else ignored
+                curvature[c] = float(gram[place, place]) * block.damping[c]
+            gaps = state.gaps if k == 0 else ignored
             if not update_of_classes(loss, demands, RowAt(dual, row, scores, place), curvature, own, gaps):
                 continue
-            active[kept] = place
-            kept += 1
-            books.moved[place] = 1
+            active[n_changed] = place
+            n_changed += 1
+            state.moved[place] = 1
             for c in range(low, high):
                 if own[c] != 0:
                     dual[row, c] += own[c]
                     changes[c, place] += own[c]
-                    _follow(scores, c, real(own[c] * slab.damping[c]), gram, place, slab.length)
-        if kept == 0:
+                    _update_scores(scores, c, real(own[c] * block.damping[c]), gram, place, block.length)
+        if n_changed == 0:
             break
-        count = kept
+        count = n_changed
 
 
 @jit
-def _follow(scores, c, factor, gram, place, n):
-    """Add to scores of the rows of a block what the change of one row's variable does to them."""
+def _update_scores(scores, c, factor, gram, place, n):
+    """Update the scores of a block after a change of the variable of the row at `place`."""
     for j in range(n):
         scores[c, j] += factor * gram[place, j]
 
 
-sweep_rows.default(lambda kind: _all_scores_of_a_row if kind.of_classes else _one_score_after_another)
+sweep_rows.default(lambda kind: _all_scores if kind.of_classes else _each_score)
 
 
 @jit
-def sweep(loss: Loss, demands: Demands, slab: Slab, books: Books, bounds: tuple[int, int]) -> None:
-    """Visit the rows of a block some times, in the scores from the first of `bounds` to before the last."""
-    sweep_rows(loss, demands, slab, books, bounds)
+def sweep(loss: Loss, demands: Demands, block: GramBlock, state: SweepState, bounds: tuple[int, int]) -> None:
+    """Sweep over the rows of a block, in the scores within `bounds`."""
+    sweep_rows(loss, demands, block, state, bounds)

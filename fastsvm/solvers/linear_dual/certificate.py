@@ -1,4 +1,4 @@
-"""What weights and dual variables of a linear model are worth, by a pass over the rows."""
+"""Primal and dual objectives and the optimality conditions of a linear model, by a pass over the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,20 +17,20 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 __all__ = ["Certificate", "certify", "combination", "primal_of"]
 
 _ROWS = 1024  # of a piece of work
-_SPARSE_ROWS = 1 << 15  # whose sums are formed at a time, classes side by side
+_SPARSE_ROWS = 1 << 15  # at a time: the scores of all classes of a row stay in the cache
 
 
 class Certificate(NamedTuple):
-    """Objectives of each problem, and the largest violation of an optimality condition in the dual.
+    """Objectives of each problem, and the largest violation of the dual optimality conditions.
 
     Attributes
     ----------
     primal : ndarray of float64, shape (n_problems,), or with a dimension before for several weights
-        P of the weights.
+        Primal objectives of the weights.
     dual : ndarray of float64, shape (n_problems,)
-        D of the dual variables.
+        Dual objectives.
     violation : float
-        In the unit of scores.
+        Largest violation, in units of the scores.
     """
 
     primal: np.ndarray
@@ -39,7 +39,7 @@ class Certificate(NamedTuple):
 
 
 def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
-    """Add the losses of the rows of a window to `losses`, one a score; of all classes to the first."""
+    """Add the losses of a window to `losses`, per score; a loss of all classes adds to the first."""
 
     def some(a: int, b: int) -> np.ndarray:
         places, rows = window.places[a:b], window.rows[a:b]
@@ -56,7 +56,7 @@ def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool:
 
 
 def _in_order(pool: Pool, function: Callable[[int, int], Any], n: int, size: int) -> Iterator[Any]:
-    """Yield what a function gives for pieces of n rows, in their order, however many threads there are."""
+    """Yield the results of a function on pieces of n rows, in the order of the rows for any number of threads."""
     found: list[tuple[int, Any]] = []
     pool.run(lambda a, b: found.append((a, function(a, b))), spans(n, size))
     for _, part in sorted(found, key=lambda each: each[0]):
@@ -70,47 +70,48 @@ def _of_rows(demands: Demands, rows: np.ndarray | slice) -> Demands:
 def certify(
     problem: LinearProblem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
 ) -> Certificate:
-    """Return what weights and dual variables are worth.
+    """Return the objectives of weights and dual variables, and the violation.
 
     Parameters
     ----------
     problem : LinearProblem
-        What was learnt.
+        The problem.
     weights : sequence of ndarray of float64, shape (n_scores, n_weights)
-        Weights whose primal objectives are asked for.
+        Weights whose primal objectives are computed.
     dual : ndarray of shape (n, n_scores)
-        β. A bound is another number in float32, and D one of variables that meet all bounds in float64.
+        β. The dual objective is that of the nearest variables that are feasible in float64, since rounding to float32
+        may violate a bound.
     position : ndarray of float64, shape (n_scores, n_weights)
-        Σ β_i x_i as it was kept up to date, at which the optimality conditions are looked at while that sum is formed
-        anew for the dual objective.
+        Σ β_i x_i as the solver updates it. The optimality conditions are checked at these weights; the dual objective
+        uses a sum that is computed anew.
     pool : Pool
         Threads.
     """
     every, k = np.concatenate([*weights, position]), len(position)
     losses, conjugates, worst = np.zeros((len(weights), k)), np.zeros(k), 0.0
-    again = np.zeros((k, problem.source.shape[1] + 1))
+    exact_position = np.zeros((k, problem.source.shape[1] + 1))
     for start, block in problem.source.blocks():
 
         def some(a: int, b: int, block: Block = block, start: int = start) -> tuple:
-            return _judged(problem, block.slice(a, b), slice(start + a, start + b), every, dual)
+            return _evaluated(problem, block.slice(a, b), slice(start + a, start + b), every, dual)
 
         for part, value, violation in _in_order(pool, some, block.shape[0], _ROWS):
             losses += part
             conjugates += value
             worst = max(worst, violation)
-        _combine(problem, block, start, dual, pool, again)
+        _combine(problem, block, start, dual, pool, exact_position)
     primal = np.array([
         problem.by_problem(own + 0.5 * np.einsum("cj,cj->c", each, each))
         for own, each in zip(losses, weights, strict=True)
     ])  # fmt: skip
-    value = -problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", again, again))
-    return Certificate(primal, np.maximum(value, 0.0), worst)  # no loss is negative, so that 0 is a bound too
+    value = -problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", exact_position, exact_position))
+    return Certificate(primal, np.maximum(value, 0.0), worst)  # losses are not negative, hence 0 is a bound too
 
 
-def _judged(
+def _evaluated(
     problem: LinearProblem, block: Block, rows: slice, every: np.ndarray, dual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return losses, the conjugates of those of the last weights, and the largest violation of some rows."""
+    """Return the losses, conjugates and largest violation of some rows; `every` ends with the position."""
     k, demands = dual.shape[1], _of_rows(problem.demands, rows)
     scores = _exact_scores(problem, block, every)
     losses, conjugates = np.zeros((len(every) // k - 1, k)), np.zeros(k)
@@ -124,7 +125,7 @@ def _judged(
 
 
 def combination(problem: LinearProblem, dual: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return Σ β_i x_i, of the constant feature last, in float64, shape (n_scores, n_features + 1)."""
+    """Return Σ β_i x_i in float64, shape (n_scores, n_features + 1); the constant feature is last."""
     total = np.zeros((dual.shape[1], problem.source.shape[1] + 1))
     for start, block in problem.source.blocks():
         _combine(problem, block, start, dual, pool, total)
@@ -132,7 +133,7 @@ def combination(problem: LinearProblem, dual: np.ndarray, pool: Pool) -> np.ndar
 
 
 def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray, pool: Pool, total: np.ndarray) -> None:
-    """Add Σ β_i x_i of a block, of variables that meet all bounds in float64."""
+    """Add Σ β_i x_i of a block, with variables made feasible in float64."""
 
     def beta_of(a: int, b: int) -> np.ndarray:
         rows = slice(start + a, start + b)
@@ -151,7 +152,7 @@ def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray,
 
 
 def _add_sparse(problem: LinearProblem, block: CSRBlock, beta: np.ndarray, pool: Pool, total: np.ndarray) -> None:
-    """Add Σ β_i x_i of sparse rows; a thread takes some of the classes, for a sum of each thread would be large."""
+    """Add Σ β_i x_i of sparse rows. Threads share the classes, because a sum per thread would be large."""
     block, _ = readable(block, np.arange(block.shape[0]))
     pool.run(lambda low, high: add_sparse(block, beta, (low, high), total), class_bounds(len(total), pool.n_threads))
     total[:, -1] += problem.constant * beta.sum(axis=0)
@@ -172,8 +173,8 @@ def _dense_sum(problem: LinearProblem, block: DenseBlock, beta: np.ndarray) -> n
 
 
 def _scores(problem: LinearProblem, block: Block, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return weights · x for some rows, of dense ones in the type of products, shape (n_scores, n_places)."""
-    if problem.scale.size:  # what is subtracted may be much larger than what is left
+    """Return weights · x for some rows, shape (n_scores, n_places); dense rows in the type of products."""
+    if problem.scale.size:  # the shift may be much larger than the result
         return _exact_scores(problem, block.take(places), weights)
     if isinstance(block, CSRBlock):
         return _sparse_scores(problem, block, places, weights)
@@ -188,11 +189,11 @@ def _exact_scores(problem: LinearProblem, block: Block, weights: np.ndarray) -> 
     n, d = block.shape
     if isinstance(block, CSRBlock):
         return _sparse_scores(problem, block, np.arange(n), weights)
-    coef, offset = weights[:, :d], problem.constant * weights[:, -1]
+    coef, intercept = weights[:, :d], problem.constant * weights[:, -1]
     if problem.scale.size:
         coef = coef * problem.scale
-        offset = offset - coef @ problem.shift
-    return _products(readable_rows(block.values), coef, offset, np.dtype(np.float64))
+        intercept = intercept - coef @ problem.shift
+    return _products(readable_rows(block.values), coef, intercept, np.dtype(np.float64))
 
 
 def _sparse_scores(problem: LinearProblem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -202,9 +203,9 @@ def _sparse_scores(problem: LinearProblem, block: CSRBlock, places: np.ndarray, 
     return out + problem.constant * weights[:, -1:]
 
 
-def _products(values: np.ndarray, coef: np.ndarray, offset: np.ndarray, real: np.dtype) -> np.ndarray:
-    """Return coef · x + offset for rows x, computed in `real`."""
+def _products(values: np.ndarray, coef: np.ndarray, intercept: np.ndarray, real: np.dtype) -> np.ndarray:
+    """Return coef · x + intercept for rows x, computed in `real`."""
     n, k = len(values), len(coef)
     out = np.empty((k, n), real)
     write_products(values, np.arange(n), np.ascontiguousarray(coef, real), (0, n, 0, k), out)
-    return out + offset[:, None].astype(real)
+    return out + intercept[:, None].astype(real)

@@ -1,20 +1,21 @@
-"""The metric that suits a problem, from rows as they are and what they cost."""
+"""The metric of the proximal term, estimated from a sample of the rows and their costs."""
 
 from collections.abc import Generator
+from typing import cast
 
 import numpy as np
 
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric, diagonal, principal
-from fastsvm.sources import Window
+from fastsvm.sources import CSRBlock, Window
 
 __all__ = ["metric_of"]
 
-_DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # where no Gram matrix is kept, each costs what a score does
+_DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
 _SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
 _SPARSE_ROWS = 1 << 16  # at a time
-_LONG = 4  # times the median of ‖x‖²: longer rows, whose variables are small, count as if they had this
+_LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose variables are small, are clipped to this
 
 
 def metric_of(problem: LinearProblem, width: int) -> Metric:
@@ -38,7 +39,7 @@ def _mean_costs(problem: LinearProblem) -> np.ndarray:
 
 
 def _shortening(squares: np.ndarray) -> np.ndarray:
-    """Return what ‖x‖² of rows is to be multiplied with, for none to be much longer than most are."""
+    """Return the factors that clip ‖x‖² to `_LONG` times its median."""
     limit = _LONG * np.median(squares)
     longer, found = squares > limit, np.ones(len(squares))
     found[longer] = limit / squares[longer]
@@ -46,7 +47,7 @@ def _shortening(squares: np.ndarray) -> np.ndarray:
 
 
 def _sampled(problem: LinearProblem, width: int) -> np.ndarray:
-    """Return some rows with the constant feature, none of them much longer than most are."""
+    """Return a sample of the rows with the constant feature; long rows are shortened."""
     parts = []
     for window in _sample(problem):
         with np.errstate(all="ignore"):
@@ -60,16 +61,17 @@ def _sampled(problem: LinearProblem, width: int) -> np.ndarray:
 
 
 def _mean_squares(problem: LinearProblem, width: int) -> np.ndarray:
-    """Return the mean square of each sparse feature, with no row much longer than most are."""
+    """Return the mean square of each sparse feature; long rows are shortened."""
     total, count = np.zeros(width), 0
     for window in _pieces(problem):
+        block = cast(CSRBlock, window.block)
         with np.errstate(all="ignore"):
-            squares = window.block.data.astype(np.float64) ** 2
+            squares = block.data.astype(np.float64) ** 2
             if not np.isfinite(squares.sum()):
                 explain(window)
-        indptr, d = window.block.indptr, window.block.n_features
+        indptr, d = block.indptr, block.n_features
         squares *= np.repeat(_shortening(_sums(squares, indptr)), np.diff(indptr))
-        total[:d] += np.bincount(window.block.indices, squares, d)
+        total[:d] += np.bincount(block.indices, squares, d)
         count += len(window.rows)
     total /= count
     total[-1] = problem.constant**2
@@ -86,7 +88,7 @@ def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 
 
 def _sample(problem: LinearProblem) -> Generator[Window, None, None]:
-    """Yield some of the rows that are learnt from, or on disk of all rows."""
+    """Yield a sample of the rows with positive cost; of all rows if they are on disk."""
     source, n = problem.source, len(problem.source)
     if source.resident:
         used = np.flatnonzero(problem.demands.costs)
@@ -99,10 +101,10 @@ def _sample(problem: LinearProblem) -> Generator[Window, None, None]:
 
 
 def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:
-    """Yield all sparse rows in memory, some at a time, or a sample of those on disk."""
+    """Yield all sparse rows in memory in pieces, or a sample of those on disk."""
     if not problem.source.resident:
         yield from _sample(problem)
         return
     for start in range(0, len(problem.source), _SPARSE_ROWS):
         rows = np.arange(start, min(start + _SPARSE_ROWS, len(problem.source)))
-        yield Window(problem.source.block.slice(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)
+        yield Window(problem.block.slice(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)

@@ -1,8 +1,8 @@
-"""Steps in the dual variables of the rows of a block, whose scores follow each other through their products.
+"""Epochs over dense rows, in blocks.
 
-For each block: scores of its rows in all classes in one product; steps row by row, each of which changes the scores of
-the others by a row of the block's Gram matrix; the change of the weights in one product. Threads take classes one
-against the rest, which have nothing to do with each other, through all blocks of a window.
+For each block, one product gives the scores of its rows in all classes. Coordinate updates follow row by row; each adds
+a row of the block's Gram matrix to the scores of the others. Another product changes the weights. Classes one against
+the rest are independent, so that each thread takes some of them through all blocks of a window.
 """
 
 from typing import NamedTuple
@@ -22,31 +22,31 @@ from fastsvm.linalg.dense_products import (
 )
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss
-from fastsvm.solvers.linear_dual.block_sweep import Books, Slab, sweep
-from fastsvm.solvers.linear_dual.epoch import EpochState, Visits, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.block_sweep import GramBlock, SweepState, sweep
+from fastsvm.solvers.linear_dual.epoch import Epochs, EpochState, class_bounds, weight_left
 from fastsvm.sources import DenseBlock
 
-__all__ = ["BlockVisits", "Layout"]
+__all__ = ["DenseEpochs", "Layout"]
 
-_PIECE = 1 << 17  # multiplications that are worth a thread
+_PIECE = 1 << 17  # multiplications below which one thread is faster
 _TILE = 32
 _CONVERTED_ROWS = 4096  # at a time
-_SPARE_BYTES = 8 << 20  # of Gram matrices that are not kept, at a time
+_SPARE_BYTES = 8 << 20  # of uncached Gram matrices, at a time
 
 
 class Layout(NamedTuple):
-    """How rows are taken.
+    """Sizes of blocks, the cache of Gram matrices, and the mapping of values.
 
     Attributes
     ----------
     block_rows : int
-        Rows of a block at most.
+        Largest number of rows of a block.
     n_sweeps : int
-        How often the rows of a block are visited before the weights follow.
+        Largest number of sweeps over a block before the weights change.
     kept_blocks : int
-        Blocks whose Gram matrices are kept.
+        Number of blocks whose Gram matrices are cached.
     shift, scale : ndarray of float64, shape (n_features,)
-        A value x is taken for (x - shift) scale; empty if for itself.
+        Values x are mapped to (x - shift) scale; empty for no mapping.
     """
 
     block_rows: int
@@ -56,17 +56,17 @@ class Layout(NamedTuple):
     scale: np.ndarray
 
 
-class BlockVisits(Visits):
-    """Visits to blocks of consecutive dense rows.
+class DenseEpochs(Epochs[DenseBlock]):
+    """Runs epochs on blocks of consecutive dense rows.
 
     Parameters
     ----------
     loss, demands, dual, values_of_row, constant, pool
-        As for `Visits`.
+        As for `Epochs`.
     layout : Layout
-        How rows are taken.
+        Sizes of blocks, cache and mapping.
     dtype : numpy.dtype
-        In which they are stored.
+        Type in which rows are stored.
     """
 
     consecutive = True
@@ -93,28 +93,28 @@ class BlockVisits(Visits):
         self._changes = np.zeros((self.n_scores, layout.block_rows), self.real)
 
     def begin(self, path: EpochState) -> None:
-        """Take the weights as they are, at the beginning of an epoch or within one."""
+        """Round the weights to the type of products."""
         metric = path.metric
         self._basis, self._shares = metric.basis.astype(self.real), metric.shares.astype(self.real)
         self._weights = path.weights.astype(self.real)
         self._change = np.zeros_like(self._weights)
 
     def end(self, path: EpochState) -> None:
-        """Bring Σ β_i x_i up to date: it is so all the time."""
+        """Do nothing: `position` is always up to date."""
 
-    def visit(
+    def process(
         self, block: DenseBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
     ) -> None:
-        """Take the steps of some rows, blocks in random order, and rows within a block."""
+        """Update the variables of some rows: blocks in random order, and rows in random order within a block."""
         size = self._rows_at_once(block)
         for start in range(0, len(rows), size):
             stop = min(start + size, len(rows))
             values = self._readable(block.values[places[start] : places[start] + stop - start])
             later = path._replace(seen=path.seen + path.row_share * start)
-            self._visit(values, rows[start:stop], later, (*seed, start))
+            self._process(values, rows[start:stop], later, (*seed, start))
 
     def _rows_at_once(self, block: DenseBlock) -> int:
-        """Return how many rows are taken at a time, for what is converted and Gram matrices that are not kept."""
+        """Return the number of rows to process at a time, which bounds converted rows and uncached Gram matrices."""
         step = self.layout.block_rows
         if not (self._as_stored and block.values.flags.c_contiguous):
             return max(step, _CONVERTED_ROWS // step * step)
@@ -122,25 +122,25 @@ class BlockVisits(Visits):
             return len(self.dual)
         return max(step, _SPARE_BYTES // (step * self._grams.itemsize) // step * step)
 
-    def _visit(self, values: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
-        turn = self._turn(rows, path, np.random.default_rng(seed))
-        self._prepare(values, turn)
-        turn = turn._replace(grams=self._grams)
+    def _process(self, values: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
+        plan = self._window_blocks(rows, path, np.random.default_rng(seed))
+        self._prepare(values, plan)
+        plan = plan._replace(grams=self._grams)
         weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
         moved = np.zeros(len(rows), np.uint8)
-        books = Books(self.dual, self._scores, self._changes, moved, path.gaps)
-        work = turn.order.size * self.n_features * self.n_scores
+        state = SweepState(self.dual, self._scores, self._changes, moved, path.gaps)
+        work = plan.order.size * self.n_features * self.n_scores
         apart = not self.loss.of_classes and work > _PIECE
 
         def some(low: int, high: int) -> None:
-            _walk(self.loss, self.demands, values, turn, weights, books, (low, high))
+            _process_blocks(self.loss, self.demands, values, plan, weights, state, (low, high))
 
         self.pool.run(some, class_bounds(self.n_scores, self.pool.n_threads if apart else 1))
-        active = np.flatnonzero(path.shrinking.awake(rows, path.turn))
-        path.shrinking.note(rows[active], moved[active], path.turn)
+        active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
+        path.shrinking.update(rows[active], moved[active], path.turn)
 
     def _readable(self, values: np.ndarray) -> np.ndarray:
-        """Return rows in a type for which there is machine code."""
+        """Return rows in a type that compiled functions take."""
         values = readable_rows(values)
         if self._as_stored:
             return values
@@ -148,35 +148,35 @@ class BlockVisits(Visits):
         self.pool.run(lambda a, b: scale_rows(values[a:b], *self._map, out[a:b]), spans(len(values), _TILE))
         return out
 
-    def _turn(self, rows: np.ndarray, path: EpochState, rng: np.random.Generator) -> "_Turn":
-        """Return the blocks of a window, runs cut at multiples of their size, and their rows in random order."""
+    def _window_blocks(self, rows: np.ndarray, path: EpochState, rng: np.random.Generator) -> "_WindowBlocks":
+        """Return the blocks of a window in random order; runs of rows are cut at multiples of the block size."""
         cuts = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % self.layout.block_rows == 0)) + 1
         bounds = np.concatenate([[0], cuts, [len(rows)]])
         blocks = rng.permutation(len(bounds) - 1)
         starts, lengths = bounds[blocks], np.diff(bounds)[blocks]
-        awake = path.shrinking.awake(rows, path.turn)
+        active = path.shrinking.is_active(rows, path.turn)
         number = np.empty(len(blocks), np.int64)
         number[blocks] = np.arange(len(blocks))
         key = np.repeat(number, np.diff(bounds)) + rng.random(len(rows))
         order = np.argsort(key)
-        order = order[awake[order]]
+        order = order[active[order]]
         ends = np.searchsorted(np.floor(key[order]), np.arange(len(blocks) + 1))
         done = (path.seen + path.row_share * np.concatenate([[0], np.cumsum(lengths)[:-1]])) / len(self.dual)
-        return _Turn(
+        return _WindowBlocks(
             starts, rows[starts], lengths, order, ends, np.zeros(len(blocks), np.int64), weight_left(done),
             path.metric.damping, self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams,
         )  # fmt: skip
 
     # --- Gram matrices -----------------------------------------------------------------------------------
 
-    def _prepare(self, values: np.ndarray, turn: "_Turn") -> None:
-        """Compute the Gram matrices that are not there, and note where each block's is."""
+    def _prepare(self, values: np.ndarray, plan: "_WindowBlocks") -> None:
+        """Compute the missing Gram matrices, and set the slot of each block."""
         missing = []
         spare = self.layout.kept_blocks
-        for k in range(len(turn.starts)):
-            if turn.ends[k] == turn.ends[k + 1]:
+        for k in range(len(plan.starts)):
+            if plan.ends[k] == plan.ends[k + 1]:
                 continue
-            first = int(turn.firsts[k]), int(turn.lengths[k])
+            first = int(plan.firsts[k]), int(plan.lengths[k])
             slot = self._slots.get(first)
             if slot is None:
                 if len(self._slots) < self.layout.kept_blocks:
@@ -184,19 +184,19 @@ class BlockVisits(Visits):
                 else:
                     slot, spare = spare, spare + 1
                 missing.append((k, slot))
-            turn.slots[k] = slot
+            plan.slots[k] = slot
         if not missing:
             return
-        self._grow(1 + max(slot for _, slot in missing), len(turn.starts))
+        self._grow(1 + max(slot for _, slot in missing), len(plan.starts))
 
         def one(k: int, slot: int) -> None:
-            start, n = int(turn.starts[k]), int(turn.lengths[k])
+            start, n = int(plan.starts[k]), int(plan.lengths[k])
             self._gram(values[start : start + n], self._grams[slot])
 
         self.pool.run(one, missing)
 
     def _grow(self, n_slots: int, n_blocks: int) -> None:
-        """Make room for Gram matrices, at once for all that will be kept: memory is only taken when it is touched."""
+        """Allocate slots of Gram matrices, at once for all to be cached: untouched memory costs nothing."""
         if n_slots > len(self._grams):
             size = self.layout.block_rows
             most = min(self.layout.kept_blocks, 2 * n_blocks - len(self.dual) // -size)
@@ -205,7 +205,7 @@ class BlockVisits(Visits):
             self._grams = grown
 
     def _gram(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the products of rows with each other, less what the metric takes from them."""
+        """Write the Gram matrix of rows in the metric (I + M)⁻¹, but for the damping."""
         if self._of_bytes:
             write_byte_squares(values, out)
             mirror(out, len(values))
@@ -217,7 +217,7 @@ class BlockVisits(Visits):
             self._project(values, out)
 
     def _products(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the products of rows with each other."""
+        """Write the Gram matrix of rows."""
         n, wide = len(values), values
         if values.dtype != self.real:
             wide = np.empty(values.shape, self.real)
@@ -229,32 +229,32 @@ class BlockVisits(Visits):
         mirror(out, n)
 
     def _project(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Take from the products of rows what the metric does."""
+        """Subtract the principal directions of the metric from a Gram matrix."""
         n, r = len(rows), len(self._shares)
         square, parts = out[:n, :n], np.empty((r, n), self.real)
         write_products(rows, np.arange(n), self._basis, (0, n, 0, r), parts)
         parts += self.real.type(self.constant) * self._basis[:, -1:]
-        with np.errstate(all="ignore"):  # what overflows here does so in the weights, for which there is an error
+        with np.errstate(all="ignore"):  # the weights overflow too, which raises an error
             square -= (parts.T * self._shares) @ parts
 
 
-class _Turn(NamedTuple):
-    """The blocks of a window, in the order in which they are visited.
+class _WindowBlocks(NamedTuple):
+    """The blocks of a window, in the order of processing.
 
     Attributes
     ----------
     starts, firsts, lengths : ndarray of int64, shape (n_blocks,)
-        Place in the window and number of the first row, and number of rows.
+        Place in the window and index of the first row, and number of rows.
     order : ndarray of int64
-        Places in the window of the rows that are visited, block after block.
+        Places in the window of the active rows, block after block.
     ends : ndarray of int64, shape (n_blocks + 1,)
-        Where in `order` the rows of each block begin.
+        Where in `order` the rows of each block begin, and its end.
     slots : ndarray of int64, shape (n_blocks,)
-        Where the Gram matrices are.
+        Indices of the Gram matrices in `grams`.
     left : ndarray of float64, shape (n_blocks,)
-        Share of the epoch that is left.
+        Factors of `weight_left`.
     damping, constant, n_sweeps, basis, shares
-        As of `Visits`, `Layout` and `Metric`.
+        As in `Epochs`, `Layout` and `Metric`.
     grams : ndarray of shape (n_slots, block_rows, block_rows)
         Gram matrices.
     """
@@ -275,7 +275,7 @@ class _Turn(NamedTuple):
 
 
 class _Weights(NamedTuple):
-    """Weights, their mean and Σ β_i x_i, float64; the weights in the type of products, and a change of them."""
+    """Weights, their mean and Σ β_i x_i in float64; the weights and a change of them in the type of products."""
 
     weights: np.ndarray
     mean: np.ndarray
@@ -285,19 +285,19 @@ class _Weights(NamedTuple):
 
 
 @jit
-def _walk(loss, demands, values, turn, held, books, bounds):
-    """Take the steps of the blocks of a window, in some of the scores."""
-    weights, mean, position, rounded, change = held
-    dual, scores, changes, moved, gaps = books
-    for k in range(turn.starts.size):
-        start, n, a, b = turn.starts[k], turn.lengths[k], turn.ends[k], turn.ends[k + 1]
+def _process_blocks(loss, demands, values, plan, arrays, state, bounds):
+    """Process the blocks of a window, in the scores within `bounds`."""
+    weights, mean, position, rounded, change = arrays
+    dual, scores, changes, moved, gaps = state
+    for k in range(plan.starts.size):
+        start, n, a, b = plan.starts[k], plan.lengths[k], plan.ends[k], plan.ends[k + 1]
         if a == b:
             continue
-        order, rows = turn.order[a:b] - start, values[start : start + n]
-        _score(rows, order, rounded, turn.constant, bounds, scores)
-        slab = Slab(turn.grams[turn.slots[k]], order, turn.firsts[k], n, turn.damping, turn.n_sweeps)
-        of_block = Books(dual, scores, changes, moved[start : start + n], gaps)
-        sweep(loss, demands, slab, of_block, bounds)
+        order, rows = plan.order[a:b] - start, values[start : start + n]
+        _score(rows, order, rounded, plan.constant, bounds, scores)
+        block = GramBlock(plan.grams[plan.slots[k]], order, plan.firsts[k], n, plan.damping, plan.n_sweeps)
+        of_block = SweepState(dual, scores, changes, moved[start : start + n], gaps)
+        sweep(loss, demands, block, of_block, bounds)
         places = _moved(order, changes, bounds)
         if places.size == 0:
             continue
@@ -307,12 +307,12 @@ def _walk(loss, demands, values, turn, held, books, bounds):
             for place in places:
                 total += float(changes[c, place])
                 changes[c, place] = 0
-            change[c, change.shape[1] - 1] = turn.constant * total
+            change[c, change.shape[1] - 1] = plan.constant * total
             for j in range(change.shape[1]):
                 position[c, j] += float(change[c, j])
-        if turn.shares.size:
-            _project(change, turn.basis, turn.shares, bounds)
-        _advance(change, turn.damping, turn.left[k], bounds, weights, mean, rounded)
+        if plan.shares.size:
+            _project(change, plan.basis, plan.shares, bounds)
+        _advance(change, plan.damping, plan.left[k], bounds, weights, mean, rounded)
 
 
 @jit
@@ -321,14 +321,14 @@ def _score(rows, order, weights, constant, bounds, scores):
     write_products(rows, order, weights, (0, order.size, bounds[0], bounds[1]), scores)
     last = weights.shape[1] - 1
     for c in range(bounds[0], bounds[1]):
-        offset = weights.dtype.type(constant) * weights[c, last]
+        intercept = weights.dtype.type(constant) * weights[c, last]
         for place in order:
-            scores[c, place] += offset
+            scores[c, place] += intercept
 
 
 @jit
 def _moved(order, changes, bounds):
-    """Return the places whose variables changed in some of the scores."""
+    """Return the places of rows whose variables changed in any score within `bounds`."""
     places, count = np.empty(order.size, np.int64), 0
     for place in order:
         for c in range(bounds[0], bounds[1]):
@@ -341,7 +341,7 @@ def _moved(order, changes, bounds):
 
 @jit
 def _project(change, basis, shares, bounds):
-    """Take from a change of the weights what the metric does."""
+    """Subtract the principal directions of the metric from a change of the weights."""
     for c in range(bounds[0], bounds[1]):
         for i in range(shares.size):
             along = change.dtype.type(0)
@@ -354,7 +354,7 @@ def _project(change, basis, shares, bounds):
 
 @jit
 def _advance(change, damping, left, bounds, weights, mean, rounded):
-    """Add a change to the weights and to their mean, and make it zero."""
+    """Add a change to the weights and their mean, and reset it to zero."""
     real = change.dtype.type
     for c in range(bounds[0], bounds[1]):
         factor = damping[c]

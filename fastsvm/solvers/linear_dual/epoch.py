@@ -1,8 +1,8 @@
-"""What visits to rows have in common, be it one by one or in blocks."""
+"""The interface of epochs of dual coordinate ascent, and their state."""
 
 from abc import ABC, abstractmethod
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,24 +12,26 @@ from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.sources import Block
 
-__all__ = ["EpochState", "Shrinking", "Visits", "class_bounds", "weight_left"]
+__all__ = ["EpochState", "Epochs", "Shrinking", "class_bounds", "weight_left"]
 
-_LONGEST_REST = 8  # turns
+_LONGEST_PAUSE = 8  # passes
 _NEVER = np.iinfo(np.int32).max
+
+BlockKind = TypeVar("BlockKind", bound=Block)
 
 
 @storable("linear dual shrinking")
 class Shrinking(NamedTuple):
-    """Which rows rest: one whose variables did not move is left out once, then two, four and eight times.
+    """Shrinking: a row whose variables did not change is skipped once, then two, four and eight times.
 
-    All are woken when the problem changes. This is shrinking that needs no bounds to be known.
+    All rows become active when the problem changes. Unlike liblinear's shrinking, this needs no bounds on the gradient.
 
     Attributes
     ----------
     due : ndarray of int32, shape (n,)
-        The turn in which each row is visited next; `_NEVER` for those that are not learnt from.
+        The pass in which each row is processed next; `_NEVER` for rows of cost 0.
     pause : ndarray of uint8, shape (n,)
-        How many turns it was left out last.
+        Number of passes for which the row was last skipped.
     """
 
     due: np.ndarray
@@ -37,48 +39,48 @@ class Shrinking(NamedTuple):
 
     @classmethod
     def of(cls, costs: np.ndarray) -> "Shrinking":
-        """Return that all rows that cost something are awake."""
+        """Return the state in which all rows of positive cost are active."""
         return cls(np.where(costs > 0, 0, _NEVER).astype(np.int32), np.zeros(len(costs), np.uint8))
 
-    def wake(self) -> None:
-        """Let no row rest."""
+    def activate_all(self) -> None:
+        """Make all rows of positive cost active."""
         self.due[self.due != _NEVER] = 0
         self.pause[:] = 0
 
-    def awake(self, rows: np.ndarray, turn: int) -> np.ndarray:
-        """Return which of some rows are to be visited."""
+    def is_active(self, rows: np.ndarray, turn: int) -> np.ndarray:
+        """Return which of some rows are processed in the pass `turn`."""
         return self.due[rows] <= turn
 
-    def note(self, rows: np.ndarray, moved: np.ndarray, turn: int) -> None:
-        """Let rows that were visited and did not move rest."""
-        pause = np.where(moved, 0, np.clip(2 * self.pause[rows], 1, _LONGEST_REST)).astype(np.uint8)
+    def update(self, rows: np.ndarray, moved: np.ndarray, turn: int) -> None:
+        """Skip processed rows that did not change for twice as many passes as before; reset the others."""
+        pause = np.where(moved, 0, np.clip(2 * self.pause[rows], 1, _LONGEST_PAUSE)).astype(np.uint8)
         self.pause[rows] = pause
         self.due[rows] = pause.astype(np.int32) + (turn + 1)
 
 
 @storable("linear dual epoch")
 class EpochState(NamedTuple):
-    """Where the weights are on their way through an epoch; arrays are changed in place.
+    """Weights within an epoch; arrays are modified in place.
 
     Attributes
     ----------
     weights, mean : ndarray of float64, shape (n_scores, n_weights)
-        Weights of the features, zeros to a round number, and that of the constant feature last; and their mean over
-        the epoch if they stayed as they are.
+        Weights of the features, zero padding, and the weight of the constant feature; and their weighted mean over
+        the epoch, if they did not change until its end.
     position : ndarray of float64, shape (n_scores, n_weights)
-        Σ β_i x_i; of sparse rows, as it was when the epoch began.
+        Σ β_i x_i; for sparse rows, its value at the beginning of the epoch.
     anchor_term : ndarray of float64, shape (n_scores, n_weights)
         M V, so that (I + M) W = Σ β_i x_i + M V.
     gaps : ndarray of float64, shape (n_scores,)
-        Sum of the gaps of the rows as they were met.
+        Sum of the duality gaps of the rows before their updates.
     metric : Metric
-        Of the proximal term, by which the weights follow Σ β_i x_i.
+        Metric M of the proximal term.
     shrinking : Shrinking
-        Which rows are left out.
+        Which rows are skipped.
     turn : int
-        How often rows have been met before.
+        Number of passes over the rows before this one.
     seen, row_share : float
-        Rows that the epoch has behind it, and what a row adds to them.
+        Rows processed in this epoch, and the share of a row that one pass counts for.
     """
 
     weights: np.ndarray
@@ -93,19 +95,19 @@ class EpochState(NamedTuple):
     row_share: float = 1.0
 
 
-class Visits(ABC):
-    """Steps in the dual variables of rows that are met.
+class Epochs(ABC, Generic[BlockKind]):
+    """Runs epochs of coordinate updates, on windows of rows.
 
     Parameters
     ----------
     loss : Loss
-        Of a row.
+        Loss of a row.
     demands : Demands
-        What rows demand.
+        Targets and costs of the rows.
     dual : ndarray of shape (n, n_scores)
-        The variables; they are changed.
+        Dual variables; they are modified.
     values_of_row : float
-        How many values a row has, on average.
+        Mean number of stored values of a row.
     constant : float
         Value of the constant feature, 0 if there is none.
     pool : Pool
@@ -114,7 +116,7 @@ class Visits(ABC):
     Attributes
     ----------
     consecutive : bool
-        Whether rows are to be met in the order in which they are stored, a window at a time.
+        Whether windows must be runs of consecutive rows.
     """
 
     consecutive: bool
@@ -128,28 +130,28 @@ class Visits(ABC):
 
     @abstractmethod
     def begin(self, path: EpochState) -> None:
-        """Take the weights as they are, at the beginning of an epoch or within one."""
+        """Start from the weights of an epoch state, at the beginning of an epoch or within one."""
 
     @abstractmethod
     def end(self, path: EpochState) -> None:
-        """Bring Σ β_i x_i up to date, at the end of an epoch; the weights in the path are so all the time."""
+        """Update Σ β_i x_i in the epoch state, at the end of an epoch."""
 
     @abstractmethod
-    def visit(
-        self, block: Block, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
+    def process(
+        self, block: BlockKind, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
     ) -> None:
-        """Take the steps of some rows of a block."""
+        """Update the variables of some rows of a block."""
 
 
 def class_bounds(k: int, n_parts: int) -> list[tuple[int, int]]:
-    """Return the bounds of about equal parts of `k` scores."""
+    """Return the bounds of at most `n_parts` nearly equal parts of `k` scores."""
     return list(pairwise(np.linspace(0, k, min(k, n_parts) + 1).astype(int).tolist()))
 
 
 def weight_left(done: np.ndarray) -> np.ndarray:
-    """Return by what share weights that change now change their mean, when a share of the epoch is `done`.
+    """Return the factor of a change of the weights in their mean, when the share `done` of the epoch is over.
 
-    They count in proportion to the time that they are there (Lacoste-Julien, Schmidt and Bach 2012, A simpler approach
-    to obtaining an O(1/t) convergence rate for the projected stochastic subgradient method).
+    The mean weights iterates in proportion to their time in the epoch (Lacoste-Julien, Schmidt and Bach 2012, A simpler
+    approach to obtaining an O(1/t) convergence rate for the projected stochastic subgradient method).
     """
     return 1.0 - done**2

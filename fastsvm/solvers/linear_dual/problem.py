@@ -1,12 +1,12 @@
-"""What dual ascent for a linear model is to learn."""
+"""The problem of a linear machine, as dual coordinate ascent solves it."""
 
 from collections.abc import Generator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from fastsvm.losses import Demands, Loss
-from fastsvm.sources import DenseBlock, Source, Window, check_finite
+from fastsvm.sources import Block, MemorySource, Source, Window, check_finite
 
 __all__ = ["OVERFLOW", "LinearProblem", "explain"]
 
@@ -14,20 +14,20 @@ OVERFLOW = (
     "Products of the rows overflow: their values are too large. Scale the features, for example with "
     "sklearn.preprocessing.StandardScaler or standardize=True."
 )
-"""What an error says of weights that are not finite."""
+"""Message of the error that weights are not finite."""
 
 
 class LinearProblem(NamedTuple):
-    """What is to be learnt.
+    """Rows, loss, targets and costs of a linear machine.
 
     Attributes
     ----------
     source : Source
-        Rows as stored; those that are resident are a `MemorySource`.
+        Rows as stored; a resident source is a `MemorySource`.
     shift, scale : ndarray of float64, shape (n_features,)
-        A value x is taken for (x - shift) scale; empty if for itself. Sparse rows are scaled by their source.
+        Values x are mapped to (x - shift) scale; empty for no mapping. Sparse rows are scaled by their source.
     loss : Loss
-        Of a row.
+        Loss of a row.
     demands : Demands
         Targets and costs of rows.
     constant : float
@@ -42,6 +42,11 @@ class LinearProblem(NamedTuple):
     constant: float
 
     @property
+    def block(self) -> Block:
+        """All rows, of a source in memory."""
+        return cast(MemorySource, self.source).block
+
+    @property
     def n_scores(self) -> int:
         """Number of scores."""
         return len(self.demands.balance)
@@ -50,8 +55,8 @@ class LinearProblem(NamedTuple):
         """Return sums over the scores of each problem: one for a loss of all classes, otherwise one a score."""
         return of_scores.sum(keepdims=True) if self.loss.of_classes else of_scores
 
-    def dense(self, block: DenseBlock, width: int) -> np.ndarray:
-        """Return rows as they are multiplied with `width` weights, in float64."""
+    def dense(self, block: Block, width: int) -> np.ndarray:
+        """Return the mapped rows in float64, padded to `width` columns with the constant feature last."""
         rows = block.dense(np.float64)
         found = np.zeros((len(rows), width))
         found[:, : rows.shape[1]] = (rows - self.shift) * self.scale if self.scale.size else rows
@@ -59,15 +64,15 @@ class LinearProblem(NamedTuple):
         return found
 
     def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
-        """Yield all rows, which are in memory, in windows of at most `size`."""
+        """Yield all rows of a source in memory, in windows of at most `size` rows."""
         source, every = self.source, np.arange(len(self.source))
         for start in range(0, len(source), size):
             rows = every[start : start + size]
-            yield Window(source.block, rows, rows)
+            yield Window(self.block, rows, rows)
 
 
 def explain(window: Window) -> None:
-    """Raise the error that says why what was computed from the rows of a window is not finite."""
+    """Raise the error for a result that is not finite: a bad value of a row of the window, or overflow."""
     for place, row in zip(window.places, window.rows, strict=True):
         check_finite(window.block.slice(place, place + 1), row)
     raise ValueError(OVERFLOW)

@@ -1,9 +1,9 @@
-"""The metric of a proximal term ½ (W - V) M (W - V), in which all directions of the rows are about equally easy.
+"""The metric M of a proximal term ½ (W - V) M (W - V), a preconditioner of the rows.
 
-For dense rows M = κ I + Σ_i λ_i v_i v_iᵀ has the principal directions v_i of a sample of the rows, so that rows are
-short in (I + M)⁻¹, although M is small in most directions: κ need only be in proportion to what the rows have beside
-them. For sparse rows I + M is diagonal, large where the features are. It is the same for all scores but for factors,
-so that they share Gram matrices.
+For dense rows M = κ I + Σ_i λ_i v_i v_iᵀ, with the principal directions v_i of a sample of the rows. The norms of rows
+in (I + M)⁻¹ are small although M is small in most directions: κ is in proportion to the residual norms of the rows
+only. For sparse rows I + M is diagonal, large where the features are large. The metrics of all scores are equal up to
+factors, so that the scores share Gram matrices.
 """
 
 from typing import NamedTuple
@@ -14,30 +14,30 @@ from fastsvm.files.storable import storable
 
 __all__ = ["Metric", "diagonal", "no_metric", "principal"]
 
-_WEIGHT = 0.7  # of the term, in multiples of cost times mean squared length
-_WEAK = 0.1  # weight below which the problem is easy as it is
-_CERTAIN = 4  # rows of a sample for each direction that is taken from it
-_LOST_DIGITS = 2**9  # units of rounding, which a difference of products may lose, are to be less than what it is
+_WEIGHT = 0.7  # of the proximal term, in multiples of cost times mean ‖x‖²
+_WEAK = 0.1  # weight below which no proximal term is needed
+_CERTAIN = 4  # sampled rows per principal direction
+_LOST_DIGITS = 2**9  # the least 1 - s_i in units of rounding, which limits cancellation in Gram matrices
 
 
 @storable("proximal metric")
 class Metric(NamedTuple):
-    """M for each score c: (I + M_c)⁻¹ = (I - Σ_i s_i v_i v_iᵀ) R / (1 + κ_c), of which either no s_i is there or R = I.
+    """M for each score c: (I + M_c)⁻¹ = (I - Σ_i s_i v_i v_iᵀ) R / (1 + κ_c), with either no s_i or R = I.
 
     Attributes
     ----------
     kappa : ndarray of float64, shape (n_scores,)
         Weight in all directions.
-    relief : ndarray of float64, shape (n_weights,)
-        The diagonal of R: by what factor weights follow less than they would by κ alone.
+    scaling : ndarray of float64, shape (n_weights,)
+        The diagonal of R, a further damping of each weight.
     basis : ndarray of float64, shape (n_directions, n_weights)
         Orthonormal rows v_i.
     shares : ndarray of float64, shape (n_directions,)
-        s_i = λ_i / (1 + κ + λ_i): by what share less the weights follow in these directions.
+        s_i = λ_i / (1 + κ + λ_i), the reduction in these directions.
     """
 
     kappa: np.ndarray
-    relief: np.ndarray
+    scaling: np.ndarray
     basis: np.ndarray
     shares: np.ndarray
 
@@ -47,58 +47,58 @@ class Metric(NamedTuple):
         return 1 / (1 + self.kappa)
 
     @property
-    def typical(self) -> np.ndarray:
-        """By what factor the weights of each score are damped where it matters, on average."""
-        more = 1 - float(self.shares.mean()) if len(self.shares) else float(self.relief.mean())
+    def mean_damping(self) -> np.ndarray:
+        """Mean damping of each score in the principal directions, or over the features."""
+        more = 1 - float(self.shares.mean()) if len(self.shares) else float(self.scaling.mean())
         return self.damping * more
 
     @property
     def vanishes(self) -> bool:
         """Whether there is no proximal term."""
-        return len(self.shares) == 0 and not self.kappa.any() and bool((self.relief == 1).all())
+        return len(self.shares) == 0 and not self.kappa.any() and bool((self.scaling == 1).all())
 
     def weaker(self, factor: float) -> "Metric":
-        """Return a part of the metric, none if it is weak."""
-        more, strong = self.shares / (1 - self.shares), 1 / self.relief - 1
+        """Return `factor` times the metric; zero if that is too weak to matter."""
+        more, strong = self.shares / (1 - self.shares), 1 / self.scaling - 1
         if factor * (self.kappa.max() + more.max(initial=0.0) + strong.max()) < _WEAK:
             return no_metric(*self._shape)
         mean = self.kappa.mean()
         more = factor * (1 + mean) * more
-        relief = 1 / (1 + factor * strong)
-        return Metric(factor * self.kappa, relief, self.basis, more / (1 + factor * mean + more))
+        scaling = 1 / (1 + factor * strong)
+        return Metric(factor * self.kappa, scaling, self.basis, more / (1 + factor * mean + more))
 
     @property
     def _shape(self) -> tuple[int, int]:
-        return len(self.kappa), len(self.relief)
+        return len(self.kappa), len(self.scaling)
 
     def solve(self, weights: np.ndarray) -> np.ndarray:
         """Return (I + M)⁻¹ times each row of weights."""
-        return self.damping[:, None] * self.relief * (weights - ((weights @ self.basis.T) * self.shares) @ self.basis)
+        return self.damping[:, None] * self.scaling * (weights - ((weights @ self.basis.T) * self.shares) @ self.basis)
 
     def times(self, weights: np.ndarray) -> np.ndarray:
         """Return M times each row of weights."""
         more = self.shares / (1 - self.shares)
-        strong = (1 + self.kappa)[:, None] * (1 / self.relief - 1) + self.kappa[:, None]
+        strong = (1 + self.kappa)[:, None] * (1 / self.scaling - 1) + self.kappa[:, None]
         return strong * weights + (1 + self.kappa)[:, None] * (((weights @ self.basis.T) * more) @ self.basis)
 
 
 def no_metric(n_scores: int, n_weights: int) -> Metric:
-    """Return the metric of no proximal term."""
+    """Return the metric M = 0."""
     return Metric(np.zeros(n_scores), np.ones(n_weights), np.zeros((0, n_weights)), np.zeros(0))
 
 
 def diagonal(costs: np.ndarray, squares: np.ndarray) -> Metric:
-    """Return the metric of sparse rows, in which those of rare features are hardly held back.
+    """Return the metric of sparse rows, which is small for rare features.
 
-    M_j in proportion to the root of the mean square of a feature has the least trace of the diagonal ones in which rows
-    are as short.
+    M_j is proportional to the root mean square of feature j. Among diagonal metrics with the same mean norm of rows,
+    this one has the smallest trace.
 
     Parameters
     ----------
     costs : ndarray of float64, shape (n_scores,)
-        Weight of each score.
+        Mean cost of a row in each score.
     squares : ndarray of float64, shape (n_weights,)
-        Mean x² of each feature, the constant one last.
+        Mean x² of each feature; the constant feature is last.
     """
     roots = np.sqrt(squares)
     least = _WEIGHT * costs.min() * roots.sum() * roots
@@ -110,25 +110,25 @@ def diagonal(costs: np.ndarray, squares: np.ndarray) -> Metric:
 
 
 def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> Metric:
-    """Return the metric with principal directions of a sample of rows.
+    """Return the metric with the principal directions of a sample of rows.
 
     Parameters
     ----------
     costs : ndarray of float64, shape (n_scores,)
-        Weight of each score.
+        Mean cost of a row in each score.
     sample : ndarray of float64, shape (n_sampled, n_weights)
-        Rows, the constant feature included, times the roots of what they count for.
+        Rows with the constant feature; long rows are shortened.
     most : int
-        Directions at most.
+        Largest number of directions.
     eps : float
-        Rounding of products.
+        Machine precision of products.
     """
     m, width = sample.shape
     squares, vectors = np.linalg.eigh(sample @ sample.T / m)
     squares, vectors = np.maximum(squares[::-1], 0), vectors[:, ::-1]
     count = min(most, max(1, m // _CERTAIN), np.count_nonzero(squares > 1e-9 * squares[0]))
     rest = squares[count:].sum()
-    lengths = count * squares[:count] - rest  # of which multiples exceed κ
+    lengths = count * squares[:count] - rest  # λ_i is proportional to these
     chosen = lengths > 0
     if not chosen.any():
         return _isotropic(costs, squares.sum(), width)
@@ -144,6 +144,6 @@ def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> M
 
 
 def _isotropic(costs: np.ndarray, mean_square: float, width: int) -> Metric:
-    """Return the metric κ I, for rows whose mean of ‖x‖² is given."""
+    """Return the metric κ I for rows with the given mean of ‖x‖²."""
     kappa = _WEIGHT * costs * mean_square
     return no_metric(len(costs), width)._replace(kappa=np.where(kappa < _WEAK, 0.0, kappa))

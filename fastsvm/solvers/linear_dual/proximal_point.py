@@ -20,7 +20,7 @@ from fastsvm.losses import dual_losses
 from fastsvm.solvers.linear_dual.epoch import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
-from fastsvm.solvers.linear_dual.state import MOST_INEXACT, LinearDualState
+from fastsvm.solvers.linear_dual.state import MAX_INEXACTNESS, LinearDualState
 
 __all__ = ["STRICTER", "ProximalPoint"]
 
@@ -37,14 +37,14 @@ class ProximalPoint:
     problem : LinearProblem
         The problem.
     metric : Metric
-        Of the proximal term, the strongest that is used.
+        The strongest metric of the proximal term.
 
     Attributes
     ----------
     metric : Metric
-        Of the proximal term.
+        The current metric of the proximal term.
     most_momentum : ndarray of float64, shape (n_scores,)
-        The momentum of a strongly convex problem, the largest that is used.
+        Largest factor of the momentum, that of a strongly convex problem.
     """
 
     def __init__(self, problem: LinearProblem, metric: Metric) -> None:
@@ -54,33 +54,35 @@ class ProximalPoint:
     def take_metric(self, metric: Metric) -> None:
         """Set the metric of the proximal term."""
         self.metric = metric
-        ratio = np.sqrt(metric.typical)
+        ratio = np.sqrt(metric.mean_damping)
         self.most_momentum = (1 - ratio) / (1 + ratio)
 
     def with_other_metric(self, state: LinearDualState) -> LinearDualState:
-        """Return the state with a weaker proximal term, or, if the last change made it slower, a stronger one."""
-        gap = max(state.gap, np.finfo(np.float64).tiny)  # rounding may leave one below zero
-        rate = np.log(max(state.half, gap) / gap) / max(1, state.epoch - state.halved)
-        change = state.change if rate >= state.rate else -state.change
-        return self.at_level(state, change)._replace(change=change, rate=rate)
+        """Return the state with a weaker metric; with a stronger one if the last change slowed convergence."""
+        gap = max(state.gap, np.finfo(np.float64).tiny)  # rounding may make it negative
+        rate = np.log(max(state.halved_gap, gap) / gap) / max(1, state.epoch - state.halved_at)
+        change = state.metric_change if rate >= state.metric_rate else -state.metric_change
+        return self.at_level(state, change)._replace(metric_change=change, metric_rate=rate)
 
     def at_level(self, state: LinearDualState, change: int) -> LinearDualState:
-        """Return the state with a proximal term that is so much weaker, if there is one."""
-        state, level = state._replace(half=state.gap, halved=state.epoch), state.level + change
+        """Return the state with the metric weakened by `change` levels, or unchanged if there is no such metric."""
+        state, level = state._replace(halved_gap=state.gap, halved_at=state.epoch), state.metric_level + change
         if level < 0 or (change > 0 and self.metric.vanishes):
             return state
         self.take_metric(self.strongest.weaker(_WEAKER**level) if level else self.strongest)
         state = self.placed(state, state.path.position, state.best)
-        return state._replace(level=level, inexact=STRICTER)
+        return state._replace(metric_level=level, inexactness=STRICTER)
 
     def placed(self, state: LinearDualState, position: np.ndarray, anchor: np.ndarray) -> LinearDualState:
-        """Return the state at a position, near an anchor at which momentum restarts."""
+        """Return the state at Σ β_i x_i = position with momentum restarted at an anchor."""
         path = self.path(position, anchor, state.path)
-        begun = self.near_value(self.conjugates(state.dual), position, anchor)
-        return state._replace(path=path, anchor=anchor, last=anchor, momentum=np.ones_like(state.momentum), begun=begun)
+        initial = self.near_value(self.conjugates(state.dual), position, anchor)
+        return state._replace(
+            path=path, anchor=anchor, last=anchor, momentum=np.ones_like(state.momentum), initial_value=initial
+        )
 
     def path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
-        """Return the beginning of an epoch at Σ β_i x_i = position, after the path `before`."""
+        """Return the state of a new epoch at Σ β_i x_i = position, with the shrinking of the epoch `before`."""
         anchor_term = self.metric.times(anchor)
         weights = self.metric.solve(position + anchor_term)
         fresh = Shrinking.of(self.problem.demands.costs), 0
@@ -93,13 +95,13 @@ class ProximalPoint:
         return self.problem.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
 
     def moved(self, state: LinearDualState, conjugates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return anchor, last solution and momentum; they move for each problem whose subproblem is solved."""
+        """Return anchor, last solution and momentum, updated for each problem whose subproblem is solved."""
         path = state.path
         away = path.mean - state.anchor
         proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
-        climb = _CLIMB * np.sqrt(state.inexact / MOST_INEXACT)
-        climbed = self.near_value(conjugates, path.position, state.anchor) - state.begun
-        ready = (self.problem.by_problem(path.gaps) <= state.inexact * proximal) | (climbed <= climb * proximal)
+        climb = _CLIMB * np.sqrt(state.inexactness / MAX_INEXACTNESS)
+        climbed = self.near_value(conjugates, path.position, state.anchor) - state.initial_value
+        ready = (self.problem.by_problem(path.gaps) <= state.inexactness * proximal) | (climbed <= climb * proximal)
         forth = path.mean - state.last
         against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
         momentum = np.where(against, 1.0, state.momentum)
@@ -117,9 +119,9 @@ class ProximalPoint:
         return found
 
     def best_share(self, dual: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Return which multiple of the dual variables of each problem has the largest dual objective.
+        """Return the multiple of the dual variables of each problem that maximises the dual objective.
 
-        The losses' conjugates are quadratic along the way, so that two points tell them.
+        The conjugates are quadratic in the multiple and 0 at 0, so that their values at two points determine them.
         """
         whole, half = (self.problem.by_problem(self.conjugates(dual * share)) for share in (1.0, 0.5))
         square = 2 * (whole - 2 * half)
@@ -129,6 +131,6 @@ class ProximalPoint:
         return np.where(curvature > 0, share, 1.0)
 
     def near_value(self, conjugates: np.ndarray, position: np.ndarray, anchor: np.ndarray) -> np.ndarray:
-        """Return the dual objectives of the subproblems, but for constants."""
+        """Return the dual objectives of the subproblems up to constants."""
         total = position + self.metric.times(anchor)
         return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", total, self.metric.solve(total)))

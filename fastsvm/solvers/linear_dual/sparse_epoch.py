@@ -1,4 +1,4 @@
-"""Steps in the dual variables of one sparse row after another."""
+"""Epochs over sparse rows, one by one."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
-from fastsvm.linalg.sparse_products import TOGETHER, readable
+from fastsvm.linalg.sparse_products import CACHED_VALUES, readable
 from fastsvm.losses import (
     Demands,
     Loss,
@@ -18,40 +18,40 @@ from fastsvm.losses import (
     loss_value,
     update_of_classes,
 )
-from fastsvm.solvers.linear_dual.epoch import EpochState, Visits, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epoch import Epochs, EpochState, class_bounds, weight_left
 from fastsvm.sources import CSRBlock
 
-__all__ = ["RowVisits"]
+__all__ = ["SparseEpochs"]
 
-_PIECE = 1 << 14  # values and scores that are worth a thread
+_PIECE = 1 << 14  # multiplications below which one thread is faster
 
 
-class _Turn(NamedTuple):
-    """Rows in the order in which they are visited, and what is the same for all of them.
+class _WindowRows(NamedTuple):
+    """Rows of a window in the order of processing, and the metric.
 
     Attributes
     ----------
     places, rows : ndarray of int64
-        Where in the block they are, and their numbers.
+        Places in the block, and indices of the rows.
     left : ndarray of float64
-        By what share a change changes the mean of the weights, for each row.
-    damping, relief, constant
-        As of `Metric` and `Visits`.
+        Factors of `weight_left`, for each row.
+    damping, scaling, constant
+        As in `Metric` and `Epochs`.
     n_together : int
-        Rows that are met in one score before they are in the next.
+        Number of rows to process in one score before the next score.
     """
 
     places: np.ndarray
     rows: np.ndarray
     left: np.ndarray
     damping: np.ndarray
-    relief: np.ndarray
+    scaling: np.ndarray
     constant: float
     n_together: int
 
 
-class _Books(NamedTuple):
-    """What changes with the visits: variables, weights, their mean, which rows' variables moved, and gaps."""
+class _StepState(NamedTuple):
+    """Arrays that updates modify: variables, weights, their mean, flags of changed rows, and gaps."""
 
     dual: np.ndarray
     weights: np.ndarray
@@ -60,116 +60,118 @@ class _Books(NamedTuple):
     gaps: np.ndarray
 
 
-class RowVisits(Visits):
-    """Visits to single rows."""
+class SparseEpochs(Epochs[CSRBlock]):
+    """Runs epochs on single sparse rows."""
 
     consecutive = False
 
     def begin(self, path: EpochState) -> None:
-        """Take the weights as they are: they are changed where they are."""
+        """Do nothing: the weights are modified in place."""
 
     def end(self, path: EpochState) -> None:
-        """Bring Σ β_i x_i up to date, at the end of an epoch."""
-        path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.relief) - path.anchor_term
+        """Compute Σ β_i x_i from the weights."""
+        path.position[:] = path.weights / (path.metric.damping[:, None] * path.metric.scaling) - path.anchor_term
 
-    def visit(
+    def process(
         self, block: CSRBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
     ) -> None:
-        """Take the steps of some rows."""
-        active = np.flatnonzero(path.shrinking.awake(rows, path.turn))
+        """Update the variables of some rows."""
+        active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
         left = weight_left((path.seen + path.row_share * active) / len(self.dual))
         block, places = readable(block, places[active])
-        together = max(1, int(TOGETHER / (1 + self.values_of_row)))
+        together = max(1, int(CACHED_VALUES / (1 + self.values_of_row)))
         metric = path.metric
-        turn = _Turn(places, rows[active], left, metric.damping, metric.relief, self.constant, together)
+        plan = _WindowRows(places, rows[active], left, metric.damping, metric.scaling, self.constant, together)
         moved = np.zeros(len(active), np.uint8)
-        books = _Books(self.dual, path.weights, path.mean, moved, path.gaps)
+        state = _StepState(self.dual, path.weights, path.mean, moved, path.gaps)
         k = self.n_scores
         work = len(active) * k * (1 + self.values_of_row)
         pieces = class_bounds(k, self.pool.n_threads if work > _PIECE and not self.loss.of_classes else 1)
-        self.pool.run(lambda low, high: _take(self.loss, self.demands, block, turn, books, (low, high)), pieces)
-        path.shrinking.note(rows[active], moved, path.turn)
+        self.pool.run(lambda low, high: _take(self.loss, self.demands, block, plan, state, (low, high)), pieces)
+        path.shrinking.update(rows[active], moved, path.turn)
 
 
 @generic
-def take_steps(loss: Loss, demands: Demands, block: CSRBlock, turn: _Turn, books: _Books, bounds: tuple) -> None:
-    """Do what `_take` says."""
+def take_steps(
+    loss: Loss, demands: Demands, block: CSRBlock, plan: _WindowRows, state: _StepState, bounds: tuple
+) -> None:
+    """Process rows; a body for each kind of loss."""
 
 
-def _one_score_after_another(loss, demands, block, turn, books, bounds):
-    dual, n = books.dual, turn.places.size
+def _each_score(loss, demands, block, plan, state, bounds):
+    dual, n = state.dual, plan.places.size
     values = block.data, block.indices, block.indptr
-    for start in range(0, n, turn.n_together):
-        stop = min(start + turn.n_together, n)
+    for start in range(0, n, plan.n_together):
+        stop = min(start + plan.n_together, n)
         for c in range(bounds[0], bounds[1]):
-            damping, gaps = turn.damping[c], 0.0
-            weights, mean = books.weights[c], books.mean[c]
+            damping, gaps = plan.damping[c], 0.0
+            weights, mean = state.weights[c], state.mean[c]
             for t in range(start, stop):
-                place, row = turn.places[t], turn.rows[t]
-                score, square = _score(values, place, turn.relief, turn.constant, weights)
+                place, row = plan.places[t], plan.rows[t]
+                score, square = _score(values, place, plan.scaling, plan.constant, weights)
                 target, cost = cost_of(demands, row, c)
                 own = float(dual[row, c])
                 gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
                 new = coordinate_update(loss, own, score, target, cost, least_curvature(square * damping))
                 change = dual.dtype.type(new) - dual[row, c]
                 if change != 0:
-                    books.moved[t] = 1
+                    state.moved[t] = 1
                     dual[row, c] += change
-                    step = change * damping, turn.left[t]
-                    _add(values, place, turn.relief, turn.constant, step, weights, mean)
-            books.gaps[c] += gaps
+                    step = change * damping, plan.left[t]
+                    _add(values, place, plan.scaling, plan.constant, step, weights, mean)
+            state.gaps[c] += gaps
 
 
-def _all_scores_of_a_row(loss, demands, block, turn, books, bounds):
-    dual, k = books.dual, books.dual.shape[1]
+def _all_scores(loss, demands, block, plan, state, bounds):
+    dual, k = state.dual, state.dual.shape[1]
     values = block.data, block.indices, block.indptr
     scores, changes, curvature = np.empty((k, 1)), np.empty(k, dual.dtype), np.empty(k)
-    for t in range(turn.places.size):
-        place, row, left = turn.places[t], turn.rows[t], turn.left[t]
+    for t in range(plan.places.size):
+        place, row, left = plan.places[t], plan.rows[t], plan.left[t]
         for c in range(k):
-            score, square = _score(values, place, turn.relief, turn.constant, books.weights[c])
-            scores[c, 0], curvature[c] = score, square * turn.damping[c]
-        if not update_of_classes(loss, demands, RowAt(dual, row, scores, 0), curvature, changes, books.gaps):
+            score, square = _score(values, place, plan.scaling, plan.constant, state.weights[c])
+            scores[c, 0], curvature[c] = score, square * plan.damping[c]
+        if not update_of_classes(loss, demands, RowAt(dual, row, scores, 0), curvature, changes, state.gaps):
             continue
-        books.moved[t] = 1
+        state.moved[t] = 1
         for c in range(k):
             if changes[c] != 0:
                 dual[row, c] += changes[c]
-                step, weights, mean = (changes[c] * turn.damping[c], left), books.weights[c], books.mean[c]
-                _add(values, place, turn.relief, turn.constant, step, weights, mean)
+                step, weights, mean = (changes[c] * plan.damping[c], left), state.weights[c], state.mean[c]
+                _add(values, place, plan.scaling, plan.constant, step, weights, mean)
 
 
 @inlined
-def _score(values, place, relief, constant, weights):
+def _score(values, place, scaling, constant, weights):
     """Return the product of a row with the weights of one score, and xᵀ R x."""
     data, indices, indptr = values
     last = weights.size - 1
-    score, square = constant * weights[last], constant**2 * relief[last]
+    score, square = constant * weights[last], constant**2 * scaling[last]
     for p in range(indptr[place], indptr[place + 1]):
         value, j = float(data[p]), indices[p]
         score += value * weights[j]
-        square += value * value * relief[j]
+        square += value * value * scaling[j]
     return score, square
 
 
 @inlined
-def _add(values, place, relief, constant, step, weights, mean):
-    """Add a change times R x to the weights of one score, and a share of that to their mean."""
+def _add(values, place, scaling, constant, step, weights, mean):
+    """Add `change` R x to the weights of one score, and `left` times as much to their mean."""
     (data, indices, indptr), (change, left) = values, step
     last, share = weights.size - 1, change * left
     for p in range(indptr[place], indptr[place + 1]):
         j = indices[p]
-        value = float(data[p]) * relief[j]
+        value = float(data[p]) * scaling[j]
         weights[j] += change * value
         mean[j] += share * value
-    weights[last] += change * constant * relief[last]
-    mean[last] += share * constant * relief[last]
+    weights[last] += change * constant * scaling[last]
+    mean[last] += share * constant * scaling[last]
 
 
-take_steps.default(lambda kind: _all_scores_of_a_row if kind.of_classes else _one_score_after_another)
+take_steps.default(lambda kind: _all_scores if kind.of_classes else _each_score)
 
 
 @jit
-def _take(loss, demands, block, turn, books, bounds):
-    """Take the steps of rows in the scores from the first of `bounds` to before the last."""
-    take_steps(loss, demands, block, turn, books, bounds)
+def _take(loss, demands, block, plan, state, bounds):
+    """Process rows in the scores within `bounds`."""
+    take_steps(loss, demands, block, plan, state, bounds)

@@ -1,4 +1,4 @@
-"""How dual coordinate ascent is done, and all that it remembers from one window of rows to the next."""
+"""Settings and state of dual coordinate ascent."""
 
 from typing import NamedTuple
 
@@ -7,29 +7,29 @@ import numpy as np
 from fastsvm.files.storable import storable
 from fastsvm.solvers.linear_dual.epoch import EpochState
 
-__all__ = ["MOST_INEXACT", "LinearDualSettings", "LinearDualState"]
+__all__ = ["MAX_INEXACTNESS", "LinearDualSettings", "LinearDualState"]
 
-MOST_INEXACT = 30.0
-"""Times the proximal term, up to which a gap is small."""
+MAX_INEXACTNESS = 30.0
+"""Largest gap of a solved subproblem, in multiples of the proximal term."""
 
 
 class LinearDualSettings(NamedTuple):
-    """How it is learnt.
+    """Tolerance, order of rows and sizes of windows and blocks.
 
     Attributes
     ----------
     tol : float
-        Relative gap.
+        Relative duality gap, or largest violation if `criterion` is "gradient".
     seed : int
-        Of the order of rows.
+        Seed of the order of rows.
     block_rows, n_sweeps, kept_blocks : int
-        As `dual_blocks.Layout`.
+        As in `dense_epoch.Layout`.
     window_rows : int
         Rows of a window.
-    n_visits : int
-        How often a window on disk is visited while it is in memory; 0 to find out by the time that reading takes.
+    n_passes : int
+        Passes over a window on disk while it is in memory; 0 to choose by the time that reading takes.
     most_values : int
-        Of rows in memory, for which Newton steps may end what ascent does not.
+        Largest number of values of the rows in memory for which Newton steps are allowed.
     criterion : str
         "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
     """
@@ -40,54 +40,54 @@ class LinearDualSettings(NamedTuple):
     n_sweeps: int
     kept_blocks: int
     window_rows: int
-    n_visits: int = 1
+    n_passes: int = 1
     most_values: int = 0
     criterion: str = "gap"
 
 
 @storable("linear dual state")
 class LinearDualState(NamedTuple):
-    """All that is remembered from window to window; `dual`, `path` and `losses` are changed in place.
+    """What the solver carries from window to window; `dual`, `path` and `losses` are modified in place.
 
     Attributes
     ----------
     dual : ndarray of shape (n, n_scores)
         Dual variables.
     anchor, last : ndarray of float64, shape (n_scores, n_weights)
-        Where the proximal term is centred, and the point before.
+        Centre of the proximal term, and the last solution of a subproblem.
     momentum : ndarray of float64, shape (n_problems,)
-        Of the anchors.
+        Momentum of the anchors.
     path : EpochState
-        Where the epoch is.
+        Weights within the epoch.
     candidate : ndarray of shape (n_scores, n_weights) or None
-        Weights that are scored on the way.
+        Weights whose losses are summed during the epoch, for rows on disk.
     losses : ndarray of float64, shape (n_scores,)
         Sum of losses of the candidate so far.
     best : ndarray of float64, shape (n_scores, n_weights)
-        Weights of the least objectives so far.
+        Weights of the lowest primal objectives so far.
     primal, dual_value : ndarray of float64, shape (n_problems,)
-        Their objectives, and the dual ones.
-    begun : ndarray of float64, shape (n_problems,)
-        Dual objectives near the anchors when the epoch began.
+        Primal objectives of `best`, and dual objectives of `dual`.
+    initial_value : ndarray of float64, shape (n_problems,)
+        Dual objectives of the subproblems when the epoch began.
     epoch, window, seen : int
-        Epochs completed; windows of this one, and rows in them.
+        Completed epochs, completed windows of the current epoch, and their rows.
     next_evaluation, last_evaluation : int
-        Epochs after which the objective is computed next, and was last.
+        Epochs after which the objective is evaluated next, and was evaluated last.
     gap : float
-        Relative gap at the last look.
-    progress : int
-        Epoch of the last look that found some.
-    halved, half : int, float
-        Epoch at which the gap was last found to be at most half of what it was, and what it was then.
-    level, change, rate : int, int, float
-        How often the metric was made weaker, whether it was last made weaker (1) or stronger (-1), and how fast the gap
-        fell before that.
+        Lowest relative gap of an evaluation.
+    progress_at : int
+        Epoch of the last evaluation that found progress.
+    halved_at, halved_gap : int, float
+        Epoch at which the gap was last found halved, and the gap then.
+    metric_level, metric_change, metric_rate : int, int, float
+        How often the metric was weakened; 1 if the last change weakened it, -1 if it strengthened it; and the rate at
+        which the gap fell before that change.
     next_finish : int
         Epochs after which Newton steps are tried.
-    inexact : float
-        How large a gap may be, in multiples of the proximal term, for the anchor to move.
-    visits : int
-        How often each window of this epoch is visited.
+    inexactness : float
+        Gap up to which a subproblem counts as solved, in multiples of the proximal term.
+    passes : int
+        Passes over each window of this epoch.
     """
 
     dual: np.ndarray
@@ -100,19 +100,19 @@ class LinearDualState(NamedTuple):
     best: np.ndarray
     primal: np.ndarray
     dual_value: np.ndarray
-    begun: np.ndarray
+    initial_value: np.ndarray
     epoch: int = 0
     window: int = 0
     seen: int = 0
     next_evaluation: int = 1
     last_evaluation: int = 0
     gap: float = np.inf
-    progress: int = 0
-    halved: int = 0
-    half: float = np.inf
-    level: int = 0
-    change: int = 1
-    rate: float = 0.0
+    progress_at: int = 0
+    halved_at: int = 0
+    halved_gap: float = np.inf
+    metric_level: int = 0
+    metric_change: int = 1
+    metric_rate: float = 0.0
     next_finish: int = 0
-    inexact: float = MOST_INEXACT
-    visits: int = 1
+    inexactness: float = MAX_INEXACTNESS
+    passes: int = 1

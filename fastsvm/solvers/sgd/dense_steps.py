@@ -1,9 +1,9 @@
-"""Steps of mini-batch gradient descent on rows that are made dense a few at a time."""
+"""Mini-batch gradient steps on dense rows; sparse rows are made dense a few at a time."""
 
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401, because compiled code calls it: loaded now, it is held to one thread too
+import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
@@ -11,14 +11,14 @@ from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
 from fastsvm.sources import Block, CSRBlock, DenseBlock
 
-__all__ = ["Buffers", "Course", "Linear", "Model", "Penalty", "Rows", "steps"]
+__all__ = ["Buffers", "DenseModel", "LinearFunction", "OrderedRows", "Penalty", "StepPlan", "steps"]
 
 
-_UNSEEN = 16  # times the rounding of a weight, less than which a penalty is saved up
+_UNSEEN = 16  # units of rounding: a smaller shrinkage by the L2 penalty is accumulated first
 
 
 @storable("linear function")
-class Linear(NamedTuple):
+class LinearFunction(NamedTuple):
     """Scores W x + b: `coef` of shape (n_scores, n_features), `intercept` of shape (n_scores,), float64."""
 
     coef: np.ndarray
@@ -26,12 +26,12 @@ class Linear(NamedTuple):
 
 
 @storable("sgd model")
-class Model(NamedTuple):
-    """Weights, what is remembered of them from step to step, and the gradient of a batch that is not yet complete.
+class DenseModel(NamedTuple):
+    """Weights, their velocity and average, and the gradient of a batch that is not yet complete.
 
-    All are arrays of one type: of shape (n_scores, n_features) those of the features, (n_scores,) those of the offset.
-    A velocity that is not used has no rows. `total` has the sum of the weights of those averaged, and a factor of
-    `coef` that is so near 1 that it waits for more.
+    All arrays have one type. Their shape is (n_scores, n_features) for the features, (n_scores,) for the intercept.
+    Without momentum the velocity has no rows. `total` holds the sum of the averaging weights, and the shrinkage of
+    `coef` that is not applied yet because it is within rounding of 1.
     """
 
     coef: np.ndarray
@@ -45,8 +45,10 @@ class Model(NamedTuple):
     total: np.ndarray
 
     @classmethod
-    def of(cls, last: Linear, mean: Linear, total: float, dtype: np.dtype, momentum: bool) -> "Model":
-        """Return a model that begins at given weights, with the mean of earlier ones."""
+    def of(
+        cls, last: LinearFunction, mean: LinearFunction, total: float, dtype: np.dtype, momentum: bool
+    ) -> "DenseModel":
+        """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         n_scores, n_features = last.coef.shape
         moving = n_scores if momentum else 0
         return cls(
@@ -57,61 +59,61 @@ class Model(NamedTuple):
             np.array([total, 1.0]),
         )  # fmt: skip
 
-    def copied(self) -> "Model":
-        """Return a copy."""
-        return Model(*(array.copy() for array in self))
+    def copied(self) -> "DenseModel":
+        """Return a deep copy."""
+        return DenseModel(*(array.copy() for array in self))
 
-    def last(self) -> Linear:
+    def last(self) -> LinearFunction:
         """Return the weights of the last step."""
-        return Linear(self.coef.astype(np.float64), self.intercept.astype(np.float64))
+        return LinearFunction(self.coef.astype(np.float64), self.intercept.astype(np.float64))
 
-    def averaged(self) -> tuple[Linear, float]:
-        """Return the mean weights and the sum of the weights in it."""
-        mean = Linear(self.mean.astype(np.float64), self.mean_intercept.astype(np.float64))
+    def averaged(self) -> tuple[LinearFunction, float]:
+        """Return the averaged weights and the sum of the averaging weights."""
+        mean = LinearFunction(self.mean.astype(np.float64), self.mean_intercept.astype(np.float64))
         return mean, float(self.total[0])
 
-    def part(self, start: int, stop: int) -> "Model":
-        """Return the weights of some scores, without a copy but of `total`."""
-        return Model(*(array[start:stop] for array in self[:-1]), self.total.copy())
+    def part(self, start: int, stop: int) -> "DenseModel":
+        """Return a view of the scores `start` to `stop`, with a copy of `total`."""
+        return DenseModel(*(array[start:stop] for array in self))._replace(total=self.total.copy())
 
 
 class Penalty(NamedTuple):
-    """What a step does beside following the gradient.
+    """Penalties, momentum, clipping and the intercept's rate.
 
     Attributes
     ----------
     l2, l1 : float
         Factors of ½ ‖w‖² and of ‖w‖₁ in the objective.
     momentum : float
-        Share of the last step that is taken again.
+        Factor of the velocity in each step; 0 for no momentum.
     clip : float
-        Largest norm of a gradient.
-    offset : float
-        Rate of the offset, in multiples of that of the weights; 0 if there is none.
+        Largest norm of a mean gradient of a batch; infinite for no clipping.
+    intercept_rate : float
+        Learning rate of the intercept, in multiples of that of the weights; 0 for no intercept.
     """
 
     l2: float
     l1: float
     momentum: float
     clip: float
-    offset: float
+    intercept_rate: float
 
 
-class Rows(NamedTuple):
-    """Rows in the order in which they are visited.
+class OrderedRows(NamedTuple):
+    """Rows of a window in the order of the steps, with their targets and weights.
 
     Attributes
     ----------
     places : ndarray of int64, shape (n,)
-        Where in the block each is.
+        Index of each row in the block.
     targets : ndarray of float64, shape (n,)
-        As `add_losses` takes them.
+        Targets as `add_losses` takes them.
     weights : ndarray of float64, shape (n,)
-        Of the rows' losses in the gradient.
+        Weights of the rows' losses.
     balance : ndarray of float64, shape (n_scores,)
-        As `add_losses` takes it.
+        Class weights as `add_losses` takes them.
     shift, scale : ndarray of float, shape (n_features,)
-        A value x is taken for (x - shift) scale; empty arrays if for itself.
+        Values x are mapped to (x - shift) scale; empty arrays for no mapping.
     """
 
     places: np.ndarray
@@ -123,7 +125,7 @@ class Rows(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Memory for some rows at a time: the rows, their scores, the slopes of their losses, and a part of a gradient."""
+    """Buffers for a few rows: the dense rows, their scores, the slopes of their losses, and their gradient."""
 
     rows: np.ndarray
     scores: np.ndarray
@@ -132,14 +134,14 @@ class Buffers(NamedTuple):
 
     @classmethod
     def of(cls, n_rows: int, n_features: int, n_scores: int, dtype: np.dtype) -> "Buffers":
-        """Return memory for so many rows."""
+        """Return buffers for `n_rows` rows."""
         shapes = (n_rows, n_features), (n_rows, n_scores), (n_rows, n_scores), (n_scores, n_features)
         return cls(*(np.empty(shape, dtype) for shape in shapes))
 
 
 @generic
 def load(block: Block, places: np.ndarray, out: np.ndarray) -> None:
-    """Write rows of a block, made dense, to `out`."""
+    """Write the rows `places` of a block to the dense array `out`."""
 
 
 @load.register(DenseBlock)
@@ -162,7 +164,7 @@ def _load_sparse(block, places, out):
 
 @jit
 def _score(block, rows, start, n, model, buffers):
-    """Make `n` rows dense, write their scores, and return whether these are finite."""
+    """Load `n` rows, write their scores, and return whether all scores are finite."""
     X, scores, finite = buffers.rows[:n], buffers.scores[:n], True
     load(block, rows.places[start : start + n], X)
     if rows.scale.size:
@@ -180,7 +182,7 @@ def _score(block, rows, start, n, model, buffers):
 
 @jit
 def _gather(model, buffers, n, first):
-    """Add the gradient of `n` rows to the batch's, of which they are the first or not."""
+    """Add the gradient of `n` loaded rows to the batch gradient; overwrite it if they are the first of the batch."""
     X, slopes = buffers.rows[:n], buffers.slopes[:n]
     k, d = model.gradient.shape
     if first:
@@ -199,17 +201,18 @@ def _gather(model, buffers, n, first):
 
 @inlined
 def accumulate(
-    loss: Loss, block: Block, rows: Rows, span: tuple[int, int], first: bool, model: Model, buffers: Buffers
+    loss: Loss, block: Block, rows: OrderedRows, span: tuple[int, int], first: bool, model: DenseModel, buffers: Buffers
 ) -> float:
-    """Add the gradient of the loss over a span of the rows to the batch's, and return the sum of their losses.
+    """Add the gradient over the rows of a span to the batch gradient, and return the sum of their losses.
 
-    If `first`, they are the first of the batch. Only this is compiled for each loss anew.
+    If `first`, the span begins a batch, and the gradient is overwritten. Only this function is compiled for each loss
+    anew.
     """
     (start, stop), height, total = span, buffers.rows.shape[0], 0.0
     for a in range(start, stop, height):
         n = min(height, stop - a)
         if not _score(block, rows, a, n, model, buffers):
-            total = np.nan  # for the caller to find out why
+            total = np.nan  # the caller finds out why
         targets, weights = rows.targets[a : a + n], rows.weights[a : a + n]
         total += add_losses(loss, buffers.scores[:n], targets, weights, rows.balance, buffers.slopes[:n])
         _gather(model, buffers, n, first and a == start)
@@ -217,12 +220,12 @@ def accumulate(
 
 
 @jit
-def update(model: Model, n_rows: int, rate: float, weight: float, penalty: Penalty) -> None:
-    """Take a step of length `rate` along the batch's gradient, a sum over `n_rows`; average with a `weight`."""
+def update(model: DenseModel, n_rows: int, rate: float, weight: float, penalty: Penalty) -> None:
+    """Take a step of length `rate` along the mean gradient of `n_rows` rows, and average with weight `weight`."""
     real = model.coef.dtype.type
     along = 1.0 / n_rows
     if penalty.clip < np.inf:
-        along *= min(1.0, penalty.clip / max(_norm(model, penalty.offset) / n_rows, 1e-300))
+        along *= min(1.0, penalty.clip / max(_norm(model, penalty.intercept_rate) / n_rows, 1e-300))
     model.total[1] *= max(0.0, 1.0 - rate * penalty.l2)
     shrink, along = real(1.0), real(along)
     if abs(1.0 - model.total[1]) > _UNSEEN * np.finfo(model.coef.dtype).eps:
@@ -240,11 +243,11 @@ def update(model: Model, n_rows: int, rate: float, weight: float, penalty: Penal
                 v[j] = momentum * v[j] + along * g[j]
                 w[j] = shrink * w[j] - length * v[j]
             model.velocity_intercept[c] = momentum * model.velocity_intercept[c] + along * model.gradient_intercept[c]
-            model.intercept[c] -= real(rate * penalty.offset) * model.velocity_intercept[c]
+            model.intercept[c] -= real(rate * penalty.intercept_rate) * model.velocity_intercept[c]
         else:
             for j in range(w.size):
                 w[j] = shrink * w[j] - step * g[j]
-            model.intercept[c] -= real(penalty.offset) * step * model.gradient_intercept[c]
+            model.intercept[c] -= real(penalty.intercept_rate) * step * model.gradient_intercept[c]
         if penalty.l1 > 0:
             for j in range(w.size):
                 w[j] = max(w[j] - threshold, real(0)) + min(w[j] + threshold, real(0))
@@ -256,33 +259,33 @@ def update(model: Model, n_rows: int, rate: float, weight: float, penalty: Penal
 
 
 @jit
-def _norm(model, offset):
-    """Return the norm of the batch's gradient, in which that of the offset counts by its rate."""
+def _norm(model, intercept_rate):
+    """Return the norm of the batch gradient; the squares of the intercept count times its rate."""
     total = 0.0
     for c in range(model.gradient.shape[0]):
         g = model.gradient[c]
         squares = g.dtype.type(0)
         for j in range(g.size):
             squares += g[j] * g[j]
-        total += squares + offset * model.gradient_intercept[c] ** 2
+        total += squares + intercept_rate * model.gradient_intercept[c] ** 2
     return np.sqrt(total)
 
 
-class Course(NamedTuple):
-    """How steps are taken.
+class StepPlan(NamedTuple):
+    """Batch size, learning rates and averaging weights of the steps on a window.
 
     Attributes
     ----------
     batch_size : int
         Rows of a batch.
     rates : ndarray of float64, shape (n_steps,)
-        Length of each step.
+        Learning rate of each step.
     averaging : ndarray of float64, shape (n_steps,)
-        Weight of what each step reaches in the average.
+        Weight of the iterate after each step in the average.
     penalty : Penalty
-        The same for all.
+        Penalties, momentum and clipping, the same for all steps.
     pending : int
-        Rows that the first batch has already.
+        Rows of the first batch that were processed with the window before.
     """
 
     batch_size: int
@@ -294,19 +297,19 @@ class Course(NamedTuple):
 
 @jit
 def steps(
-    loss: Loss, block: Block, rows: Rows, model: Model, course: Course, buffers: Buffers, losses: np.ndarray
+    loss: Loss, block: Block, rows: OrderedRows, model: DenseModel, plan: StepPlan, buffers: Buffers, losses: np.ndarray
 ) -> None:
-    """Take as many steps as there are rates, on batches of rows in order; the rest waits for more.
+    """Take a step on each complete batch, in order; the gradient of the remaining rows stays in the model.
 
     Parameters
     ----------
     losses : ndarray of float64, shape (n_steps + 1,)
-        Sum of losses of the rows of each batch, and of the rest; it is written. NaN if a score is not finite.
+        Overwritten by the sums of losses of the batches and of the remaining rows. NaN if a score is not finite.
     """
-    start, n, pending = 0, rows.places.size, course.pending
+    start, n, pending = 0, rows.places.size, plan.pending
     for s in range(losses.size):
-        stop = min(n, start + course.batch_size - pending)
+        stop = min(n, start + plan.batch_size - pending)
         losses[s] = accumulate(loss, block, rows, (start, stop), pending == 0, model, buffers)
-        if s < course.rates.size:
-            update(model, pending + stop - start, course.rates[s], course.averaging[s], course.penalty)
+        if s < plan.rates.size:
+            update(model, pending + stop - start, plan.rates[s], plan.averaging[s], plan.penalty)
         start, pending = stop, 0

@@ -1,9 +1,9 @@
-"""Steps of mini-batch gradient descent that touch only the columns in which a batch has values.
+"""Mini-batch gradient steps that only touch the columns in which a batch has nonzero values.
 
-Weights are w = s v, so that the L2 penalty shrinks them all by one multiplication. The L1 penalty of a column is taken
-when it is met, all that has come up since it was met last (Tsuruoka, Tsujii and Ananiadou 2009, figure 2). The average
-Σ ω_t s_t v_t is S v - u with S = Σ ω_t s_t, where u sums up what v lacked while S grew (Bottou's averaged SGD; Xu 2011,
-section 4).
+Weights are w = s v, so that one multiplication of s applies the L2 penalty to all of them. The L1 penalty is
+cumulative: when a batch uses a column, the column takes all the penalty that accrued since its last use (Tsuruoka,
+Tsujii and Ananiadou 2009, figure 2). The average Σ ω_t s_t v_t equals S v - u with S = Σ ω_t s_t. A step that changes v
+by δ adds S δ to u (Bottou's averaged SGD; Xu 2011, section 4).
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
-from fastsvm.solvers.sgd.dense_steps import Course, Linear, Rows
+from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, StepPlan
 from fastsvm.sources import CSRBlock
 
 __all__ = ["SparseModel", "settle", "sparse_steps"]
@@ -29,13 +29,13 @@ class SparseModel(NamedTuple):
     Attributes
     ----------
     vectors : ndarray of float64, shape (n_features, 2 n_scores)
-        v and, beside it in memory, for it is needed when v is, u.
+        v and u side by side, because steps use both.
     paid : ndarray of float64, shape (n_features, n_scores)
         The L1 penalty that each weight has taken.
     intercept, intercept_sum : ndarray of float64, shape (n_scores,)
-        Offset, and the weighted sum of those averaged.
+        Intercept, and Σ ω_t times the intercept after step t.
     scalars : ndarray of float64, shape (4,)
-        s, S, Σ ω_t, and the L1 penalty that has come up so far.
+        s, S, Σ ω_t, and the L1 penalty accrued so far.
     """
 
     vectors: np.ndarray
@@ -45,58 +45,60 @@ class SparseModel(NamedTuple):
     scalars: np.ndarray
 
     @classmethod
-    def of(cls, last: Linear, mean: Linear, total: float) -> "SparseModel":
-        """Return a model that begins at given weights, with the mean of earlier ones."""
+    def of(cls, last: LinearFunction, mean: LinearFunction, total: float) -> "SparseModel":
+        """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         vectors = np.hstack([last.coef.T, -total * mean.coef.T]).astype(np.float64)
-        offset, offset_sum = last.intercept.astype(np.float64), total * mean.intercept
+        intercept, intercept_sum = last.intercept.astype(np.float64), total * mean.intercept
         scalars = np.array([1.0, 0.0, total, 0.0])
-        return cls(np.ascontiguousarray(vectors), np.zeros(last.coef.T.shape), offset, offset_sum, scalars)
+        return cls(np.ascontiguousarray(vectors), np.zeros(last.coef.T.shape), intercept, intercept_sum, scalars)
 
     def copied(self) -> "SparseModel":
-        """Return a copy."""
+        """Return a deep copy."""
         return SparseModel(*(array.copy() for array in self))
 
-    def last(self) -> Linear:
+    def last(self) -> LinearFunction:
         """Return the weights of the last step."""
         k = len(self.intercept)
-        return Linear(np.ascontiguousarray((self.scalars[_SCALE] * self.vectors[:, :k]).T), self.intercept.copy())
+        return LinearFunction(
+            np.ascontiguousarray((self.scalars[_SCALE] * self.vectors[:, :k]).T), self.intercept.copy()
+        )
 
-    def averaged(self) -> tuple[Linear, float]:
-        """Return the mean weights and the sum of the weights in it."""
+    def averaged(self) -> tuple[LinearFunction, float]:
+        """Return the averaged weights and the sum of the averaging weights."""
         total, k = float(self.scalars[_TOTAL]), len(self.intercept)
         coef = (self.scalars[_SUM] * self.vectors[:, :k] - self.vectors[:, k:]).T / max(total, 1e-300)
-        return Linear(np.ascontiguousarray(coef), self.intercept_sum / max(total, 1e-300)), total
+        return LinearFunction(np.ascontiguousarray(coef), self.intercept_sum / max(total, 1e-300)), total
 
 
 @jit
 def sparse_steps(
-    loss: Loss, block: CSRBlock, rows: Rows, model: SparseModel, course: Course, losses: np.ndarray
+    loss: Loss, block: CSRBlock, rows: OrderedRows, model: SparseModel, plan: StepPlan, losses: np.ndarray
 ) -> None:
-    """Take a step on each batch of rows in order, the last one on what is left.
+    """Take a step on each batch, in order; the last batch may have fewer rows.
 
     Parameters
     ----------
     losses : ndarray of float64, shape (n_steps + 1,)
-        Sum of losses of each batch; all but the last are written. NaN if a score is not finite.
+        All but the last are overwritten by the sums of losses of the batches. NaN if a score is not finite.
     """
     k = model.intercept.size
-    scores, slopes = np.empty((course.batch_size, k)), np.empty((course.batch_size, k))
-    for s in range(course.rates.size):
-        start = s * course.batch_size
-        n = min(course.batch_size, rows.places.size - start)
+    scores, slopes = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k))
+    for s in range(plan.rates.size):
+        start = s * plan.batch_size
+        n = min(plan.batch_size, rows.places.size - start)
         places = rows.places[start : start + n]
         if not _score(block, places, model, scores):
             losses[s] = np.nan
             return
         targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
         losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
-        _step(block, places, slopes, model, course, s)
+        _step(block, places, slopes, model, plan, s)
 
 
 @jit
 def _score(block, places, model, scores):
-    """Write the scores of some rows and return whether they are finite."""
-    data, indices, indptr = block.data, block.indices, block.indptr  # no views in the loops: their counting takes long
+    """Write the scores of some rows, and return whether all are finite."""
+    data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
     V, scale, k = model.vectors, model.scalars[_SCALE], scores.shape[1]
     finite = True
     for i in range(places.size):
@@ -119,10 +121,10 @@ def _score(block, places, model, scores):
 
 
 @jit
-def _step(block, places, slopes, model, course, s):
+def _step(block, places, slopes, model, plan, s):
     data, indices, indptr = block.data, block.indices, block.indptr
     V, scalars, intercept = model.vectors, model.scalars, model.intercept
-    rate, penalty, n, k = course.rates[s], course.penalty, places.size, slopes.shape[1]
+    rate, penalty, n, k = plan.rates[s], plan.penalty, places.size, slopes.shape[1]
     scalars[_SCALE] *= max(0.0, 1.0 - rate * penalty.l2)
     if scalars[_SCALE] < _SMALLEST:
         _rescale(model)
@@ -132,7 +134,7 @@ def _step(block, places, slopes, model, course, s):
         idle = True
         for c in range(k):
             idle &= slopes[i, c] == 0.0
-            intercept[c] -= penalty.offset * rate / n * slopes[i, c]
+            intercept[c] -= penalty.intercept_rate * rate / n * slopes[i, c]
         if idle:
             continue
         for c in range(k):
@@ -144,7 +146,7 @@ def _step(block, places, slopes, model, course, s):
         for i in range(n):
             for p in range(indptr[places[i]], indptr[places[i] + 1]):
                 _pay(model, indices[p])
-    weight = course.averaging[s]
+    weight = plan.averaging[s]
     scalars[_SUM] += weight * scalars[_SCALE]
     scalars[_TOTAL] += weight
     for c in range(k):
@@ -153,9 +155,9 @@ def _step(block, places, slopes, model, course, s):
 
 @jit
 def _rescale(model):
-    """Multiply the scale into the weights, and what the average has of them into the rest of it.
+    """Multiply s into v and fold S v into u, then reset s to 1 and S to 0.
 
-    Otherwise the scale would vanish, and S grow until S v - u lost its digits.
+    Otherwise s would underflow, and S v - u would cancel.
     """
     scale, total = model.scalars[_SCALE], model.scalars[_SUM]
     V, k = model.vectors, model.intercept.size
@@ -168,7 +170,7 @@ def _rescale(model):
 
 @jit
 def _pay(model, j):
-    """Let the weights of a column take the L1 penalty that has come up."""
+    """Apply the accrued L1 penalty to the weights of a column."""
     scale, due = model.scalars[_SCALE], model.scalars[_DUE]
     V, paid, k = model.vectors, model.paid, model.intercept.size
     for c in range(k):
@@ -181,6 +183,6 @@ def _pay(model, j):
 
 @jit
 def settle(model: SparseModel) -> None:
-    """Let all weights take the L1 penalty that has come up."""
+    """Apply the accrued L1 penalty to all weights."""
     for j in range(model.vectors.shape[0]):
         _pay(model, j)

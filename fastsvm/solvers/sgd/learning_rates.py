@@ -1,4 +1,4 @@
-"""Learning rates of gradient descent: each a function of the step number, registered by its name."""
+"""Learning rate schedules: functions of the step number, registered by name."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,16 +7,16 @@ import numpy as np
 
 __all__ = ["SCHEDULES", "Schedule", "register_rate"]
 
-_EARLY = 4  # an epoch ends at less than half of the first rate
+_EARLY = 4  # after one epoch, "auto" is below half of the first rate
 
 
 class Schedule(NamedTuple):
-    """A learning rate.
+    """A learning rate schedule and its parameters.
 
     Attributes
     ----------
     name : str
-        Which of `SCHEDULES`.
+        A name in `SCHEDULES`.
     first : float
         The first rate.
     power : float
@@ -24,7 +24,7 @@ class Schedule(NamedTuple):
     alpha : float
         Factor of the penalty in the objective.
     steps_per_epoch : float
-        Steps of an epoch; infinite if steps follow the exact gradient of a smooth loss.
+        Steps per epoch; infinite if steps use the exact gradient of a smooth loss.
     """
 
     name: str
@@ -34,25 +34,25 @@ class Schedule(NamedTuple):
     steps_per_epoch: float
 
     def rates(self, before: int, count: int) -> np.ndarray:
-        """Return the rates of `count` steps after the first `before`."""
+        """Return the learning rates of steps `before` to `before + count - 1`."""
         return SCHEDULES[self.name](self, before + np.arange(count, dtype=np.float64))
 
 
 Rates = Callable[[Schedule, np.ndarray], np.ndarray]
 SCHEDULES: dict[str, Rates] = {}
-"""Rates of the steps t = 0, 1, ..., by name."""
+"""Schedules by name."""
 
 
 def register_rate(name: str) -> Callable[[Rates], Rates]:
-    """Return a decorator that gives a learning rate the name by which estimators know it.
+    """Return a decorator that registers a schedule as a value of `learning_rate`.
 
-    A learning rate is a function of a `Schedule` and of step numbers 0, 1, ..., an array, and returns the lengths of
+    A schedule is a function of a `Schedule` and an array of step numbers 0, 1, .... It returns the learning rates of
     these steps.
 
     Raises
     ------
     ValueError
-        If there is a learning rate of that name already.
+        If the name is taken.
     """
     if name in SCHEDULES:
         raise ValueError(f"There is a learning rate {name!r} already: choose another name.")
@@ -66,7 +66,7 @@ def register_rate(name: str) -> Callable[[Rates], Rates]:
 
 @register_rate("auto")
 def _auto(schedule: Schedule, t: np.ndarray) -> np.ndarray:
-    # The smaller of the two rates of theory: 1/√t without and 1/(αt) with strong convexity.
+    # About the smaller of 1/√t, the rate for convex losses, and 1/(αt), the rate under strong convexity.
     slowing = np.sqrt(1 + _EARLY * t / schedule.steps_per_epoch)
     return schedule.first / (slowing + schedule.alpha * schedule.first * t)
 
@@ -89,6 +89,6 @@ def _inverse_scaling(schedule: Schedule, t: np.ndarray) -> np.ndarray:
 
 
 @register_rate("constant")
-@register_rate("adaptive")  # the solver divides it when progress ends
+@register_rate("adaptive")  # the solver divides it when the objective stops falling
 def _constant(schedule: Schedule, t: np.ndarray) -> np.ndarray:
     return np.full(len(t), schedule.first)

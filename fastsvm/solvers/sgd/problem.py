@@ -1,4 +1,4 @@
-"""What gradient descent is to learn and how, the state of a fit, and the objective of weights."""
+"""The problem, settings and state of gradient descent, and the objective."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece
 from fastsvm.losses import Loss, add_losses
-from fastsvm.solvers.sgd.dense_steps import Linear, Model, Penalty
+from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
 from fastsvm.solvers.sgd.lazy_steps import SparseModel
 from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.sources import Block, Source, check_finite
@@ -17,31 +17,31 @@ from fastsvm.sources import Block, Source, check_finite
 __all__ = ["OVERFLOW", "Diverged", "SGDProblem", "SGDSettings", "SGDState", "objective"]
 
 OVERFLOW = (
-    "The weights grew beyond all bounds: floating-point overflow. Scale the features, for example with "
+    "The weights diverged: floating-point overflow. Scale the features, for example with "
     "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
 )
-"""What an error says of weights that are not finite."""
+"""Message of the error that weights are not finite."""
 
 
 class Diverged(ValueError):
-    """Scores overflowed."""
+    """Weights or scores overflowed."""
 
 
 class SGDProblem(NamedTuple):
-    """What is to be learnt.
+    """Rows, targets and weights of a linear problem.
 
     Attributes
     ----------
     source : Source
-        Rows; one that is resident is a `MemorySource`.
+        The rows; a resident source is a `MemorySource`.
     shift, scale : ndarray of float64, shape (n_features,)
-        A value x is taken for (x - shift) scale; empty if for itself.
+        Values x are mapped to (x - shift) scale; empty for no mapping.
     targets : ndarray of float64, shape (n,)
-        As `losses.add_losses` takes them.
+        Targets as `losses.add_losses` takes them.
     weights : ndarray of float64, shape (n,)
-        In multiples of the mean weight of rows, classes left aside; 0 for rows that are not learnt from.
+        Sample weights divided by their mean, without class weights; 0 excludes a row.
     balance : ndarray of float64, shape (n_scores,)
-        As `losses.add_losses` takes it.
+        Class weights as `losses.add_losses` takes them.
     """
 
     source: Source
@@ -53,12 +53,12 @@ class SGDProblem(NamedTuple):
 
 
 class SGDSettings(NamedTuple):
-    """How it is learnt.
+    """Loss, penalties, schedule and stopping rule.
 
     Attributes
     ----------
     loss : Loss
-        One of `losses.LOSSES`.
+        An instance of a class in `losses.LOSSES`.
     penalty : Penalty
         Penalties, momentum, clipping.
     schedule : Schedule
@@ -68,11 +68,11 @@ class SGDSettings(NamedTuple):
     average_from : float
         Steps after which averaging begins; infinite for none.
     tol : float or None
-        Least fall of the objective, None to run all epochs.
+        Smallest decrease of the objective that counts as progress; None to run all epochs.
     patience : int
-        Epochs without it.
+        Epochs without progress after which the solver decides whether to stop.
     seed : int or None
-        Of the order of rows, None for that of the source.
+        Seed of the order of rows; None for the order of the source.
     window_rows : int
         Rows of a window.
     """
@@ -90,53 +90,53 @@ class SGDSettings(NamedTuple):
 
 @storable("sgd state")
 class SGDState(NamedTuple):
-    """All that is remembered from window to window.
+    """What the solver carries from window to window.
 
     Attributes
     ----------
-    model : Model or SparseModel
-        Weights; a window is visited with a copy, so that a state is always whole.
+    model : DenseModel or SparseModel
+        Weights. Steps change a copy, so that an interrupted window leaves the state valid.
     epoch, window : int
-        Where in the data: epochs completed, and windows of this one.
+        Completed epochs, and completed windows of the current epoch.
     n_steps, seen, pending : int
-        Steps taken; rows of this epoch visited; rows of a batch that waits for more.
-    total, waiting : float
-        Sum of losses in this epoch, and of the rows of that batch.
-    lowest, answered : float
-        Least objective of an epoch, and least full objective of the answer.
+        Steps taken, rows processed in this epoch, and rows of the incomplete batch.
+    total, pending_loss : float
+        Sum of losses in this epoch, and over the rows of the incomplete batch.
+    lowest, answer_objective : float
+        Lowest running objective of an epoch, and lowest full objective of the answer.
     stale : int
-        Epochs since the objective fell.
+        Epochs since the objective last made progress.
     factor : float
-        Of the rate.
-    best : Linear or None
-        The weights of the best validation score, if there is one.
+        Factor of the learning rate, below 1 after reductions of the adaptive schedule.
+    best : LinearFunction or None
+        The weights with the best validation score; None without validation.
     best_score : float
-        That score.
+        The best validation score.
     """
 
-    model: Model | SparseModel
+    model: DenseModel | SparseModel
     epoch: int = 0
     window: int = 0
     n_steps: int = 0
     seen: int = 0
     pending: int = 0
     total: float = 0.0
-    waiting: float = 0.0
+    pending_loss: float = 0.0
     lowest: float = np.inf
-    answered: float = np.inf
+    answer_objective: float = np.inf
     stale: int = 0
     factor: float = 1.0
-    best: Linear | None = None
+    best: LinearFunction | None = None
     best_score: float = -np.inf
 
 
-def objective(problem: SGDProblem, loss: Loss, linear: Linear, pool: Pool, exact: bool = False) -> float:
-    """Return the mean loss of the rows that are learnt from, by a pass over all rows; `exact` by scores in float64.
+def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Pool, exact: bool = False) -> float:
+    """Return the mean loss over rows of positive weight, by a pass over all rows; `exact` computes scores in float64.
 
     Raises
     ------
     ValueError
-        If a row is not finite, also one that is not learnt from.
+        If a row is not finite, even one of weight 0.
     """
     coef, intercept = linear
     if problem.scale.size:

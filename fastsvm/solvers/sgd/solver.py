@@ -2,28 +2,28 @@
 
 Problem
     minimise    (1/n) Σ_i ω_i loss(W x_i + b, y_i) + l2/2 ‖W‖² + l1 ‖W‖₁
-    over the weights W, one row a score, and offsets b, which are not penalised. Weights ω_i of rows have mean 1.
+    over the weights W, one row a score, and the intercepts b, which are not penalised. Sample weights ω_i have mean 1.
 
 Step
     With the mean gradient G of the loss over a batch and the rate η_t of a schedule:
         V ← momentum V + G,  W ← (1 - η_t l2) W - η_t V,  then W ← sign(W) max(0, |W| - η_t l1)
-    Rows come in random order, a window at a time (`sources.epochs`). All scores are learnt in the same two products of
-    the batch's rows, with the weights and with the slopes of the losses.
+    Rows come in random order, a window at a time (`sources.windows`). Two products of a batch serve all scores: rows
+    times weights, and slopes of the losses times rows.
 
 Average
-    The answer is Σ t W_t / Σ t, in which early weights count for little (Lacoste-Julien, Schmidt and Bach 2012).
+    The answer is Σ t W_t / Σ t, which gives early iterates little weight (Lacoste-Julien, Schmidt and Bach 2012).
 
 End
-    The objective as it passes by, each batch's before its step, is watched from epoch to epoch. When it has not fallen
-    by `tol` for some epochs, the full objective of the answer decides: if that fell since it was last computed, on.
+    The running objective of an epoch sums the losses of each batch before its step. When it has not decreased by `tol`
+    for some epochs, the full objective of the answer is computed. The fit ends if that has not decreased either.
 
 Cost
-    4 n_scores multiplications a value of each row visited, and some 5 operations a weight each step; sparse rows of
-    many features cost 4 n_scores multiplications a value that they hold.
+    4 n_scores multiplications a value of each row processed, and some 5 operations a weight each step. Sparse rows of
+    many features cost 4 n_scores multiplications a nonzero value.
 
 Memory
-    Some eight arrays of the weights' shape (a state has three or four, and a window is visited with a copy), three
-    windows of rows on disk, 24 n bytes.
+    Some eight arrays of the weights' shape, because steps change a copy of the state; three windows of rows on disk;
+    24 n bytes.
 
 After
     Shalev-Shwartz, Singer, Srebro and Cotter (2011), Pegasos; Bottou (2012), Stochastic gradient descent tricks.
@@ -38,18 +38,18 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.solvers.sgd.dense_steps import Buffers, Course, Linear, Model, Penalty, Rows, steps
+from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, LinearFunction, OrderedRows, Penalty, StepPlan, steps
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
 from fastsvm.solvers.sgd.problem import OVERFLOW, Diverged, SGDProblem, SGDSettings, SGDState, objective
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite, windows
 
-__all__ = ["SGD", "touches_columns"]
+__all__ = ["SGD", "uses_lazy_steps"]
 
 _BUFFERED_ROWS = 128
-_SCORES_AT_ONCE = 8  # one thread's share of many classes
-_SPARSE = 8  # times as many features as a row has values, from which on only the columns of a batch are touched
-_SLOWER = 5.0  # the adaptive rate is divided by, when progress ends
-_SLOWEST = 1e-6
+_SCORES_AT_ONCE = 8  # classes per thread
+_SPARSE = 8  # features per nonzero value of a row, above which steps are lazy
+_SLOWER = 5.0  # divides the adaptive rate where progress ends
+_SLOWEST = 1e-6  # adaptive rate below which the fit ends
 
 
 class SGD:
@@ -58,18 +58,19 @@ class SGD:
     Parameters
     ----------
     problem : SGDProblem
-        What is to be learnt.
+        Rows, targets and weights.
     settings : SGDSettings
-        How.
+        Loss, penalties, schedule and stopping rule.
     pool : Pool
         Threads.
     validate : callable or None
-        Returns the score of a `Linear`, the higher the better. If given, it is what is watched.
+        Returns the validation score of a `LinearFunction`, the higher the better. It replaces the running objective in
+        the stopping rule.
 
     Attributes
     ----------
     score : float
-        The last validation score, NaN if there is none.
+        The last validation score; NaN without validation.
     """
 
     def __init__(
@@ -77,54 +78,54 @@ class SGD:
         problem: SGDProblem,
         settings: SGDSettings,
         pool: Pool,
-        validate: Callable[[Linear], float] | None = None,
+        validate: Callable[[LinearFunction], float] | None = None,
     ) -> None:
         self.problem, self.settings, self.pool, self.validate = problem, settings, pool, validate
         self.rows = np.flatnonzero(problem.weights > 0)
         self._losses: list[np.ndarray] = []
         self.score = np.nan
-        self.lazy = settings.batch_size <= settings.window_rows and touches_columns(problem, settings.penalty)
+        self.lazy = settings.batch_size <= settings.window_rows and uses_lazy_steps(problem, settings.penalty)
         self._windows: Generator[Window, None, None] | None = None
         self._buffers: dict[tuple[int, int], Buffers] = {}
         self._read_to: list[np.ndarray | None] = []
 
-    def init(self, begin: Linear | None = None) -> SGDState:
-        """Return the state at some weights, or at zero."""
+    def init(self, begin: LinearFunction | None = None) -> SGDState:
+        """Return the state at the weights `begin`, by default zero."""
         k, d = len(self.problem.balance), self.problem.source.shape[1]
-        zero = Linear(np.zeros((k, d)), np.zeros(k))
+        zero = LinearFunction(np.zeros((k, d)), np.zeros(k))
         return SGDState(self._model(begin or zero, zero, 0.0))
 
     def continued(self, state: SGDState) -> SGDState:
-        """Return the state after an epoch on other rows, on which it is gone on."""
+        """Return the state with which to resume on other rows; it begins an epoch."""
         if self.accepts(state):
-            model = state.model  # with its velocity
+            model = state.model  # keeps its velocity
         else:
             mean, total = state.model.averaged()
             model = self._model(state.model.last(), mean, total)
         return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor)
 
     def accepts(self, state: SGDState) -> bool:
-        """Return whether a state is of this problem and these settings, so that it can be gone on with."""
+        """Return whether this solver can resume a state: its arrays have the right shapes and types."""
         own = self.init().model
         return type(own) is type(state.model) and all(
             a.shape == b.shape and a.dtype == b.dtype for a, b in zip(own, state.model, strict=True)
         )
 
-    def _model(self, last: Linear, mean: Linear, total: float) -> Model | SparseModel:
+    def _model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel | SparseModel:
         if self.lazy:
             return SparseModel.of(last, mean, total)
         dtype = product_type(self.problem.source.dtype)
-        return Model.of(last, mean, total, dtype, self.settings.penalty.momentum > 0)
+        return DenseModel.of(last, mean, total, dtype, self.settings.penalty.momentum > 0)
 
     def step(self, state: SGDState, most_steps: int) -> tuple[SGDState, Report]:
-        """Visit one window; at the end of an epoch, which is what counts as a step, decide whether to go on."""
+        """Process one window. The last window of an epoch completes a step and checks the stopping rule."""
         if most_steps == 0:
             return state, self._report(0.0)
         if self._windows is None:
             self._windows = self._epoch(state)
         window = next(self._windows, None)
         if window is not None:
-            state = self._visit(state, window)
+            state = self._process(state, window)
         if state.seen < len(self.rows):
             return state, self._report(state.total / max(1, state.seen))
         self._windows = None
@@ -133,18 +134,18 @@ class SGD:
         return self._decide(state, running)
 
     def memory(self) -> None:
-        """Return what a resumed run needs beside the state: nothing."""
+        """Return None: a resumed run needs nothing beside the state."""
 
     def recall(self, memory: None) -> None:
         """Take what `memory` returned."""
 
     def take_losses(self) -> list[np.ndarray]:
-        """Return the mean losses of the batches since the last call, an array for each window."""
+        """Return the mean losses of the batches since the last call, one array per window."""
         losses, self._losses = self._losses, []
         return losses
 
     def close(self) -> None:
-        """Stop reading ahead, at an end before that of an epoch."""
+        """Stop reading ahead, if the fit ends within an epoch."""
         if self._windows is not None:
             self._windows.close()
             self._windows = None
@@ -154,14 +155,14 @@ class SGD:
         seed = None if settings.seed is None else (settings.seed, state.epoch)
         return windows(self.problem.source, self.rows, seed, settings.window_rows, state.window, self._read_to)
 
-    def _visit(self, state: SGDState, window: Window) -> SGDState:
-        """Take the steps of a window."""
+    def _process(self, state: SGDState, window: Window) -> SGDState:
+        """Return the state after the steps of a window."""
         settings, n = self.settings, len(window.rows)
         n_batches, rest = divmod(state.pending + n, settings.batch_size)
         if rest and (self.lazy or state.seen + n == len(self.rows)):
             n_batches, rest = n_batches + 1, 0
         before = state.n_steps + np.arange(n_batches)
-        course = Course(
+        plan = StepPlan(
             settings.batch_size,
             state.factor * settings.schedule.rates(state.n_steps, n_batches),
             np.maximum(0.0, before + 1 - settings.average_from),
@@ -169,44 +170,44 @@ class SGD:
             state.pending,
         )
         model = state.model.copied()
-        losses = self._take(model, window, course)
+        losses = self._take(model, window, plan)
         total = float(losses.sum())
         if not np.isfinite(total):
             self._explain(window)
-        losses[0] += state.waiting
+        losses[0] += state.pending_loss
         sizes = np.full(n_batches, settings.batch_size)
         if n_batches:
             sizes[-1] -= n_batches * settings.batch_size + rest - state.pending - n
         self._losses.append(losses[:n_batches] / sizes)
         return state._replace(
             model=model, window=state.window + 1, n_steps=state.n_steps + n_batches, seen=state.seen + n, pending=rest,
-            total=state.total + total, waiting=float(losses[n_batches]),
+            total=state.total + total, pending_loss=float(losses[n_batches]),
         )  # fmt: skip
 
-    def _take(self, model: Model | SparseModel, window: Window, course: Course) -> np.ndarray:
-        """Take steps and return the batches' sums of losses, and that of the rows that wait."""
+    def _take(self, model: DenseModel | SparseModel, window: Window, plan: StepPlan) -> np.ndarray:
+        """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
         problem, loss = self.problem, self.settings.loss
         block, places = _readable(window)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
-        if self.lazy:
-            losses = np.zeros(len(course.rates) + 1)
-            rows = Rows(places, targets, weights, problem.balance, *_map(problem, np.float64))
-            sparse_steps(loss, block, rows, model, course, losses)
+        if isinstance(model, SparseModel):
+            losses = np.zeros(len(plan.rates) + 1)
+            rows = OrderedRows(places, targets, weights, problem.balance, *_map(problem, np.dtype(np.float64)))
+            sparse_steps(loss, block, rows, model, plan, losses)
             return losses
-        shares = self._shares()
-        losses, dtype = np.zeros((len(shares), len(course.rates) + 1)), model.coef.dtype
+        shares = self._score_ranges()
+        losses, dtype = np.zeros((len(shares), len(plan.rates) + 1)), model.coef.dtype
         parts = [model.part(start, stop) for start, stop in shares]
 
         def some(k: int, start: int, stop: int) -> None:
-            rows = Rows(places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
-            steps(loss, block, rows, parts[k], course, self._memory(start, stop, dtype), losses[k])
+            rows = OrderedRows(places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
+            steps(loss, block, rows, parts[k], plan, self._memory(start, stop, dtype), losses[k])
 
         self.pool.run(some, [(k, *share) for k, share in enumerate(shares)])
         model.total[:] = parts[0].total
         return losses.sum(axis=0)
 
-    def _shares(self) -> list[tuple[int, int]]:
-        """Return which scores are learnt by one thread at a time."""
+    def _score_ranges(self) -> list[tuple[int, int]]:
+        """Return the ranges of scores that threads work on."""
         k = len(self.problem.balance)
         apart = not self.settings.loss.of_classes and self.settings.penalty.clip == np.inf
         n_shares = -(-k // _SCORES_AT_ONCE) if apart else 1
@@ -220,13 +221,13 @@ class SGD:
         return self._buffers[start, stop]
 
     def _explain(self, window: Window) -> None:
-        """Raise the error that says why scores are not finite."""
+        """Raise the error for scores that are not finite: a bad value of a row, or overflow."""
         for place, row in zip(window.places, window.rows, strict=True):
             check_finite(window.block.slice(place, place + 1), row)
         raise Diverged(OVERFLOW)
 
     def _decide(self, state: SGDState, running: float) -> tuple[SGDState, Report]:
-        """Return whether an epoch was the last."""
+        """Return the state after an epoch, and whether the fit has converged."""
         settings, report = self.settings, self._report(running, n_steps=1)
         if self.validate is not None:
             answer = self.answer(state)
@@ -245,8 +246,8 @@ class SGD:
         state = state._replace(stale=0)
         if self.validate is None:
             full = self.objective(self.answer(state))
-            if full < state.answered - settings.tol:
-                return state._replace(answered=full), report
+            if full < state.answer_objective - settings.tol:
+                return state._replace(answer_objective=full), report
         if settings.schedule.name == "adaptive" and settings.schedule.first * state.factor > _SLOWEST:
             return state._replace(factor=state.factor / _SLOWER), report
         return state, report._replace(within=True, converged=True)
@@ -254,8 +255,8 @@ class SGD:
     def _report(self, value: float, n_steps: int = 0) -> Report:
         return Report(np.nan, value, n_steps, False, False, False)
 
-    def answer(self, state: SGDState) -> Linear:
-        """Return the weights, averaged if they are to be."""
+    def answer(self, state: SGDState) -> LinearFunction:
+        """Return the averaged weights, or the last if nothing is averaged yet."""
         model = state.model
         if self.lazy and self.settings.penalty.l1 > 0:
             model = model.copied()
@@ -263,18 +264,18 @@ class SGD:
         mean, total = model.averaged()
         return mean if total > 0 else model.last()
 
-    def finish(self, state: SGDState) -> Linear:
-        """Return the weights of the best validation score, if there is one, else the answer.
+    def finish(self, state: SGDState) -> LinearFunction:
+        """Return the weights with the best validation score; without validation, the answer.
 
         Raises
         ------
         Diverged
-            If they overflowed.
+            If the weights overflowed.
         """
         return _finite(self.answer(state) if state.best is None else state.best)
 
-    def objective(self, linear: Linear, exact: bool = False) -> float:
-        """Return the objective, by a pass over the rows; `exact` in float64 whatever the type of the rows."""
+    def objective(self, linear: LinearFunction, exact: bool = False) -> float:
+        """Return the objective, by a pass over the rows; `exact` computes scores in float64."""
         return objective(self.problem, self.settings.loss, linear, self.pool, exact) + self._penalty(linear.coef)
 
     def _penalty(self, coef: np.ndarray) -> float:
@@ -282,20 +283,20 @@ class SGD:
         return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
 
 
-def _finite(linear: Linear) -> Linear:
-    """Return weights that did not overflow."""
+def _finite(linear: LinearFunction) -> LinearFunction:
+    """Return the weights; raise Diverged if they overflowed."""
     if not (np.isfinite(linear.coef).all() and np.isfinite(linear.intercept).all()):
         raise Diverged(OVERFLOW)
     return linear
 
 
-def touches_columns(problem: SGDProblem, penalty: Penalty) -> bool:
-    """Return whether steps are to touch only the columns in which a batch has values."""
+def uses_lazy_steps(problem: SGDProblem, penalty: Penalty) -> bool:
+    """Return whether steps only touch the columns in which a batch has nonzero values."""
     source = problem.source
     if not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
         return False
-    held = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
-    return source.shape[1] > _SPARSE * held
+    values_per_row = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
+    return source.shape[1] > _SPARSE * values_per_row
 
 
 def _map(problem: SGDProblem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
@@ -303,9 +304,9 @@ def _map(problem: SGDProblem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _readable(window: Window) -> tuple[Block, np.ndarray]:
-    """Return a block in one of the types for which there is machine code, and where in it the window's rows are.
+    """Return a block of a type that compiled functions take, and the places of the window's rows in it.
 
-    What has to be converted for it are the window's rows only, for the block may be all rows in memory.
+    Only the window's rows are converted, because the block may hold all rows in memory.
     """
     block, places = window.block, window.places
     if isinstance(block, CSRBlock):

@@ -17,8 +17,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm.estimators.linear import dual_fit
-from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits
-from fastsvm.solvers.linear_dual.sparse_epoch import RowVisits
+from fastsvm.solvers.linear_dual.dense_epoch import DenseEpochs
+from fastsvm.solvers.linear_dual.sparse_epoch import SparseEpochs
 from fastsvm.sources import hdf5
 
 
@@ -84,8 +84,8 @@ class Interrupted:
 
     def __init__(self, patch, when, where="before"):
         self.count = 0
-        for kind in (BlockVisits, RowVisits):
-            patch.setattr(kind, "visit", self.interrupting(kind.visit, when, where))
+        for kind in (DenseEpochs, SparseEpochs):
+            patch.setattr(kind, "process", self.interrupting(kind.process, when, where))
 
     def interrupting(self, visit, when, where):
         def interrupted(visits, block, places, rows, *rest):

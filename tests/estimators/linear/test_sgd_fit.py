@@ -121,9 +121,9 @@ def test_rows_held_out_are_not_learnt_from(loss, three_300, held_out):
     spoiled, other = X.copy(), y.copy()
     spoiled[rows] = 0.0
     seen = []
-    visit = SGD._visit
+    visit = SGD._process
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SGD, "_visit", lambda *args: (seen.append(args[2].rows), visit(*args))[1])
+        patch.setattr(SGD, "_process", lambda *args: (seen.append(args[2].rows), visit(*args))[1])
         made_sgd(loss, early_stopping=True, **parameters).fit(X, other)
     assert not np.isin(np.concatenate(seen), rows).any()
     assert len(np.concatenate(seen)) == 4 * (300 - len(rows))
@@ -182,7 +182,7 @@ def test_rows_that_are_not_learnt_from_must_be_finite_too(row, two_300):
 def test_an_interrupt_after_a_window_resumes_to_the_same_bits(two_300, monkeypatch):
     X, y = two_300
     parameters = {"random_state": 0, "max_iter": 6, "tol": None}
-    wanted, visit, count = SGDClassifier(**parameters).fit(X, y), SGD._visit, iter(range(100))
+    wanted, visit, count = SGDClassifier(**parameters).fit(X, y), SGD._process, iter(range(100))
 
     def interrupted(self, state, window):
         after = visit(self, state, window)
@@ -190,7 +190,7 @@ def test_an_interrupt_after_a_window_resumes_to_the_same_bits(two_300, monkeypat
             raise KeyboardInterrupt
         return after
 
-    monkeypatch.setattr(SGD, "_visit", interrupted)
+    monkeypatch.setattr(SGD, "_process", interrupted)
     model = SGDClassifier(warm_start=True, **parameters)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -216,7 +216,7 @@ class Interrupted:
     """Windows of all fits, interrupted before one of them."""
 
     def __init__(self, patch, when):
-        self.count, visit = 0, SGD._visit
+        self.count, visit = 0, SGD._process
 
         def interrupted(*arguments):
             self.count += 1
@@ -224,7 +224,7 @@ class Interrupted:
                 raise KeyboardInterrupt
             return visit(*arguments)
 
-        patch.setattr(SGD, "_visit", interrupted)
+        patch.setattr(SGD, "_process", interrupted)
 
 
 RESUMED = {

@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 from fastsvm import LinearSVC
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.linear import dual_fit
-from fastsvm.solvers.linear_dual.dense_epoch import BlockVisits
-from fastsvm.solvers.linear_dual.sparse_epoch import RowVisits
+from fastsvm.solvers.linear_dual.dense_epoch import DenseEpochs
+from fastsvm.solvers.linear_dual.sparse_epoch import SparseEpochs
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5
 
 
@@ -156,14 +156,14 @@ def test_values_that_overflow_are_refused(layout, two, stored):
 def test_a_file_that_is_closed_in_the_middle(layout, three, stored, monkeypatch):
     X, y = three
     data = stored(layout(X), y)
-    visit, count = BlockVisits.visit if layout is np.asarray else RowVisits.visit, iter(range(1000))
+    visit, count = DenseEpochs.process if layout is np.asarray else SparseEpochs.process, iter(range(1000))
 
     def closing(*arguments):
         if next(count) == 20:
             data.close()
         return visit(*arguments)
 
-    monkeypatch.setattr(BlockVisits if layout is np.asarray else RowVisits, "visit", closing)
+    monkeypatch.setattr(DenseEpochs if layout is np.asarray else SparseEpochs, "process", closing)
     with pytest.raises((ValueError, OSError), match=r"closed|\.h5"):
         made("hinge", memory=6000).fit(data)
 
@@ -192,7 +192,7 @@ def test_a_file_that_is_cut_off_in_the_middle(layout, tmp_path, stored, monkeypa
     path = tmp_path / "0.h5"
     monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 10_000)
     source = as_source(data.X.node)  # of the new block size
-    visit, count = BlockVisits.visit if layout is np.asarray else RowVisits.visit, iter(range(10**6))
+    visit, count = DenseEpochs.process if layout is np.asarray else SparseEpochs.process, iter(range(10**6))
 
     def cutting(*arguments):
         if next(count) == 3:
@@ -200,6 +200,6 @@ def test_a_file_that_is_cut_off_in_the_middle(layout, tmp_path, stored, monkeypa
                 file.truncate(200_000)
         return visit(*arguments)
 
-    monkeypatch.setattr(BlockVisits if layout is np.asarray else RowVisits, "visit", cutting)
+    monkeypatch.setattr(DenseEpochs if layout is np.asarray else SparseEpochs, "process", cutting)
     with pytest.raises((OSError, ValueError), match=r"0\.h5 changed"):
         made("hinge", memory=200_000, max_iter=3).fit(source, y)

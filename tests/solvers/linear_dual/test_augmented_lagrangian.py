@@ -9,8 +9,8 @@ from sklearn import datasets, svm
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.threads import Pool
 from fastsvm.losses import LOSSES, Demands, feasible
-from fastsvm.solvers.linear_dual import coordinate_ascent
-from fastsvm.solvers.linear_dual.augmented_lagrangian import finish, is_narrow
+from fastsvm.solvers.linear_dual import evaluation
+from fastsvm.solvers.linear_dual.augmented_lagrangian import newton_applies, newton_solve
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import MemorySource
 
@@ -28,7 +28,7 @@ def problem_of(name, X, targets, costs, balance=None, shift=EMPTY, scale=EMPTY):
 def ended(problem, tol=1e-9, dual=None):
     dual = np.zeros((len(problem.source), problem.n_scores)) if dual is None else dual
     with Pool.open() as pool:
-        return finish(problem, dual, tol, pool)
+        return newton_solve(problem, dual, tol, pool)
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +108,15 @@ def test_any_number_of_threads_gives_the_same_bits(rows):
     found = []
     for n_threads in (1, 2):
         with Pool.open():
-            found.append(finish(problem, np.zeros((3000, 1)), 1e-4, Pool(n_threads)))
+            found.append(newton_solve(problem, np.zeros((3000, 1)), 1e-4, Pool(n_threads)))
     np.testing.assert_array_equal(found[0].weights, found[1].weights)
     np.testing.assert_array_equal(found[0].dual, found[1].dual)
 
 
 def test_only_rows_in_memory_that_are_few_and_scores_apart(rows):
     problem = problem_of("hinge", rows[0], targets_of("hinge", rows[1]), np.ones(150))
-    assert is_narrow(problem, 150 * 7) and not is_narrow(problem, 150 * 7 - 1)
-    assert not is_narrow(problem._replace(loss=LOSSES["crammer_singer"]()), 10**6)
+    assert newton_applies(problem, 150 * 7) and not newton_applies(problem, 150 * 7 - 1)
+    assert not newton_applies(problem._replace(loss=LOSSES["crammer_singer"]()), 10**6)
 
 
 def noise():
@@ -142,7 +142,7 @@ def test_fits_that_are_slow_by_ascent(case, loss, dtype, monkeypatch):
     model = LinearSVC(loss=loss, C=C, random_state=0).fit(X.astype(dtype), y)
     assert model.converged_ and model.duality_gap_ <= 1e-4 * model.objective_
     gaps = model.history_["gap"]
-    monkeypatch.setattr(coordinate_ascent, "_FINISH_EPOCHS", 10**6)
+    monkeypatch.setattr(evaluation, "_NEWTON_EPOCHS", 10**6)
     with pytest.warns(Warning, match="max_iter"):
         slow = LinearSVC(loss=loss, C=C, random_state=0, max_iter=len(gaps) + 1).fit(X.astype(dtype), y)
     assert slow.objective_ > model.objective_

@@ -160,12 +160,12 @@ def test_the_metric_of_sparse_rows_is_diagonal(k):
     metric = diagonal(costs, squares)
     weights = rng.normal(size=(k, 10))
     for c in range(k):
-        M = (1 + metric.kappa[c]) / metric.relief - 1
+        M = (1 + metric.kappa[c]) / metric.scaling - 1
         assert (M >= 0).all() and M[np.argmax(squares)] == M.max() and M[3] == M.min()
         np.testing.assert_allclose(metric.times(weights)[c], M * weights[c], rtol=1e-9)
         np.testing.assert_allclose(metric.solve(weights)[c], weights[c] / (1 + M), rtol=1e-9)
     weaker = metric.weaker(0.25)
-    assert (weaker.damping[:, None] * weaker.relief >= metric.damping[:, None] * metric.relief).all()
+    assert (weaker.damping[:, None] * weaker.scaling >= metric.damping[:, None] * metric.scaling).all()
     assert metric.weaker(1e-9).vanishes
 
 
@@ -177,7 +177,7 @@ def test_a_row_that_is_far_from_all_others_does_not_change_the_metric(rows):
     far = metric_of(problem_of("hinge", X, y, k=3), 32)
     np.testing.assert_allclose(far.kappa, found.kappa, rtol=0.1)
     sparse_rows = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
-    assert metric_of(problem_of("hinge", sparse_rows, y, k=3), 32).relief.min() > 1e-3
+    assert metric_of(problem_of("hinge", sparse_rows, y, k=3), 32).scaling.min() > 1e-3
 
 
 @pytest.mark.parametrize("constant", [0.0, 1.0])
@@ -188,7 +188,7 @@ def test_kept_products_follow_the_metric(rows, constant):
         state, _ = solver.step(solver.init(), 2)
         state = solver.proximal.at_level(state, 1)
         state, _ = solver.step(state, 2)
-        visits = solver._visits
+        visits = solver._epochs
     Z = np.zeros((300, solver.width))
     Z[:, :20], Z[:, -1] = problem.source.block.values, constant
     assert len(solver.proximal.metric.shares) > 0 and len(visits._slots) == 5

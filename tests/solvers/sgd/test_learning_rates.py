@@ -1,4 +1,4 @@
-"""Learning rates: those of the package by their formulas, and one that is added from outside."""
+"""Learning rates of the package, by their formulas, and one that a user registers."""
 
 import numpy as np
 import pytest
@@ -28,9 +28,14 @@ def test_rates_are_those_of_the_formulas(name):
     np.testing.assert_array_equal(schedule.rates(2, 3), schedule.rates(0, 5)[2:])
 
 
+def test_the_rate_of_exact_gradients_falls_by_the_penalty_only():
+    found = Schedule("auto", first=0.3, power=0.7, alpha=0.01, steps_per_epoch=np.inf).rates(0, 50)
+    np.testing.assert_allclose(found, 0.3 / (1 + 0.003 * np.arange(50)), rtol=1e-13)
+
+
 @pytest.fixture
 def cosine():
-    """Give a rate a name for the time of a test."""
+    """Register a learning rate for one test."""
 
     @register_rate("cosine of tests")
     def rates(schedule, t):
