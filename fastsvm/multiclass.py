@@ -1,4 +1,4 @@
-"""Several classes from two: one-vs-one pairs, votes, and one column a class."""
+"""One-vs-one multiclass classification: pairs of classes, votes, and one-vs-rest scores."""
 
 from itertools import combinations
 from typing import NamedTuple
@@ -14,9 +14,10 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def disjoint_order(pairs: list[tuple[int, int]]) -> list[int]:
-    """Return an order of pairs in which neighbours share no class where that can be: rounds of a tournament.
+    """Return an order of pairs in which consecutive pairs share no class where possible.
 
-    In round r classes a and b meet if a + b = r modulo the number of classes, made odd.
+    It is that of a round-robin tournament: classes a and b play in round r if a + b = r modulo the number of classes,
+    which is increased by 1 if it is even.
     """
     rounds = max(b for _, b in pairs) + 1
     rounds += 1 - rounds % 2
@@ -24,16 +25,16 @@ def disjoint_order(pairs: list[tuple[int, int]]) -> list[int]:
 
 
 class Expansion(NamedTuple):
-    """Support vectors of all pairs, each once, ordered by class.
+    """Distinct support vectors of all pairs, ordered by class.
 
     Attributes
     ----------
     support : ndarray of int64, shape (n_support,)
-        Row numbers.
+        Indices of the support vectors in the training data.
     n_support : ndarray of int32, shape (n_classes,)
         Support vectors of each class.
     dual_coef : ndarray of float64, shape (n_classes - 1, n_support)
-        y α; column s of class c holds in row r its coefficient in the problem of c and the r-th other class.
+        y α. For a support vector of class c, row r is its coefficient in the problem of c and the r-th other class.
     """
 
     support: np.ndarray
@@ -42,7 +43,7 @@ class Expansion(NamedTuple):
 
     @classmethod
     def of(cls, beta: list[np.ndarray], rows: list[np.ndarray], labels: np.ndarray, n_classes: int) -> "Expansion":
-        """Collect the coefficients `beta` (y α, the first class of a pair positive) of the `rows` of each pair."""
+        """Return the expansion of the coefficients `beta` (y α, first class positive) of the `rows` of each pair."""
         dense = np.zeros((n_classes - 1, len(labels)))
         for (a, b), values, indices in zip(class_pairs(n_classes), beta, rows, strict=True):
             of_first = labels[indices] == a
@@ -68,7 +69,7 @@ def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarra
 
 
 def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return how many pairs each class wins, from decisions positive for the first class of a pair."""
+    """Return the votes of each class. A decision is positive if the first class of the pair wins."""
     count = np.zeros((len(decisions), n_classes))
     for column, (a, b) in enumerate(class_pairs(n_classes)):
         first = decisions[:, column] > 0
@@ -78,9 +79,9 @@ def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def one_vs_rest_scores(decisions: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return one column a class: its votes, and within equal votes the sum of its decisions, squashed.
+    """Return one score per class: its votes, plus the transformed sum of its decisions to break ties.
 
-    The sum is squashed to less than a third of a vote, so that it never outweighs one.
+    The transformation maps the sum to less than a third of a vote.
     """
     confidence = np.zeros((len(decisions), n_classes))
     for column, (a, b) in enumerate(class_pairs(n_classes)):

@@ -1,8 +1,8 @@
-"""One kernel matrix for many fits, each of some of its rows.
+"""One kernel matrix shared by the fits of a cross-validation.
 
-The fits of a cross-validation are of parts of the same rows, which overlap: a kernel value is needed in all folds but
-one, for every C, and once more when rows left out are predicted. Rows of the whole matrix are computed once and kept,
-as far as memory allows, and the problems copy from them the columns that they have.
+The training sets of the folds overlap. A kernel value is needed in all folds but one, for every C, and again for the
+predictions on the left-out rows. Rows of the whole matrix are computed once and cached as far as memory allows. Each
+problem copies its columns from them.
 """
 
 import threading
@@ -17,22 +17,22 @@ from fastsvm.kernel_matrix.row_cache import RowCache
 
 __all__ = ["SharedKernel", "SharedPart"]
 
-_MOST_SINGLY = 0.4  # of the rows; if more are needed, all are soon, and at once they cost less
-_COPIED_ROWS = 256  # by a thread at a time
+_MOST_SINGLY = 0.4  # of the rows; once more are needed, all are computed together, which is cheaper
+_COPIED_ROWS = 256  # copied at a time
 
 
 class SharedKernel:
-    """The kernel matrix of all rows, from which fits of some of them copy; threads may share it.
+    """The kernel matrix of all rows, from which fits on subsets copy. Threads may share it.
 
     Parameters
     ----------
     gram : Gram
         Computes rows.
     arena : ndarray of uint8
-        Memory for rows, of at least one.
+        Memory for at least one row.
     place : ndarray of int64
-        Where each row is among those of `gram`. Rows that are asked for together should follow each other, so that
-        they are copied together.
+        Position of each row in `gram`. Rows that are requested together should be adjacent, so that they are copied
+        together.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class SharedKernel:
     def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
         self.gram, self.source, self.pool, self.dtype = gram, gram.source, gram.pool, gram.dtype
         self._rows, self._place = RowCache(gram, arena), place
-        self._slot_of: np.ndarray | None = None  # of all rows, once all are here to stay
+        self._slot_of: np.ndarray | None = None  # of all rows, once all are cached permanently
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -55,21 +55,21 @@ class SharedKernel:
         return SharedPart(self, self._place[indices])
 
     def values(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the kernel between `rows`, which are distinct, and `columns`."""
+        """Return the kernel between the distinct `rows` and `columns`."""
         out = np.empty((len(rows), len(columns)), self.dtype)
         self.copy(self._place[rows], self._place[columns], out, np.arange(len(rows)))
         return out
 
     def fill(self) -> None:
-        """Compute all rows that are missing, if all fit."""
+        """Compute all missing rows if the whole matrix fits."""
         if self._rows.n_slots == len(self):
             self._slot_of = self._rows.fetch(np.arange(len(self)))
 
     def copy(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray, slots: np.ndarray) -> None:
-        """Write the values of `rows`, which are distinct, in `columns` to the rows `slots` of `out`, all by place."""
+        """Write the distinct `rows` in `columns`, both positions in `gram`, to the rows `slots` of `out`."""
         for a, b in spans(len(rows), self._rows.n_slots):
             if self._slot_of is None:
-                with self._lock:  # until they are copied no other thread may drop them
+                with self._lock:  # no other thread may drop them until they are copied
                     self._copy(self._fetch(rows[a:b]), columns, out, slots[a:b])
             else:
                 self._copy(self._slot_of[rows[a:b]], columns, out, slots[a:b])
@@ -87,18 +87,18 @@ class SharedKernel:
 
 
 class SharedPart:
-    """The kernel matrix of some rows, to their problem what a `Gram` is.
+    """The kernel matrix of a subset of rows: a `KernelMatrix` that copies from a `SharedKernel`.
 
     Parameters
     ----------
     kernel : SharedKernel
-        Of all rows.
+        The kernel matrix of all rows.
     rows : ndarray of int64
-        Places of the rows in question, which are distinct.
+        Positions of the distinct rows of the subset.
     """
 
     resident = True
-    expensive = cheap_among = False  # values are there, but for those that do not fit
+    expensive = cheap_among = False  # values are cached, except those that do not fit
     worth_filling = 0.9
     passes = 0
 
@@ -113,7 +113,7 @@ class SharedPart:
 
     @property
     def cheap(self) -> bool:
-        """Whether values cost little to compute once more."""
+        """Whether values are cheap to recompute."""
         return self._kernel.gram.cheap
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
@@ -126,7 +126,7 @@ class SharedPart:
         self._kernel.copy(self._rows[indices[first:]], self._rows[indices], out, slots)
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
+        """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
         if self._own is None:
             gram = self._kernel.gram
             self._own = gram.take(self._rows, gram.source.take(self._rows))
@@ -135,9 +135,9 @@ class SharedPart:
 
 @jit
 def _copy_runs(store, places, runs, out, slots):
-    """Copy the rows `places` of a store, only some columns of them, to the rows `slots` of `out`.
+    """Copy some columns of the rows `places` of a store to the rows `slots` of `out`.
 
-    Runs are the columns, and where among them each begins that does not follow the one before.
+    `runs` holds the columns and the index at which each run of consecutive columns starts.
     """
     columns, starts = runs
     for k in range(places.size):

@@ -1,4 +1,4 @@
-"""Rows of the kernel matrix, and expansions in kernel values, over blocks of any source."""
+"""Rows of the kernel matrix of a source, computed block by block, and kernel expansions."""
 
 from typing import Any
 
@@ -13,34 +13,37 @@ from fastsvm.sources import Block, Source
 
 __all__ = ["Gram", "expand", "operand_rows"]
 
-_LEAST_COLUMNS, _MOST_COLUMNS = 256, 4096  # of a piece of work
-_PIECE_PRODUCTS = 24_000_000  # multiplications of a piece, some tenths of a millisecond
+_LEAST_COLUMNS, _MOST_COLUMNS = 256, 4096  # of one task for a thread
+_PIECE_PRODUCTS = 24_000_000  # multiplications of a task, some tenths of a millisecond
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _COPIED_ROWS = 512
 _AMONG_COLUMNS = 256
-_REST = 1024  # columns gathered for one product
-_BESIDE = 1024  # rows from which on they are computed in parts, of which each knows those before
-_DENSE = 8  # columns of which one is wanted, from which on copying reads most of what it passes
-_MANY_ROWS = 160  # from which on gathering columns is little beside multiplying them
-_CHEAP = 5.0  # nanoseconds of a value
-_COPY_COST = 3.0  # nanoseconds to copy a value of many rows; of few it is about `EXPENSIVE`
-_WORTH_FILLING = 0.9  # share of the rows needed from which on it is cheaper to compute all at once
+_REST = 1024  # columns of one task when only some columns are computed
+_BESIDE = 1024  # larger sets of rows are computed in parts; each part copies from the parts before
+_DENSE = 8  # if one of so many columns or more is wanted, copying uses most of each cache line
+_MANY_ROWS = 160  # for so many rows or more, gathering columns is cheap relative to multiplying them
+_CHEAP = 5.0  # nanoseconds per value
+_COPY_COST = 3.0  # nanoseconds to copy a value of many rows; for few rows it is about `EXPENSIVE`
+_WORTH_FILLING = 0.9  # if this share of the rows is needed, computing all at once is cheaper
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
 
 
 def operand_rows(n_features: int, feature_bytes: int) -> int:
-    """Return how many rows are made ready at once: of many features few, for they are dense."""
+    """Return how many rows are prepared at once, so that the dense operand stays within its memory."""
     return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
 
 
 @jit
 def _copy_columns(out, new, known):
-    """Write the columns `known` of the rows `new` from the rows `known`; each is row numbers and where they are."""
+    """Copy the values in the columns `known` of the rows `new` from the rows `known`, by symmetry.
+
+    `new` and `known` are pairs of row numbers and slots.
+    """
     rows, slots = new
     columns, places = known
     values = np.empty((16, rows.size), out.dtype)
-    for first in range(0, columns.size, 16):  # so that whole cache lines are written
+    for first in range(0, columns.size, 16):  # writes whole cache lines
         count = min(16, columns.size - first)
         for t in range(count):
             source, read = out[places[first + t]], values[t]
@@ -62,24 +65,24 @@ def _scatter(tile, out, slots, columns):
 
 
 def _columns(operand_size: int) -> int:
-    """Return how many columns a piece of work has."""
+    """Return the number of columns of a task."""
     columns = _PIECE_PRODUCTS // max(1, operand_size)
     return min(max(columns // _LEAST_COLUMNS * _LEAST_COLUMNS, _LEAST_COLUMNS), _MOST_COLUMNS)
 
 
 class Gram:
-    """The kernel matrix of a source with itself, or with another, a few rows at a time.
+    """The kernel matrix of a source with itself or with another source, computed a few rows at a time.
 
     Parameters
     ----------
     pairwise : PairwiseKernel
         The kernel.
     source : Source
-        The rows that the columns stand for.
+        Source of the column index.
     pool : Pool
         Threads for the tiles.
     left : Source or None
-        The rows that the rows stand for, None for those of `source`.
+        Source of the row index; None for `source`.
     """
 
     def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, left: Source | None = None) -> None:
@@ -95,14 +98,14 @@ class Gram:
         return len(self.source)
 
     def take(self, indices: np.ndarray, source: Source) -> "Gram":
-        """Return the kernel matrix of the rows `indices`, which are those of `source`."""
+        """Return the kernel matrix of the rows `indices`, given a source of these rows."""
         pairwise = self.pairwise
         if isinstance(pairwise, PrecomputedPairwise):
             pairwise = PrecomputedPairwise(pairwise.columns[indices])
         return Gram(pairwise, source, self.pool)
 
     def part(self, indices: np.ndarray, in_memory: bool) -> "Gram":
-        """Return the kernel matrix of the rows `indices`, in rising order, which are read into memory if asked for."""
+        """Return the kernel matrix of the rows `indices`, in rising order; `in_memory` reads them into memory."""
         if len(indices) == len(self):
             return self
         rows = self.source.take(indices)
@@ -111,15 +114,15 @@ class Gram:
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int = 0) -> None:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, from column `out.start` on.
 
-        The store has rows of the transposed matrix too. If computing values again is dearer, those in the columns
-        of such rows are copied from them.
+        The store also contains rows of the transposed matrix. Values in the columns of those rows are copied from them
+        if that is cheaper than computing them.
 
         Parameters
         ----------
         slot_of : ndarray of int64, shape (n,)
-            The row of the store in which each row of the transposed matrix is, or -1.
+            Slot of each row of the transposed matrix in the store, or -1.
         column : int, default=0
-            Where in them the matrix's first row is.
+            Column of those rows that corresponds to the matrix's first row.
         """
         most = max(_BESIDE, -(-len(self) // _DENSE)) if self.resident else len(indices)
         n_parts = max(1, len(indices) // max(1, most))
@@ -127,7 +130,7 @@ class Gram:
         for part, slots in zip(np.array_split(indices, n_parts), np.array_split(out.slots, n_parts), strict=True):
             self._beside(part, out._replace(slots=slots), slot_of, column)
             if n_parts > 1 and self.left is self.source:
-                slot_of[part] = slots  # to the parts that follow
+                slot_of[part] = slots  # known to the parts that follow
 
     def _beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray, column: int) -> None:
         known = np.flatnonzero(slot_of >= 0)
@@ -151,7 +154,7 @@ class Gram:
             self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in columns])
 
     def _worth_copying(self, n_new: int, n_known: int) -> bool:
-        """Return whether many values are known, and copying them takes less time than computing them."""
+        """Return whether enough values are known and copying them is faster than computing them."""
         if not (self.pairwise.parallel and self.resident and 16 * n_known >= len(self)):
             return False
         cost = self.pairwise.cost(self.source.shape[1])
@@ -176,12 +179,12 @@ class Gram:
 
     @property
     def expensive(self) -> bool:
-        """Whether few values should be computed in vain."""
+        """Whether values are so expensive that unneeded ones should not be computed."""
         return self.pairwise.cost(self.source.shape[1]) >= EXPENSIVE
 
     @property
     def cheap(self) -> bool:
-        """Whether values cost little to compute once more."""
+        """Whether values are cheap to recompute."""
         return self.resident and self.pairwise.parallel and self.pairwise.cost(self.source.shape[1]) <= _CHEAP
 
     @property
@@ -190,7 +193,7 @@ class Gram:
         return self.source.resident
 
     def _sweep(self, operand: Any, out: Rows) -> None:
-        """Write the operand's rows, and the first time find the terms of all columns."""
+        """Write the operand's rows. The first call also computes the terms of all columns."""
         self.passes += 1
         terms = self._terms
 
@@ -209,7 +212,7 @@ class Gram:
                     tile(*piece)
                 continue
             self.pool.start(tile, pieces)
-            self.pool.finish(most=2 * len(pieces))  # so that few blocks of a file are in memory at once
+            self.pool.finish(most=2 * len(pieces))  # limits the blocks of a file in memory
         self.pool.finish()
         self._terms = found
 
@@ -218,7 +221,7 @@ class Gram:
 
     @property
     def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows is cheaper computed than gathered, each value from another line."""
+        """Whether the kernel among a few rows is cheaper to compute than to gather from kernel rows in memory."""
         return self.cheap
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
@@ -234,19 +237,19 @@ class Gram:
         self.pool.run(tile, spans(len(indices), _AMONG_COLUMNS))
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
+        """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
         if at is None:
             support, pairwise = self.left.rows(indices), self._widened(indices)
             parts = [expand(pairwise, support, coef[:, None], block, self.pool) for _, block in self.source.blocks()]
             return np.concatenate(parts)[:, 0]
         block, sums = self.source.rows(at), np.zeros((len(at), 1))
-        for a, b in spans(len(indices), _EXPAND_ROWS):  # the rows may be on disk, and many
+        for a, b in spans(len(indices), _EXPAND_ROWS):  # there may be many rows, and on disk
             part = indices[a:b]
             sums += expand(self._widened(part), self.left.rows(part), coef[a:b, None], block, self.pool)
         return sums[:, 0]
 
     def _widened(self, indices: np.ndarray) -> PairwiseKernel:
-        """Return what computes the columns `indices` in float64."""
+        """Return the pairwise kernel that computes the columns `indices` in float64."""
         if isinstance(self.pairwise, PrecomputedPairwise):
             return PrecomputedPairwise(self.pairwise.columns[indices])
         return self.pairwise.widened()
@@ -260,7 +263,7 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
     pairwise : PairwiseKernel
         The kernel.
     support : Block
-        The rows of the expansion, each once; for a precomputed kernel it is not looked at.
+        The distinct rows of the expansion. A precomputed kernel ignores it.
     coef : ndarray of float64, shape (n_support, n_outputs)
         Coefficients.
     block : Block
@@ -311,7 +314,7 @@ def _expand_precomputed(pairwise: PrecomputedPairwise, coef: np.ndarray, block: 
 
 
 def _weighted(weights: np.ndarray, panels: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
-    """Return the products of weights with panels, added to sums if there are any."""
+    """Return the products of weights with panels, added to `sums` unless it is None."""
     out = np.empty((len(weights), panels.shape[0] * panels.shape[2])) if sums is None else sums
     add_panel_products(weights, panels, out, sums is not None)
     return out

@@ -1,4 +1,4 @@
-"""What a kernel matrix offers to a cache of its rows, and what cached rows offer to solvers."""
+"""Protocols: a kernel matrix, as a row cache uses it, and cached kernel rows, as solvers use them."""
 
 from typing import Protocol
 
@@ -10,14 +10,14 @@ __all__ = ["KernelMatrix", "KernelRows"]
 
 
 class KernelMatrix(Protocol):
-    """A kernel matrix that computes its rows, or copies them from where they are known.
+    """A kernel matrix that computes its rows or copies known values.
 
     Attributes
     ----------
     dtype : numpy.dtype
-        Of its values.
+        Type of its values.
     worth_filling : float
-        Share of the rows needed from which on it is cheaper to compute all at once.
+        If this share of the rows is needed, computing all at once is cheaper.
     """
 
     dtype: np.dtype
@@ -32,22 +32,22 @@ class KernelMatrix(Protocol):
 
     @property
     def expensive(self) -> bool:
-        """Whether few values should be computed in vain."""
+        """Whether values are so expensive that unneeded ones should not be computed."""
 
     @property
     def cheap(self) -> bool:
-        """Whether values cost little to compute once more."""
+        """Whether values are cheap to recompute."""
 
     @property
     def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows costs less to compute than to gather from rows in memory."""
+        """Whether the kernel among a few rows is cheaper to compute than to gather from rows in memory."""
 
     @property
     def resident(self) -> bool:
         """Whether all rows of the data are in memory."""
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
-        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, where others are already.
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others.
 
         Parameters
         ----------
@@ -56,23 +56,23 @@ class KernelMatrix(Protocol):
         out : Rows
             Where to write.
         slot_of : ndarray of int64, shape (n,)
-            The row of the store in which each of the matrix's rows is, or -1.
+            Slot of each of the matrix's rows in the store, or -1.
         """
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
+        """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
 
 
 class KernelRows(Protocol):
-    """Rows of a kernel matrix in memory: all that fit, for the problem that a solver steps on.
+    """Cached rows of the kernel matrix of the problem that a solver works on.
 
     Attributes
     ----------
     store : ndarray of shape (n_slots, n)
-        The slots; a row stays in its slot until the next call of `fetch`.
+        The slots. A row stays in its slot until the next call of `fetch`.
     """
 
     store: np.ndarray
@@ -83,27 +83,27 @@ class KernelRows(Protocol):
 
     @property
     def expensive(self) -> bool:
-        """Whether rows cost so much to compute that none should be in vain."""
+        """Whether rows are so expensive that unneeded ones should not be computed."""
 
     @property
     def cheap(self) -> bool:
-        """Whether computing all rows once more, in float64, costs little."""
+        """Whether recomputing all rows in float64 is cheap."""
 
     @property
     def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows costs less to compute than to gather from the store."""
+        """Whether the kernel among a few rows is cheaper to compute than to gather from the store."""
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """Return the slots of distinct rows, computing those that are missing."""
+        """Return the slots of distinct rows; missing rows are computed."""
 
     def cached(self, rows: np.ndarray) -> np.ndarray:
-        """Return which of the rows are in a slot now."""
+        """Return a mask of the rows that are cached."""
 
     def computed(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows that are computed for the caller and not cached."""
+        """Return newly computed rows, without caching them."""
 
     def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
 
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows, by values in float64, in the columns `at` or in all."""
+        """Return Σ_s coef_s K_s over the rows, for the columns `at` or for all, from values in float64."""

@@ -1,4 +1,4 @@
-"""What the memory that a fit may add to the process is spent on."""
+"""Division of the memory budget of a fit between kernel rows, working sets and data."""
 
 from typing import NamedTuple
 
@@ -7,28 +7,28 @@ from fastsvm.kernel_matrix.pairwise import EXPENSIVE
 
 __all__ = ["Need", "Plan", "plan"]
 
-_WORKING_SET = 1024  # rows of a block of float32 that stays in the cache
+_WORKING_SET = 1024  # rows of a float32 block that fits the processor's cache
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
 _LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
-_MOST_NEWTON = 4000  # on more rows a Newton step costs more than the pair steps that it saves
-_NEWTON_BYTES = 24  # of an element: the block, its factor, and the columns of the inverse for rows that are held
-_WHOLE = 3072  # so few rows are one working set, and solved in the order of LIBSVM
+_MOST_NEWTON = 4000  # with more rows a Newton step costs more than the SMO steps it saves
+_NEWTON_BYTES = 24  # per element: the block, its factor, and the columns of the inverse for fixed rows
+_WHOLE = 3072  # so few rows form one working set, solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
-_TILES = 4  # threads' tiles; not their true number, on which results must not depend
-_TOUCH_COST = 2.6  # nanoseconds for memory of a value to be touched for the first time
+_TILES = 4  # tiles of threads; a constant, as results must not depend on the number of threads
+_TOUCH_COST = 2.6  # nanoseconds per value for the first access to memory
 _BLOCKS_READ = 4  # one being read, one waiting, two in use
 
 
 class Plan(NamedTuple):
-    """What a budget is spent on.
+    """Division of a memory budget.
 
     Attributes
     ----------
     resident : bool
         Whether rows on disk are read into memory once.
     part_resident : bool
-        Whether, if not, those of one two-class problem are.
+        Whether, otherwise, the rows of one two-class problem are.
     working_set : int
         Rows of a working set.
     cache_bytes : int
@@ -36,15 +36,15 @@ class Plan(NamedTuple):
     active_set : int
         Rows of an active set, 0 for none.
     newton_rows : int
-        Most free rows of a Newton step.
+        Largest number of free rows of a Newton step.
     workers : int
-        Problems that are solved side by side, each with a cache and an active set of its own.
+        Problems solved in parallel, each with its own cache and active set.
     shared : bool
-        Whether the problems share kernel rows over one class.
+        Whether the problems share the kernel within each class.
     tile_bytes : int
-        Memory for those.
+        Memory for the shared kernel values.
     frugal : bool
-        Whether caches should not touch memory before it is of use.
+        Whether caches access new memory only when that pays off.
     """
 
     resident: bool
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
 
 
 class Need(NamedTuple):
-    """What a fit asks memory for.
+    """Sizes that determine the memory of a fit.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Need(NamedTuple):
     value_bytes : int
         Bytes of a kernel value.
     feature_bytes : int
-        Bytes of a feature of the rows that are multiplied.
+        Bytes of a feature in prepared rows.
     stored_bytes : int
         Bytes of the rows on disk; 0 if they are in memory already.
     n_stored_rows : int
@@ -85,9 +85,9 @@ class Need(NamedTuple):
     value_cost : float
         Nanoseconds to compute a kernel value.
     tile_bytes : int
-        Bytes of the kernel within all classes, if there are more than two and they may share it, else 0.
+        Bytes of the kernel within all classes if more than two classes may share it, else 0.
     workers : int
-        Problems that may be solved side by side.
+        Problems that may be solved in parallel.
     """
 
     n_rows: int
@@ -105,16 +105,16 @@ class Need(NamedTuple):
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
-    """Divide `budget` bytes; kernel rows get what the rest leaves.
+    """Return the division of `budget` bytes. Cached kernel rows get what everything else leaves.
 
     Parameters
     ----------
     budget : int
         Bytes in all.
     need : Need
-        What is asked for.
+        Sizes of the problem.
     cache_limit : int or None
-        Bytes that cached rows may take at most, within the budget.
+        Largest number of bytes for cached rows, within the budget.
 
     Raises
     ------
@@ -142,8 +142,8 @@ def _streamed(need: Need, spent: Plan) -> bool:
 
 
 def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
-    """Return the plan with as many workers as memory allows, and tiles from what they leave."""
-    row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # the classes' copies of their rows
+    """Return the plan with as many workers as memory allows; shared tiles get the remaining memory."""
+    row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # copies of the rows of each class
     worker = spent.cache_bytes + _fixed(need, spent.working_set) + _squares(need, spent.active_set, spent.newton_rows)
     left = budget - (spent.resident * need.stored_bytes) - row_bytes
     if left < worker:
@@ -153,7 +153,7 @@ def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
 
 
 def _divide(budget: int, need: Need) -> Plan:
-    """Return a plan in which the cache has what is left, be it too little."""
+    """Return a plan in which the cache gets the remaining bytes, possibly too few or negative."""
     stored = need.stored_bytes > 0
     resident = stored and need.stored_bytes <= budget // 3
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
@@ -176,7 +176,7 @@ def _squares(need: Need, active: int, newton: int) -> int:
 
 
 def _active_rows(budget: int, need: Need) -> int:
-    """Return how many rows an active set of an eighth of the budget has, 0 if the problem is not much larger."""
+    """Return the number of rows of an active set in an eighth of the budget; 0 if the problem is not much larger."""
     rows = min(_MOST_ACTIVE, int((budget / 8 / need.value_bytes) ** 0.5))
     return rows if _LEAST_ACTIVE <= rows <= need.n_rows // 2 else 0
 
@@ -186,7 +186,7 @@ def _cache_floor(need: Need, spent: Plan) -> int:
 
 
 def _fixed(need: Need, size: int) -> int:
-    """Return the bytes that are not cache: solver state, block, operand, tiles, blocks being read."""
+    """Return the bytes besides the cache: solver state, block, operand, tiles, blocks being read."""
     state = 64 * need.n_rows
     block = 2 * size * size * need.value_bytes
     operand = 2 * min(size, operand_rows(need.n_features, need.feature_bytes)) * need.n_features * need.feature_bytes

@@ -1,7 +1,7 @@
-"""Kernel rows of pairs of classes, which share what they have in common.
+"""Kernel matrices of pairs of classes that share the kernel within each class.
 
-A row of class a in the problem of classes a and b is two segments: over the rows of a, which every problem with a
-needs, and over those of b, which this problem alone needs. The first is computed once and kept in a `ClassTile`.
+A kernel row of class a in the problem of classes a and b has two segments. Every problem with a needs the one over the
+rows of a, which is computed once and cached in a `ClassTile`. Only this problem needs the one over the rows of b.
 """
 
 import threading
@@ -16,13 +16,13 @@ from fastsvm.sources import Source
 
 __all__ = ["ClassTile", "PairGram"]
 
-_MOST_SINGLY = 0.4  # of a class's rows; if more are needed, all are soon, and at once they cost less
+_MOST_SINGLY = 0.4  # of a class's rows; once more are needed, all are computed together, which is cheaper
 
 
 class ClassTile:
-    """The kernel among the rows of one class, computed row by row or at once as it is asked for.
+    """The kernel among the rows of one class, computed when needed.
 
-    Rows are kept in the order in which they are first needed, so that no more memory is touched than they take.
+    Rows are stored in the order of their first use, so that only the memory that they need is accessed.
     Threads may share a tile.
 
     Parameters
@@ -34,7 +34,7 @@ class ClassTile:
     pool : Pool
         Threads.
     keep : bool
-        Whether there is memory to keep what was computed.
+        Whether there is memory to cache computed rows.
     """
 
     def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, keep: bool) -> None:
@@ -59,7 +59,7 @@ class ClassTile:
             _copy_rows(self._values, self._slot_of[indices], out, slots, start)
 
     def _compute(self, missing: np.ndarray, values: np.ndarray) -> None:
-        """Compute the rows `missing`, or all that are."""
+        """Compute the rows `missing`, or all missing rows."""
         n = len(self)
         if self._n_filled + len(missing) > _MOST_SINGLY * n:
             missing = np.flatnonzero(self._slot_of < 0)
@@ -82,8 +82,8 @@ class PairGram:
     """
 
     resident = True
-    cheap_among = False  # rows of both classes would have to be put in order
-    worth_filling = 0.8  # because what is within the classes is shared
+    cheap_among = False  # rows of both classes would have to be reordered
+    worth_filling = 0.8  # because the kernel within the classes is shared
 
     def __init__(self, first: ClassTile, second: ClassTile, pool: Pool) -> None:
         pairwise = first.gram.pairwise
@@ -95,12 +95,12 @@ class PairGram:
 
     @property
     def expensive(self) -> bool:
-        """Whether few values should be computed in vain."""
+        """Whether values are so expensive that unneeded ones should not be computed."""
         return self._across[0].expensive
 
     @property
     def cheap(self) -> bool:
-        """Whether values cost little to compute once more."""
+        """Whether values are cheap to recompute."""
         return self._across[0].cheap
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
@@ -110,7 +110,7 @@ class PairGram:
         out[first:] = rows[:, indices]
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over the rows `indices`, by values in float64, in the columns `at` or in all."""
+        """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
         cut = len(self._tiles[0])
         columns = np.arange(len(self)) if at is None else at
         sums, in_second = np.zeros(len(columns)), columns >= cut
@@ -132,7 +132,7 @@ class PairGram:
         return sum(map(len, self._tiles))
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
-        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, where others are already."""
+        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others."""
         cut, known = len(self._tiles[0]), slot_of.copy()
         parts, in_second = np.split(known, [cut]), indices >= cut
         for k, mine in enumerate((~in_second, in_second)):
@@ -140,7 +140,7 @@ class PairGram:
                 places, slots, column = indices[mine] - k * cut, out.slots[mine], k * cut
                 self._tiles[k].rows(places, out.store, slots, column)
                 self._across[k].rows_beside(places, Rows(out.store, slots, cut - column), parts[1 - k], column)
-                parts[k][places] = slots  # to the second, those of the first are known
+                parts[k][places] = slots  # the second class copies from the first
 
 
 @jit

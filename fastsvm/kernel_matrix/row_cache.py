@@ -1,4 +1,4 @@
-"""Rows of the kernel matrix under a byte budget: the least recently used row goes first."""
+"""Least-recently-used cache of kernel rows within a memory budget."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ _AGAIN_PER_SLOT = 6
 
 
 class CacheCounts(NamedTuple):
-    """How a cache was used: rows asked for and found, asked for and not found, and computed."""
+    """Statistics of a cache: rows requested and found, requested and missing, and computed."""
 
     hits: int
     misses: int
@@ -25,16 +25,16 @@ class CacheCounts(NamedTuple):
 
 @storable("row cache")
 class CacheContents(NamedTuple):
-    """Which rows a cache holds and has held, without the rows: they can be computed again.
+    """Which rows are or were cached, for a checkpoint. The rows themselves are recomputed.
 
     Attributes
     ----------
     row_in, used_at : ndarray of int64, shape (n_filled,)
-        The row in each slot that was ever filled, -1 for none, and when it was used last.
+        The row in each slot ever filled, -1 for none, and the time of its last use.
     known : ndarray of bool, shape (n,)
-        Which rows were computed before.
+        Which rows were ever computed.
     again, clock, hits, misses : int
-        How often one of them was computed again; calls; and how the cache was used.
+        Number of recomputed rows, of calls of `fetch`, of hits and of misses.
     """
 
     row_in: np.ndarray
@@ -47,20 +47,20 @@ class CacheContents(NamedTuple):
 
 
 class RowCache:
-    """Keeps the rows of a kernel matrix that were used last.
+    """Caches the most recently used rows of a kernel matrix.
 
-    Rows live in slots that fill from the first to the last, so memory is touched only as it is needed, and
-    when every row fits none is ever dropped.
+    Slots are filled from the first to the last, so that memory is accessed only when needed. If every row fits, none is
+    ever dropped.
 
     Parameters
     ----------
     gram : KernelMatrix
         Computes rows.
     arena : ndarray of uint8
-        The memory to use. It may serve one cache after another.
+        Memory for the rows. Several caches may use it one after another.
     frugal : bool
-        Whether rows cost less to compute again than memory costs to be touched for the first time. Then little of the
-        arena is used, until as many rows were computed again as would have been worth more.
+        Whether recomputing rows is cheaper than accessing new memory for the first time. The cache then starts with a
+        small part of the arena and grows with the number of recomputed rows.
 
     Attributes
     ----------
@@ -79,8 +79,8 @@ class RowCache:
         self._used_at = np.zeros(n_slots, np.int64)
         self._n_filled = 0
         self._most_filled = min(n_slots, max(1, _FRUGAL_BYTES // row_bytes)) if frugal else n_slots
-        self._known = np.zeros(n, bool)  # rows computed before
-        self._again = 0  # how often one of them was computed again
+        self._known = np.zeros(n, bool)  # rows that were ever computed
+        self._again = 0  # number of recomputed rows
         self._clock = 0
         self._hits = self._misses = 0
 
@@ -106,7 +106,7 @@ class RowCache:
 
     @property
     def expensive(self) -> bool:
-        """Whether rows cost so much to compute that none should be in vain."""
+        """Whether rows are so expensive that unneeded ones should not be computed."""
         return self._gram.expensive
 
     @property
@@ -116,24 +116,24 @@ class RowCache:
 
     @property
     def cheap(self) -> bool:
-        """Whether computing all rows once more, in float64, costs little."""
+        """Whether recomputing all rows in float64 is cheap."""
         return self._gram.cheap
 
     @property
     def cheap_among(self) -> bool:
-        """Whether the kernel among a few rows costs less to compute than to gather from theirs."""
+        """Whether the kernel among a few rows is cheaper to compute than to gather from cached rows."""
         return self._gram.cheap_among
 
     def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
-        """Write the kernel between `rows[first:]` and all `rows`, computed and not kept, to `out[first:]`."""
+        """Compute the kernel between `rows[first:]` and all `rows` into `out[first:]`, without caching."""
         self._gram.among(rows, first, out)
 
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
-        """Return Σ_s coef_s K_s over `rows`, in the columns `at` or in all, by values in float64 that are not kept."""
+        """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all, from uncached float64 values."""
         return self._gram.weighted_sum(rows, coef, at)
 
     def contents(self) -> CacheContents:
-        """Return which rows are and were here."""
+        """Return which rows are and were cached."""
         filled = slice(self._n_filled)
         return CacheContents(
             self._row_in[filled].copy(), self._used_at[filled].copy(), self._known.copy(), self._again, self._clock,
@@ -141,7 +141,7 @@ class RowCache:
         )  # fmt: skip
 
     def refill(self, contents: CacheContents) -> None:
-        """Compute the rows that a cache of the same matrix and size had, to go on as it would have."""
+        """Restore the checkpoint of a cache of the same matrix and size. Its rows are recomputed."""
         self._n_filled = len(contents.row_in)
         self._row_in[: self._n_filled], self._used_at[: self._n_filled] = contents.row_in, contents.used_at
         self._known[:] = contents.known
@@ -152,36 +152,36 @@ class RowCache:
         self._slot_of[rows] = slots
 
     def computed(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows that are computed for this and not kept."""
+        """Return newly computed rows, without caching them."""
         out, nowhere = np.empty((len(rows), len(self._slot_of)), self.store.dtype), np.full(len(self._slot_of), -1)
         self._gram.rows_beside(rows, Rows(out, np.arange(len(rows)), 0), nowhere)
         return out
 
     def cached(self, rows: np.ndarray) -> np.ndarray:
-        """Return which of `rows` are in a slot now."""
+        """Return a mask of the `rows` that are cached."""
         return self.slots_of(rows) >= 0
 
     def slots_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the slots of `rows`, -1 for those that are in none; that is no use of them."""
+        """Return the slots of `rows`, -1 for rows that are not cached. This does not count as a use."""
         return self._slot_of[rows]
 
     @property
     def worth_filling(self) -> float:
-        """Share of the rows needed from which on it is cheaper to compute all at once; more than 1 if impossible."""
+        """If this share of the rows is needed, computing all at once is cheaper; more than 1 if not all rows fit."""
         fits = self.n_slots == len(self._slot_of) and self._gram.resident
         return self._gram.worth_filling if fits else 2.0
 
     def fill(self) -> None:
-        """Compute all rows that are missing; only if `worth_filling` is at most 1."""
+        """Compute all missing rows. Requires `worth_filling` of at most 1."""
         self.fetch(np.flatnonzero(self._slot_of < 0))
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """Return the slots of `rows`, which are distinct, computing those that are missing in one go.
+        """Return the slots of the distinct `rows`; missing rows are computed together.
 
         Raises
         ------
         ValueError
-            If more rows are wanted at once than there are slots.
+            If more rows are requested than there are slots.
         """
         if len(rows) > self.n_slots:
             raise ValueError(f"{len(rows)} kernel rows are needed at once, {self.n_slots} fit the cache.")
@@ -198,7 +198,7 @@ class RowCache:
             free = self._free(len(missing))
             try:
                 self._gram.rows_beside(missing, Rows(self.store, free, 0), self._slot_of)
-            except BaseException:  # the slots hold neither the old rows nor the new
+            except BaseException:  # the slots contain neither the old rows nor the new
                 self._used_at[free] = 0
                 raise
             self._row_in[free] = missing
@@ -207,7 +207,7 @@ class RowCache:
         return self._slot_of[rows]
 
     def _free(self, count: int) -> np.ndarray:
-        """Return `count` slots that hold nothing: unused ones first, then the least recently used."""
+        """Return `count` free slots: unused ones first, then those of the least recently used rows."""
         in_use = int(np.count_nonzero(self._used_at[: self._n_filled] == self._clock))
         most = min(max(self._most_filled + self._again // _AGAIN_PER_SLOT, in_use + count), self.n_slots)
         fresh = np.arange(self._n_filled, max(self._n_filled, min(self._n_filled + count, most)))

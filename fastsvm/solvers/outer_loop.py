@@ -1,4 +1,4 @@
-"""The outer loop of all solvers: tolerance, limits of work and time, and who observes each step."""
+"""The outer loop of all solvers: convergence, limits of steps and time, and a callback for each step."""
 
 import time
 from collections.abc import Callable
@@ -24,22 +24,22 @@ class StopReason(StrEnum):
 
 
 class Report(NamedTuple):
-    """What one outer step reached.
+    """Result of one outer step.
 
     Attributes
     ----------
     gap : float
         Distance from optimality, in the unit of the tolerance.
     objective : float
-        Value of the objective; of a dual solver, that of the dual.
+        Value of the objective; the dual objective for dual solvers.
     n_steps : int
         Inner steps taken.
     within : bool
         Whether the gap is within tolerance.
     converged : bool
-        Whether that is verified.
+        Whether convergence is verified.
     stalled : bool
-        Whether the step could not move although the gap is not within tolerance.
+        Whether the step made no progress although the gap is not within tolerance.
     n_newton : int
         Newton steps taken.
     """
@@ -54,41 +54,41 @@ class Report(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The most inner steps a solver may take, and the moment (of time.perf_counter) to stop at."""
+    """Largest number of inner steps, and the time (of time.perf_counter) at which to stop."""
 
     max_steps: int
     deadline: float
 
 
 class Steps(Protocol[State]):
-    """What the loop asks of a solver."""
+    """The part of a solver that the loop uses."""
 
     def step(self, state: State, most_steps: int) -> tuple[State, Report]:
-        """Advance the state by at most so many inner steps, and return it with what was reached."""
+        """Take at most `most_steps` inner steps; return the new state and a report."""
 
 
 class Solver(Steps[State], Protocol[State, Start, Solution, Memory]):
     """A solver of one problem, from its initial state to its solution.
 
-    The state holds all that changes from step to step, but for what `memory` returns. A solver that recalls the memory
-    of another one continues with the other's state as the other would have, to the bit.
+    State and memory together hold everything that changes from step to step. A solver that recalls the memory of
+    another solver continues from the other's state bit for bit as the other would.
     """
 
     def init(self, start: Start | None = None, /) -> State:
-        """Return the state at a start, or at zero."""
+        """Return the initial state at `start`, or at zero."""
 
     def finish(self, state: State) -> Solution:
-        """Return the solution that a state stands for, and its certificate."""
+        """Return the solution at a state, with its certificate."""
 
     def memory(self) -> Memory:
-        """Return what the solver knows beside the state, as a storable record; None if that is nothing."""
+        """Return what the solver stores outside the state, as a storable record, or None."""
 
     def recall(self, memory: Memory) -> None:
-        """Take over what another solver of the same problem returned as its memory."""
+        """Restore the memory of another solver of the same problem."""
 
 
 class Memoryless:
-    """A solver that knows nothing beside its state."""
+    """Base of solvers that store nothing outside the state."""
 
     def memory(self) -> None:
         """Return None."""
@@ -100,14 +100,14 @@ class Memoryless:
 def drive(
     solver: Steps[State], state: State, limits: Limits, watch: Callable[[State, Report], bool]
 ) -> tuple[State, StopReason, int]:
-    """Step until converged or out of work, and return the state, why it ended, and the number of inner steps.
+    """Step until convergence or a limit; return the state, the reason to stop, and the number of inner steps.
 
     Parameters
     ----------
     solver : Steps
         Advances the state.
     state : State
-        Where to begin.
+        Initial state.
     limits : Limits
         When to stop early.
     watch : callable

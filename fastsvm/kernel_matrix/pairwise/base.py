@@ -1,4 +1,4 @@
-"""What a pairwise kernel is, and where it writes."""
+"""Protocol of pairwise kernels, and the destination of their values."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -9,11 +9,11 @@ from fastsvm.sources import Block
 __all__ = ["EXPENSIVE", "PairwiseKernel", "Rows"]
 
 EXPENSIVE = 20.0
-"""Nanoseconds of a kernel value from which on few should be computed in vain, and many at once."""
+"""Nanoseconds per kernel value. From this cost on, unneeded values are avoided and needed ones computed together."""
 
 
 class Rows(NamedTuple):
-    """Where a tile is written: columns `start`... of the rows `slots` of `store`."""
+    """Destination of a tile: the rows `slots` of `store`, from column `start` on."""
 
     store: np.ndarray
     slots: np.ndarray
@@ -26,13 +26,13 @@ class PairwiseKernel(Protocol):
     Attributes
     ----------
     dtype, terms_dtype : numpy.dtype
-        Of values, and of terms.
+        Types of values and of terms.
     feature_bytes : int
-        Bytes of a feature of an operand.
+        Bytes per feature of an operand.
     parallel : bool
-        Whether tiles may be computed by several threads.
+        Whether several threads may compute tiles.
     dense_only : bool
-        Whether sparse rows are made dense to be paired.
+        Whether sparse rows are converted to dense ones.
     """
 
     dtype: np.dtype
@@ -42,16 +42,16 @@ class PairwiseKernel(Protocol):
     dense_only: bool
 
     def prepare(self, block: Block) -> Any:
-        """Return the operand of the rows of a block."""
+        """Return the operand for the rows of a block."""
 
     def terms(self, block: Block) -> np.ndarray:
-        """Return what a tile needs to know of each row beside its products; it may be kept."""
+        """Return one term per row, such as its squared norm, that `tile` adds to dot products. Callers may store it."""
 
     def tile(self, operand: Any, block: Block, terms: np.ndarray, out: Rows) -> None:
-        """Write k(operand, block)."""
+        """Write k(operand, block) to `out`."""
 
     def cost(self, n_features: int) -> float:
-        """Return the nanoseconds of a value, roughly."""
+        """Return the approximate nanoseconds per value."""
 
     def widened(self) -> "PairwiseKernel":
-        """Return a pairwise kernel of the same kernel in float64."""
+        """Return the pairwise kernel that computes the same kernel in float64."""

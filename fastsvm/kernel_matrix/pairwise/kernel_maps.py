@@ -1,4 +1,4 @@
-"""The scalar map of a kernel applied to blocks of pairings, such that k(x, z) and k(z, x) have the same bits."""
+"""Application of a kernel's scalar map to blocks of pairings. k(x, z) and k(z, x) have the same bits."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ def in_precision(kernel: Any, dtype: np.dtype) -> Any:
 
 
 CHUNK = 32
-"""Pairings that are mapped at once: fewer run through other code, whose roots and quotients may differ."""
+"""Pairings mapped at once. For fewer, LLVM may use other instructions, whose roots and quotients may differ."""
 ROUND = 4 * CHUNK
-"""Pairings that are mapped without a copy: a multiple of the width of compiled loops, so that no rest is left."""
+"""Pairings mapped without a copy: a multiple of the width of vectorised loops, so that they need no scalar rest."""
 
 
 @jit
 def map_chunks(kernel, pairings, sq_x, sq_z, out):
-    """Write k of some pairings, a multiple of `CHUNK`."""
+    """Write k for pairings whose number is a multiple of `CHUNK`."""
     for start in range(0, out.size, CHUNK):
         for i in range(start, start + CHUNK):
             out[i] = kernel_value(kernel, pairings[i], minimum(sq_x, sq_z[i]), maximum(sq_x, sq_z[i]))
@@ -33,14 +33,14 @@ def map_chunks(kernel, pairings, sq_x, sq_z, out):
 
 @jit
 def rounds_and_rest(n):
-    """Return how many of n pairings are in whole rounds, and the length of the others padded to whole chunks."""
+    """Return how many of n pairings fill whole rounds, and the number of the rest padded to whole chunks."""
     many = n // ROUND * ROUND
     return many, -(-(n - many) // CHUNK) * CHUNK
 
 
 @jit
 def map_rest(kernel, pairings, sq_x, sq_z, values, out):
-    """Write k of the first pairings to `out`, by way of `values`, which has room for whole chunks as they have."""
+    """Write k of the first pairings to `out`; `values` is a buffer for whole chunks."""
     map_chunks(kernel, pairings, sq_x, sq_z, values)
     for i in range(out.size):
         out[i] = values[i]
@@ -48,10 +48,10 @@ def map_rest(kernel, pairings, sq_x, sq_z, values, out):
 
 @jit
 def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
-    """Write k of the first pairings of each row of `tile` to columns `start`... of the rows `slots` of `out`.
+    """Write k of the first pairings of each row of `tile` to the rows `slots` of `out`, from column `start` on.
 
-    The smaller of two squared norms comes first, so that k(x, z) and k(z, x) have the same bits: LLVM may reorder the
-    sum in which the map uses them.
+    The smaller of two squared norms comes first, so that k(x, z) and k(z, x) have the same bits although LLVM may
+    reorder the sum of the norms.
     """
     n = sq_z.size
     many, padded = rounds_and_rest(n)

@@ -1,10 +1,10 @@
 """Kernels on rows of floats, dense or sparse.
 
-A value has the same bits whichever rows are computed with it, in whatever pieces, and whichever of its two rows comes
-first: so a fit that is resumed, or whose cache let other rows go, ends with the model it would have ended with, and a
-row's prediction is its own. BLAS cannot serve for that: how it rounds a product depends on the shapes of both matrices,
-for some processors on the places of the rows in them, and no padding of shapes helps everywhere. So products are those
-of `row_products`, and every other sum of a value is written in an order that does not tell its two rows apart.
+The bits of a value do not depend on the rows computed with it, on the division into tiles, or on the order of its two
+rows. Therefore a resumed fit ends with the same model, whatever the cache dropped, and the prediction for a row does
+not depend on other rows. BLAS does not guarantee this: its rounding depends on the shapes of both matrices and, on some
+processors, on the positions of the rows in them. Padding does not help everywhere. So products are computed by
+`row_products`, and every other sum is symmetric in the two rows.
 """
 
 from bisect import bisect_left
@@ -27,32 +27,35 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock
 __all__ = ["RealPairwise"]
 
 _COLUMNS = 512  # of a tile
-_CACHED_ROWS = 64  # of a tile that are still in the cache when its near pairs are looked for
+_CACHED_ROWS = 64  # of a tile that stay in the cache until its near pairs are searched
 _COST_OF_BYTE, _COST_OF_SPARSE = 1 / 400, 4.0  # nanoseconds
 
-# A squared distance is the difference of larger numbers, of which it has the rounding errors. It is computed by the
-# rows' differences where it is not above those errors; for rows so far out that the kernel sees them, where it is not
-# above this share of the squared norms.
-_MOST_ROUNDING = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-12}  # of a kernel value, by its type
+# A squared distance computed from squared norms and a product has their rounding errors. Where it is not larger than
+# those errors, it is computed from the differences of the features. For rows with norms so large that the kernel value
+# is affected, this is done where it is not larger than the share `_NEAR` of the squared norms.
+_MOST_ROUNDING = {
+    np.dtype(np.float32): 1e-3,
+    np.dtype(np.float64): 1e-12,
+}  # largest rounding error of a kernel value, by type
 _NEAR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-4}
 
 
 class Operand(NamedTuple):
-    """Rows made ready to be paired with many others.
+    """Rows prepared to be paired with many others.
 
     Attributes
     ----------
     rows : ndarray
-        Widened and centred.
+        The rows, converted to the kernel's type and centred.
     sq_norms : ndarray
         Their squared norms.
     near : ndarray
-        For each, the squared distance up to which it is computed by differences, below 0 if it never is; empty if the
-        kernel is none of distances.
+        For each row, the squared distance up to which it is computed from differences; negative if never. Empty if the
+        kernel is not a function of distances.
     shares : tuple of float
-        From which squared norm on the kernel sees rounding, and which share of it is near then and before.
+        Squared norm from which on rounding affects the kernel, and the share of it that is near from there and below.
     by_feature : ndarray or None
-        The rows by features.
+        The transposed rows.
     """
 
     rows: np.ndarray
@@ -73,18 +76,17 @@ class RealPairwise:
     Parameters
     ----------
     kernel : Kernel
-        Scalar map of the rows' pairing.
+        Scalar map of the pairing (dot product or distance) of two rows.
     dtype : numpy.dtype
         float32 or float64, for products and values.
     centre : ndarray of shape (n_features,) or None
-        Subtracted from all rows before they are multiplied, if the kernel does not see the difference:
-        squared distances by expansion lose as many digits as squared norms exceed them. None for rows that
-        are sparse.
+        Subtracted from all rows if the kernel is translation invariant, because squared distances computed from
+        squared norms lose digits where the norms are larger. None for sparse rows.
     sparse : bool
-        Whether blocks will be sparse, so that operands keep a copy by features.
+        Whether blocks are sparse, so that operands also store the transposed rows.
     all_near : bool, default=False
-        Whether squared distances in float32 are computed by differences wherever rounding could be seen in them, as in
-        predictions; else only where it can be seen in the kernel, for fits end by values in float64.
+        Whether squared distances in float32 are computed from differences wherever rounding affects them, as in
+        predictions. Otherwise only where it affects the kernel, as in fits, which end with float64 values.
     """
 
     parallel = True
@@ -109,7 +111,7 @@ class RealPairwise:
         self._given = kernel, centre
 
     def widened(self) -> "RealPairwise":
-        """Return a pairwise kernel of the same kernel in float64."""
+        """Return the pairwise kernel that computes the same kernel in float64."""
         kernel, centre = self._given
         return RealPairwise(kernel, np.float64, centre, self.sparse)
 
@@ -122,7 +124,7 @@ class RealPairwise:
         return np.subtract(block.dense(np.dtype(np.float64)), self.centre, out=out, casting="same_kind")
 
     def prepare(self, block: Block) -> Operand:
-        """Return the rows widened and centred, with their squared norms."""
+        """Return the rows, converted and centred, with their squared norms."""
         rows = self._dense(block)
         by_feature = np.ascontiguousarray(rows.T) if self.by_feature else None
         norms = self.terms(block) if self.by_feature else sq_norms(rows)
@@ -130,7 +132,7 @@ class RealPairwise:
         return Operand(rows, norms, self._near(norms, shares), shares, by_feature)
 
     def _near(self, norms: np.ndarray, shares: tuple[np.floating, np.floating, np.floating]) -> np.ndarray:
-        """Return up to which squared distance from shorter rows those of given squared norms are near."""
+        """Return the squared distance up to which a row of each squared norm is near to shorter rows."""
         least_seen, seen, usual = shares
         if not self.distance:
             return np.empty(0, self.dtype)
@@ -142,12 +144,12 @@ class RealPairwise:
         if not self.distance:
             return real(0), real(0), real(0)
         rounding = (2 * n_features + 8) * float(np.finfo(real).eps)
-        usual = min(rounding, max(least_share, 1e-3))  # no sum of so many roundings is larger
+        usual = min(rounding, max(least_share, 1e-3))  # a bound on the sum of so many rounding errors
         return self._least_seen, real(max(least_share, usual)), real(usual if self.all_near else 0)
 
     @cached_property
     def _least_seen(self) -> np.floating:
-        """The least squared norm, to the digits of float32, from which on the kernel sees rounding."""
+        """The least squared norm, in float32, from which on rounding affects the kernel."""
         eps, most, kernel = float(np.finfo(self.dtype).eps), _MOST_ROUNDING[self.dtype], self._given[0]
         norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))
 
@@ -165,17 +167,17 @@ class RealPairwise:
         return sq_norms(self._dense(block))
 
     def tile(self, operand: Operand, block: Block, terms: np.ndarray, out: Rows) -> None:
-        """Write k(operand, block)."""
+        """Write k(operand, block) to `out`."""
         for a, b in spans(block.shape[0], _COLUMNS):
             others, pairings = self._pairings(operand, block.slice(a, b))
             place = out._replace(start=out.start + a)
-            if self.distance:  # even if no rows are near: the code is another, which may round differently
+            if self.distance:  # even if no rows are near, since other code may round differently
                 _map_distances(self.kernel, pairings, operand, terms[a:b], others, place)
             else:
                 map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
     def _pairings(self, operand: Operand, block: Block) -> tuple[Block, np.ndarray]:
-        """Return the rows of a block, as they are paired, and the pairings, perhaps with some columns more."""
+        """Return the converted rows of a block and the pairings, possibly padded with columns."""
         if operand.by_feature is not None and isinstance(block, CSRBlock):
             pairings = scratch_array("pairings", (len(operand.rows), block.shape[0]), self.dtype)
             data = block.data.astype(self.dtype)
@@ -194,7 +196,7 @@ class RealPairwise:
         return DenseBlock(rows), pairings
 
     def cost(self, n_features: int) -> float:
-        """Return the nanoseconds of a value, roughly."""
+        """Return the approximate nanoseconds per value."""
         return _COST_OF_SPARSE if self.sparse else n_features * self.dtype.itemsize * _COST_OF_BYTE
 
 
@@ -220,9 +222,9 @@ def sq_norms(rows: np.ndarray) -> np.ndarray:
 
 @jit
 def _map_distances(kernel, tile, operand, sq_z, others, place):
-    """Do as `map_tile`, but compute pairs that are near each other from the differences of their rows.
+    """As `map_tile`, but compute the distances of near pairs from the differences of their rows.
 
-    Their squared distances would be less than the rounding errors of the products. `sq_z` are the squared norms of
+    The squared distance of a near pair is below the rounding error of the product. `sq_z` are the squared norms of
     `others`.
     """
     sq_x, near, rows, shares = operand.sq_norms, operand.near, operand.rows, operand.shares
@@ -237,7 +239,7 @@ def _map_distances(kernel, tile, operand, sq_z, others, place):
             least = sq_z[0] - source[0] - source[0]
             for i in range(1, sq_z.size):
                 least = minimum(least, sq_z[i] - source[i] - source[i])
-            bound = near[s] + near[s] - sq_x[s]  # more than for one pair, whose sums may be rounded otherwise
+            bound = near[s] + near[s] - sq_x[s]  # with a margin, as sums of a single pair may round differently
             if not least > bound:
                 target = out[slots[s], start : start + sq_z.size]
                 _map_near(kernel, source, (sq_x[s], sq_z), shares, rows[s], others, target)
@@ -245,7 +247,7 @@ def _map_distances(kernel, tile, operand, sq_z, others, place):
 
 @jit
 def _map_near(kernel, source, norms, shares, row, others, out):
-    """Write k of a row and the near ones among others: near beside the shorter of the two."""
+    """Write k of a row and its near rows among others. Near is relative to the shorter of the two rows."""
     x, sq_z = norms
     least_seen, seen, usual = shares
     none = out.dtype.type(0)
@@ -273,7 +275,7 @@ def _sq_distance_of_dense(others, i, row):
 
 @_sq_distance.register(CSRBlock)
 def _sq_distance_of_sparse(others, i, row):
-    total, k = 0.0, 0  # in the order of the features, whichever of the rows has them
+    total, k = 0.0, 0  # in the order of the features of both rows
     for t in range(others.indptr[i] - others.indptr[0], others.indptr[i + 1] - others.indptr[0]):
         column = others.indices[t]
         while k < column:
@@ -294,9 +296,9 @@ def _sq_distance_of_sparse(others, i, row):
 def _csr_products(data, indices, indptr, by_feature, out):
     """Write the dot products of the operand (n_features, q) with CSR rows to `out` (q, b).
 
-    Sixteen rows at a time, so that the transposed store writes whole cache lines; four values of a row at a
-    time, so that sums are loaded and stored a quarter as often. Sums are in the order of the features, so that zeros
-    of either row make no difference.
+    Sixteen rows are processed at a time, so that the transposed result is written in whole cache lines, and four values
+    of a row at a time, so that sums are loaded and stored a quarter as often. Sums are in the order of the features, so
+    that explicit zeros do not change the result.
     """
     q, b = out.shape
     sums = np.empty((16, q), by_feature.dtype)

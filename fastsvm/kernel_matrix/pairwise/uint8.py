@@ -1,4 +1,4 @@
-"""Kernels on rows of bytes, by exact integer products."""
+"""Kernels on uint8 rows, with exact integer dot products."""
 
 from typing import NamedTuple
 
@@ -13,45 +13,45 @@ from fastsvm.sources import Block, DenseBlock
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
 
-_COLUMNS = 128  # of a tile: its products and the rows stay in the cache beside the operand
+_COLUMNS = 128  # of a tile: its products and rows fit the cache beside the operand
 _CACHED_BYTES = 192 << 10  # of an operand at a time
-_ROWS, _WIDTH = BYTE_TILE  # of the operand, and of the others
+_ROWS, _WIDTH = BYTE_TILE  # tile size: rows of the operand, rows of the block
 _COST_OF_BYTE = 1 / 200  # nanoseconds
-_LEAST, _MOST = 4, 16_000  # features that are multiplied at once, and of which twice the sum of products fits int32
+_LEAST, _MOST = 4, 16_000  # least features of a product; most for which twice the sum of products fits int32
 
 
 def multiplies_bytes(n_features: int) -> bool:
-    """Return whether the processor can multiply rows of so many bytes, exactly."""
+    """Return whether the processor can compute exact dot products of rows of `n_features` bytes."""
     return HAS_BYTE_PRODUCTS and _LEAST <= n_features <= _MOST
 
 
 class ByteOperand(NamedTuple):
-    """Rows x of bytes as x - 128, sixteen beside each other and four features at a time, and their terms."""
+    """Rows x of bytes stored as x - 128, with sixteen rows interleaved by four features, and their terms."""
 
     rows: np.ndarray
     terms: np.ndarray
 
     @property
     def size(self) -> int:
-        """Number of values, in multiplications as fast as those of floats."""
+        """Number of values, scaled to the speed of float multiplications."""
         return self.rows.size // 8
 
 
 class Uint8Pairwise:
-    """A kernel of `fastsvm.kernels` on dense rows of uint8 or an affine image of them, multiplied exactly.
+    """A kernel of `fastsvm.kernels` on dense uint8 rows, or rows quantized to uint8, with exact products.
 
     With u the bytes of a row and s = x - 128 those of the operand, u·x = u·s + 128 Σu, and
-    -‖u - x‖² = 2 u·s + (256 Σu - ‖u‖²) - ‖x‖²: twice a product of uint8 with int8 and a term for each row.
+    -‖u - x‖² = 2 u·s + (256 Σu - ‖u‖²) - ‖x‖²: twice a product of uint8 with int8, plus one term per row.
 
     Parameters
     ----------
     kernel : Kernel
-        Scalar map of the rows' dot product.
+        Scalar map of the pairing of two rows.
     dtype : numpy.dtype
-        float32 or float64, for the values.
+        Type of the kernel values, float32 or float64.
     scale : float, default=1.0
-        What a byte is multiplied by to give a feature. That something is added to it as well does not matter
-        if the kernel is one of distances.
+        Quantization step: features are `scale` times the bytes, plus a shift for kernels of distances, which they
+        do not depend on.
     """
 
     parallel, dense_only = True, False
@@ -66,11 +66,11 @@ class Uint8Pairwise:
         self._given = kernel
 
     def widened(self) -> "Uint8Pairwise":
-        """Return a pairwise kernel of the same kernel in float64."""
+        """Return the pairwise kernel that computes the same kernel in float64."""
         return Uint8Pairwise(self._given, np.float64, self.scale)
 
     def prepare(self, block: Block) -> ByteOperand:
-        """Return the rows shifted to int8 and padded; where fours overlap at the end of a row, with zeros."""
+        """Return the rows shifted to int8 and padded to whole tiles with zeros, also where fours overlap."""
         n, d = block.shape
         shifted = (_bytes(block) ^ np.uint8(128)).view(np.int8)
         whole = d // 4 * 4
@@ -86,13 +86,13 @@ class Uint8Pairwise:
         return ByteOperand(rows, terms)
 
     def terms(self, block: Block) -> np.ndarray:
-        """Return 256 Σu, less ‖u‖² if the kernel is one of distances."""
+        """Return 256 Σu, minus ‖u‖² if the kernel is a function of distances."""
         terms = np.empty(block.shape[0], np.int32)
         _byte_terms(np.ascontiguousarray(_bytes(block)), self.distance, terms)
         return terms
 
     def tile(self, operand: ByteOperand, block: Block, terms: np.ndarray, out: Rows) -> None:
-        """Write k(operand, block)."""
+        """Write k(operand, block) to `out`."""
         n, d = block.shape
         rows = np.ascontiguousarray(_bytes(block))
         if n < _WIDTH:
@@ -101,7 +101,7 @@ class Uint8Pairwise:
         _byte_values(self.kernel, operand.rows, rows, (operand.terms, terms, unit), out.store, out.slots, out.start)
 
     def cost(self, n_features: int) -> float:
-        """Return the nanoseconds of a value, roughly."""
+        """Return the approximate nanoseconds per value."""
         return n_features * _COST_OF_BYTE
 
 
@@ -112,9 +112,9 @@ def _bytes(block: Block) -> np.ndarray:
 
 @jit
 def _byte_values(kernel, operand, rows, terms, out, slots, start):
-    """Write k of prepared rows of int8 with rows of uint8, a tile at a time that stays in the cache.
+    """Write k of prepared int8 rows with uint8 rows, in tiles that fit the cache.
 
-    `terms` are those of the operand, of the rows, and half a squared unit.
+    `terms` are the terms of the operand, the terms of the rows, and half the squared scale.
     """
     of_operand, of_rows, unit = terms
     n, d = rows.shape
@@ -146,7 +146,7 @@ def _byte_products(operand, rows, out):
 
 @jit
 def _byte_terms(rows, distance, out):
-    """Write 256 Σu, less ‖u‖² if `distance`, for each row u of uint8."""
+    """Write 256 Σu, minus ‖u‖² if `distance`, for each uint8 row u."""
     for i in range(rows.shape[0]):
         row = rows[i]
         total, squares = np.int32(0), np.int32(0)
@@ -159,7 +159,7 @@ def _byte_terms(rows, distance, out):
 
 @jit
 def _map_bytes(kernel, products, terms, out, slots, start):
-    """Write k from integer products; `terms` are those of the operand, of the rows, and half a squared unit."""
+    """Write k from integer products; `terms` as in `_byte_values`."""
     of_operand, of_rows, unit = terms
     real, n = out.dtype.type, of_rows.size
     zero, (many, padded) = unit - unit, rounds_and_rest(n)

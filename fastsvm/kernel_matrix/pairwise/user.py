@@ -1,4 +1,4 @@
-"""Kernels that the user gives: a function, or the values themselves."""
+"""Kernels given by the user: a function, or precomputed values."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ _COST_OF_UNKNOWN = 4.0  # nanoseconds
 
 
 class UserPairwise:
-    """A user's function of two blocks of rows, which returns the matrix of their kernel values.
+    """A kernel given as a function that returns the kernel matrix of two blocks of rows.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class UserPairwise:
         return block
 
     def terms(self, block: Block) -> np.ndarray:
-        """Return zeros: the function sees the rows themselves."""
+        """Return zeros: the function needs no terms."""
         return np.zeros(block.shape[0])
 
     def tile(self, operand: Block, block: Block, terms: np.ndarray, out: Rows) -> None:
@@ -52,7 +52,7 @@ class UserPairwise:
         return values
 
     def cost(self, n_features: int) -> float:
-        """Return what makes no difference: the function is not known."""
+        """Return a medium cost, as that of the function is unknown."""
         return _COST_OF_UNKNOWN
 
     def widened(self) -> "UserPairwise":
@@ -61,12 +61,12 @@ class UserPairwise:
 
 
 class PrecomputedPairwise:
-    """Rows that are kernel values themselves, as for `kernel="precomputed"`.
+    """Precomputed kernel values as rows, as for `kernel="precomputed"`.
 
     Parameters
     ----------
     columns : ndarray of int64
-        Numbers of the training rows in question, among all the columns.
+        Columns of the training samples in the rows.
     """
 
     parallel = dense_only = False
@@ -77,7 +77,7 @@ class PrecomputedPairwise:
         self.columns = columns
 
     def cost(self, n_features: int) -> float:
-        """Return zero: values are there."""
+        """Return zero: values are precomputed."""
         return 0.0
 
     def widened(self) -> "PrecomputedPairwise":

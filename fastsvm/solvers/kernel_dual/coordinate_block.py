@@ -1,4 +1,4 @@
-"""Coordinate steps: one multiplier at a time, within a block of the kernel that stays in the processor's cache."""
+"""Coordinate ascent within a block of the kernel matrix that fits the processor's cache."""
 
 from typing import NamedTuple
 
@@ -9,13 +9,13 @@ from fastsvm.solvers.kernel_dual.working_set import freedom
 
 __all__ = ["Sweeps", "solve_block"]
 
-_SHARE = 0.3  # of the largest violation of a sweep; the next sweep skips rows that violate less
+_SHARE = 0.3  # relative to the largest violation of a sweep; the next sweep skips rows that violate less
 _TINY = 1e-12
 _MULTIPLIER, _MODULUS = 48271, 2147483647  # Park and Miller 1988, as revised 1993: products fit int64
 
 
 class Sweeps(NamedTuple):
-    """The order of the coordinates, and a seed with which it is shuffled before each sweep, or 0 to leave it."""
+    """Order of the coordinates, and the seed that shuffles it before each sweep; 0 for cyclic order."""
 
     order: np.ndarray
     seed: int
@@ -23,11 +23,10 @@ class Sweeps(NamedTuple):
 
 @jit
 def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
-    """Solve the block's own problem in `alpha` by sweeps over its coordinates and return the number of steps.
+    """Solve the problem of a block by sweeps over its coordinates and return the number of steps.
 
-    `problem` is the block's `KernelProblem`; `alpha` is changed in place. A step costs a pass over a row of
-    the block, skipping a row costs next to nothing. So rows that violate little are skipped until no row violates much
-    more.
+    `problem` is the block's `KernelProblem`. `alpha` is changed in place. A step costs a pass over a row of the block,
+    and skipping a row costs almost nothing. So rows with small violations are skipped until no row violates much more.
     """
     y, upper = problem
     order, seed = sweeps
@@ -54,7 +53,7 @@ def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
                 steps += 1
                 if steps == most_steps:
                     break
-        if steps == before and (least <= 0.5 * tol or worst >= last):  # or rounding cancels the steps
+        if steps == before and (least <= 0.5 * tol or worst >= last):  # or rounding errors cancel the steps
             break
     return steps
 

@@ -10,11 +10,11 @@ Where that is slow
     After many working sets, the next ones are chosen within an active set (`active_set`), and F of the other rows is
     updated now and then. Steps are slow too once the free set is nearly right, most of all for large C. After as many
     steps as cost the same, a Newton step on the free rows (`newton_step`) is tried, and kept if it raises the
-    objective. A problem of few rows on which steps creep, as they do where features are not scaled, is solved by
+    objective. A small problem on which steps progress slowly, as with unscaled features, is solved by
     an interior-point method (`interior_trial`) after as many steps as cost the same.
 
 End
-    Said in `termination`.
+    See `termination`.
 
 Cost
     q n kernel values for new rows, q n multiplications for F, some 10 q steps of O(q) each.
@@ -159,7 +159,7 @@ class Decomposition(ABC):
     most_free : int, default=2000
         Rows of a Newton step at most, and of an interior-point method.
     deadline : float
-        Moment (of time.perf_counter) at which steps that take long are given up.
+        Time (of time.perf_counter) at which long steps are given up.
     """
 
     formulated: ClassVar[type[Formulation]]

@@ -1,4 +1,4 @@
-"""Square blocks of the kernel, copied from its rows to where the processor's cache holds them."""
+"""Square blocks of the kernel matrix, copied from its rows so that they fit the processor's cache."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from fastsvm.kernel_matrix.interface import KernelRows
 
 __all__ = ["WorkingBlock"]
 
-_GATHERED_ROWS = 256  # for a thread at a time
+_GATHERED_ROWS = 256  # per task of a thread
 
 
 class WorkingBlock:
-    """The kernel among the rows of a working set; what the next one retains is moved, not gathered again.
+    """The kernel among the rows of a working set. Values of rows that the next set retains are moved.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _complete(old, first, block, count, start, stop):
         source, target = old[first + s, first : first + count], block[s, :count]
         for t in range(count):
             target[t] = source[t]
-    values = np.empty((16, 16), block.dtype)  # because the lines of a column would drive each other out of the cache
+    values = np.empty((16, 16), block.dtype)  # a buffer, as lines of a column evict each other from the cache
     for top in range(start, stop, 16):
         height = min(16, stop - top)
         for left in range(count, block.shape[0], 16):

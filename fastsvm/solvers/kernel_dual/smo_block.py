@@ -18,7 +18,7 @@ _PART = 128
 
 @jit
 def solve_block(K, problem, alpha, gradient, tol, most_steps):
-    """Solve the block's own problem in `alpha` by pair steps and return their number.
+    """Solve the problem of a block in `alpha` by SMO steps and return their number.
 
     `problem` is the block's `KernelProblem`; `alpha` is changed in place. Membership of U and L is an array of 0 or
     infinity that is added, not a branch, so both passes vectorise. They go part by part: only the part with the

@@ -188,7 +188,7 @@ def test_an_early_end_with_float32_values_is_certified_by_float64_ones(n_steps):
 
 
 def test_no_row_is_free_and_classes_differ():
-    """The bend must hold the offset although all multipliers come to their bounds."""
+    """The smoothing must determine the intercept although all multipliers come to their bounds."""
     K, y, upper = np.eye(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.array([0.25, 0.25, 0.25, 0.375, 0.375])
     solution, reason, _ = solve(K, y, upper, squared=False)
     check(solution, reason, K, y, upper, squared=False)
@@ -238,7 +238,7 @@ def test_a_solution_is_where_the_next_solve_ends_at_once(squared):
     again, reason, n_again = solve(K, y, upper, squared, alpha=first.alpha)
     check(again, reason, K, y, upper, squared, wanted=first.objective)
     assert n_again <= n_first
-    assert n_again <= 1 or not squared  # the hinge begins with a wide bend
+    assert n_again <= 1 or not squared  # the hinge starts with strong smoothing
 
 
 @given(seed=st.integers(0, 10**6), squared=st.booleans())
