@@ -187,7 +187,7 @@ def test_narrow_rows_with_wide_labels_are_read_few_at_a_time(tmp_path, converted
     finally:
         tracemalloc.stop()
     assert stored.y[0] == labels[0] and len(stored.y) == n
-    assert peak < 64 << 20  # the labels take 20 MB, and reading them back takes the same
+    assert peak < 64 << 20  # the labels take 20 MB, and `stored` holds them too
 
 
 def test_an_array_whose_row_is_wider_than_memory(tmp_path, frugal):
