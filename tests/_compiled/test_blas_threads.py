@@ -1,4 +1,4 @@
-"""BLAS has one thread in a fit, whichever thread fits and whoever sets limits; and the limits come back."""
+"""BLAS has one thread during a fit in any thread, whatever sets limits meanwhile. Limits are restored after it."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ def limits():
 
 @pytest.fixture(autouse=True)
 def _as_before():
-    """Give BLAS two threads for the test, by this thread, and back what it had."""
+    """Give BLAS two threads during a test, then restore its limits."""
     assert limits()
     with threadpool_limits(2, user_api="blas"):
         yield
@@ -31,7 +31,7 @@ def _as_before():
 
 
 class Watched:
-    """A kernel that notes the limits that are in force when it is called, and may do something first."""
+    """A kernel that records the limits at each call, and may run an action first."""
 
     def __init__(self, first=lambda: None):
         self.seen, self._first = [], first
@@ -147,7 +147,7 @@ def fits(rows):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fits_have_the_same_bits_in_any_thread_and_beside_others():
-    rows = _RNG.normal(size=(1500, 160))  # enough that BLAS would share the work
+    rows = _RNG.normal(size=(1500, 160))  # large enough for BLAS to use several threads
     wanted = fits(rows)
     assert elsewhere(lambda: fits(rows)) == wanted
     with ThreadPoolExecutor(3) as others:
@@ -155,7 +155,7 @@ def test_fits_have_the_same_bits_in_any_thread_and_beside_others():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads, which is what is asked for
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork in a process with threads
 def test_a_child_has_the_limits_from_before_a_fit_in_another_thread():
     begun, done = threading.Event(), threading.Event()
 

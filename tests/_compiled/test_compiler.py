@@ -110,7 +110,7 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
     assert first[3] == second[3]
     assert first[3].parent == cache
 
-    helper = package / "_compiled" / "scalars.py"  # not the file in which the cached function stands
+    helper = package / "_compiled" / "scalars.py"  # not the file of the cached function
     text = helper.read_text(encoding="utf-8")
     edited = text.replace("p = p * r + 1.0\n    return p * np.int64", "p = p * r + 3.0\n    return p * np.int64")
     assert edited != text
@@ -165,7 +165,7 @@ def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
     monkeypatch.setattr(compiler.tempfile, "gettempdir", lambda: str(tmp_path))
     folder = compiler._cache_folder()
     assert folder.parent.parent == tmp_path
-    assert folder.parent.stat().st_mode & 0o077 == 0  # code is loaded from it: nobody else may write there
+    assert folder.parent.stat().st_mode & 0o077 == 0  # code is loaded from it, so no other user may write there
 
 
 # --- without compilation ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from fastsvm._compiled.threads import Pool
 
 @pytest.fixture(params=[1, 2, 5])
 def pool(request, monkeypatch):
-    monkeypatch.setattr(threads, "thread_count", lambda: 3)  # helpers may be fewer than a pool asks for
+    monkeypatch.setattr(threads, "thread_count", lambda: 3)  # there may be fewer helpers than a pool requests
     threads._executor.cache_clear()
     yield Pool(request.param)
     threads._executor().shutdown()
@@ -89,7 +89,7 @@ def test_some_pieces_may_wait_while_more_are_begun(pool):
 
 def test_what_is_cancelled_is_not_begun(pool):
     done = []
-    if pool.n_threads == 1:  # pieces are done when they are begun
+    if pool.n_threads == 1:  # pieces are done when they are started
         return
     pool.start(lambda k: (time.sleep(0.005), done.append(k)), [(k,) for k in range(100)])
     pool.cancel()

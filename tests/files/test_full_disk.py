@@ -1,4 +1,4 @@
-"""Disks that are full, limits of file sizes, and errors of a disk: told as what they are, and nothing is lost."""
+"""Full disks, limits of file sizes and errors of a disk are reported as such, and nothing is lost."""
 
 import errno
 import json
@@ -20,7 +20,7 @@ from fastsvm.jobs.training import finished
 from fastsvm.jobs.training.finished import save_surely, written_surely
 from fastsvm.jobs.training.run_folder import RunFolder
 
-# What is written here are kinds of files: `written(kind, folder)`. In `sizes` the file system takes so many bytes.
+# `written(kind, folder)` writes each kind of file. `sizes` are the sizes of the file system in bytes.
 PROGRAM = """
 import errno, json, os, sys, warnings
 from pathlib import Path
@@ -111,13 +111,13 @@ on_a_small_file_system = pytest.mark.skipif(
 
 
 def in_a_small_file_system(folder, size, command):
-    """Return the words that run a command where a folder is a file system of a size, 0 for any."""
+    """Return the words that run a command with a folder on a file system of a given size; 0 sets no limit."""
     mount = 'mount -t tmpfs -o "size=$2" none "$1" && shift 2 && exec "$@"'
     return ["unshare", "-rm", "sh", "-c", mount, "sh", str(folder), size, *command]
 
 
 def found_by(command):
-    """Return what a process printed that ended well: no signal, no word on standard error."""
+    """Return the output of a process. It must succeed and print nothing to standard error."""
     process = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (process.returncode, process.stderr) == (0, "")
     return json.loads(process.stdout)
@@ -130,7 +130,7 @@ def program(code, tmp_path):
 
 
 def check_each(found, wanted):
-    """Each kind of file is refused until there is room, and then written."""
+    """Each kind of file raises an error until there is room, and is then written."""
     for kind, numbers in found.items():
         first = numbers.index(0) if 0 in numbers else len(numbers)
         assert first > 0 and set(numbers[:first]) == {wanted}, (kind, numbers)
@@ -167,7 +167,7 @@ def test_a_small_file_system(tmp_path):
 
 
 class Disk:
-    """An unbuffered file that fails once so many bytes are in it."""
+    """An unbuffered file that fails after a number of bytes."""
 
     def __init__(self, file, most, error):
         self._file, self._most, self._error = file, most, error
@@ -199,7 +199,7 @@ def test_errors_of_a_disk_are_raised_as_they_are(tmp_path, monkeypatch, number, 
 
 
 def test_the_file_is_that_of_hdf5(tmp_path):
-    """Rows are written, read back while the file is open, and there when it is closed."""
+    """Rows are written, read back while the file is open, and found after it is closed."""
     X = np.random.default_rng(0).normal(size=(5000, 7))
 
     def fill(file):
@@ -220,7 +220,7 @@ def test_the_file_is_that_of_hdf5(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path):
-    """The signal comes from within a write of HDF5; what it raises is raised where HDF5 was called from."""
+    """The signal arrives during a write of HDF5. Its exception is raised in the caller of HDF5."""
 
     class Cut:
         def __array__(self, *_, **__):
@@ -286,14 +286,14 @@ def test_the_log_after_a_disk_that_was_full_in_a_line(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_run_that_nobody_hears(tmp_path):
-    """Standard error is a file on a full disk: what cannot be said does not end the work."""
+    """Standard error is a file on a full disk. A message that cannot be printed does not end the run."""
     with h5py.File(tmp_path / "data.h5", "w") as file:
         rng = np.random.default_rng(0)
         file["X"], file["y"] = rng.normal(size=(200, 4)), rng.integers(0, 2, 200)
     code = "import sys; from fastsvm.cli import main; sys.exit(main(sys.argv[1:]))"
     words = ["train", str(tmp_path / "data.h5"), "-o", str(tmp_path / "model.h5"), "--model", "sgd", "--max_iter", "1"]
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-c", code, *words, "--tol", "1e-9"]  # it warns, for it does not converge
+        command = [sys.executable, "-c", code, *words, "--tol", "1e-9"]  # it warns, because it does not converge
         process = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, timeout=120)
     assert (tmp_path / "model.h5").exists() and process.stdout
 

@@ -1,4 +1,4 @@
-"""What commands read and write: refused before the work where it cannot be, and cleaned up after a signal."""
+"""Paths of commands: impossible ones are refused before the work, and signals leave no temporary files."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def rows(tmp_path):
 
 @pytest.fixture
 def model(tmp_path):
-    """Return a file with a model that nothing was compiled for."""
+    """Return the file of a model that needs no compilation."""
     found = fastsvm.LinearSVC()
     found.coef_, found.intercept_ = np.ones((1, 3)), np.zeros(1)
     found.classes_, found.n_features_in_ = np.arange(2), 3
@@ -45,7 +45,7 @@ def model(tmp_path):
 
 
 def refused(capsys, *words):
-    """Return the line that a command ends with that begins no work."""
+    """Return the error message of a command that refuses its arguments."""
     code = main(list(map(str, words)))
     err = capsys.readouterr().err
     assert code == 2 and err.count("\n") == 1, err

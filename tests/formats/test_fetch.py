@@ -15,7 +15,7 @@ CONTENT = np.random.default_rng(0).bytes(700_000)
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `files`; `ranges` and `cut` say how well."""
+    """Serves `files`. `ranges` and `cut` control its defects."""
 
     daemon_threads = True
 
@@ -144,7 +144,7 @@ def idx(array: np.ndarray) -> bytes:
 
 @pytest.fixture
 def digits(server, monkeypatch) -> Server:
-    """Put a small data set on the server and into the table."""
+    """Add a small data set to the server and to the table."""
     files = {}
     for prefix, n in (("train", 12), ("t10k", 5)):
         files[f"{prefix}-images-idx3-ubyte.gz"] = idx(np.arange(n * 4, dtype=np.uint8).reshape(n, 2, 2))

@@ -1,4 +1,4 @@
-"""A format is added by one line of a table; conversion, recognition and the command line know it then."""
+"""A format is added by one line of a table. Then conversion, recognition and the command line know it."""
 
 import json
 from contextlib import contextmanager

@@ -15,7 +15,7 @@ from fastsvm.formats.shuffle import shuffled
 
 
 def blocks(n: int, size: int, kind: str = "dense") -> Iterator[Rows]:
-    """Yield n rows, each of which holds its number, `size` at a time."""
+    """Yield n rows in blocks of `size`. Each row contains its number."""
     for start in range(0, n, size):
         number = np.arange(start, min(start + size, n))
         X = np.column_stack([number, -number]).astype(float)

@@ -128,7 +128,7 @@ def test_forged_archives_are_refused_before_memory_is_asked_for(path):
         sealed(path, {"header.json": header, "a.npy": as_npy(array)})
         refused(path, "array a")
     sealed(path, {"header.json": header, "a.npy": as_npy(np.array(["a"]), word=(b"a\0\0\0", b"\0\0\0\x7f"))})
-    refused(path, "no characters")
+    refused(path, "not characters")
     sealed(path, {"header.json": b"[" * 100_000, "a.npy": as_npy(zeros)})
     refused(path)
     sealed(path, {"header.json": b"[]"})

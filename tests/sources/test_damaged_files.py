@@ -1,4 +1,4 @@
-"""Data files that are damaged, or refer to others."""
+"""Data files that are damaged or refer to other files."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,4 @@
-"""Sparse matrices whose arrays do not fit each other are refused before anything is read through them."""
+"""Sparse matrices whose arrays do not fit each other are refused before their rows are read."""
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ def test_order_is_looked_at_anew():
         mixed.indices[a:b], mixed.data[a:b] = mixed.indices[a:b][::-1].copy(), mixed.data[a:b][::-1].copy()
     pairs = zip(as_source(mixed).block.arrays, as_source(whole).block.arrays, strict=True)
     assert all(np.array_equal(one, other) for one, other in pairs)
-    assert mixed.indices[0] > mixed.indices[1]  # the user's is as it was
+    assert mixed.indices[0] > mixed.indices[1]  # the user's matrix has not changed
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint8])

@@ -1,4 +1,4 @@
-"""What tells rows from others, wherever they are."""
+"""Digests that distinguish rows, in memory and on disk."""
 
 import os
 

@@ -107,7 +107,7 @@ def refused(path, *words):
     assert path.name in str(caught.value)
     for word in words:
         assert word in str(caught.value)
-    path.rename(path.with_name("moved"))  # nothing holds it open where that matters
+    path.rename(path.with_name("moved"))  # on systems where that matters, no handle is open
 
 
 def test_no_file(path):

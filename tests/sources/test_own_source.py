@@ -1,4 +1,4 @@
-"""A source is added by one class with a shape, a type and `read`, and fits as rows in memory do."""
+"""A custom source is one class with a shape, a type and `read`. Fits equal those to rows in memory."""
 
 import pickle
 
@@ -13,7 +13,7 @@ N, D = 300, 6
 
 
 def computed(start, stop):
-    """Return rows that depend on their numbers alone, a third of the values zero."""
+    """Return rows that depend only on their numbers. A third of the values are zero."""
     place = np.arange(start, stop)[:, None] * D + np.arange(D)
     return np.where(place % 3 == 0, 0.0, np.sin(place**1.5))
 
@@ -61,7 +61,7 @@ def test_all_else_follows(kind):
 
 @pytest.fixture(params=["kept in memory", "streamed"])
 def make(request, monkeypatch):
-    """Return a function that makes a source, which is streamed if it claims to be larger than the memory."""
+    """Return a function that makes a source. If its declared size exceeds the memory, it is streamed."""
 
     def make(kind):
         if request.param == "streamed":

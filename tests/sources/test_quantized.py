@@ -20,11 +20,11 @@ def convert(quantization, X):
 
 
 def levels(count, shape=(200, 80), seed=0):
-    """Return bytes below `count`; every one occurs in the rows that are looked at first."""
+    """Return bytes below `count`. All of them occur in the rows of the sample."""
     return np.random.default_rng(seed).integers(0, count, shape, dtype=np.uint8)
 
 
-# What bytes stand for, as one would compute it in one's own type; how many of them; scale and offset.
+# The values of bytes as users compute them; the number of levels; scale and offset.
 QUANTIZED = {
     "pixels / 255": (lambda b, real: b.astype(real) / real(255), 256, 1 / 255, 0.0),
     "normalised pixels": (lambda b, real: (b.astype(real) / real(255) - real(0.5)) / real(0.5), 256, 2 / 255, -1.0),
@@ -60,7 +60,7 @@ def test_quantized_rows_in_float16_give_back_its_bytes(name):
 
 @pytest.mark.parametrize("name", ["pixels / 255", "normalised pixels"])
 def test_pixels_in_float16_are_not_misread(name):
-    """They may be taken for floats: neighbours differ by more or less than 1 / 255, as float16 rounds them."""
+    """They may be treated as floats, because in float16 neighbours differ by more or less than 1 / 255."""
     make, count, _, _ = QUANTIZED[name]
     B = levels(count)
     found = find(make(B, np.float16))
@@ -165,7 +165,7 @@ def test_standardised_data_are_refused(real):
 @pytest.mark.parametrize("wrong", [1e-3, -1e-3, np.nan, np.inf, -np.inf, 300.0, -1.0, 256 / 255])
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_a_single_value_that_is_no_level_is_found_in_any_row(real, wrong):
-    """A value off by little, one that is not finite, and one outside."""
+    """A value that is slightly wrong, one that is not finite, and one out of range."""
     X = (levels(256) / 255).astype(real)
     assert find(X) is not None
     for row in range(len(X)):
@@ -185,7 +185,7 @@ def test_a_single_value_of_sparse_rows_that_is_no_level_is_found(real, wrong):
         X.data[place] = wrong
         found = find(X)
         assert found is None or found[0].scale != 1.0
-        if found is not None:  # 0.5 in a row that is looked at first: the halves are bytes
+        if found is not None:  # 0.5 in a row of the sample: the halves are bytes
             np.testing.assert_array_equal(found[0].scale * found[1].block.values, X.toarray())
         X.data[place] = 1
 
@@ -217,7 +217,7 @@ def test_floats_on_disk_are_refused(tmp_path):
 @pytest.mark.parametrize("scale", [1.0, 1 / 16])
 def test_float16_values_between_bytes_are_refused(scale):
     X = (scale * levels(2)).astype(np.float16)
-    X[1] = 0.4 * scale  # a row that is not looked at first
+    X[1] = 0.4 * scale  # a row that is not in the sample
     assert find(X) is None
 
 

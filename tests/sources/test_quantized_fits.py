@@ -1,4 +1,4 @@
-"""Fits and predictions of quantized rows, whose products are those of bytes."""
+"""Fits to and predictions of quantized rows, with dot products of bytes."""
 
 import naive
 import numpy as np
@@ -16,7 +16,7 @@ needs_bytes = pytest.mark.skipif(not HAS_BYTE_PRODUCTS, reason="the processor ha
 
 
 def levels(count, shape=(200, 80), seed=0):
-    """Return bytes below `count`; every one occurs in the rows that are looked at first."""
+    """Return bytes below `count`. All of them occur in the rows of the sample."""
     return np.random.default_rng(seed).integers(0, count, shape, dtype=np.uint8)
 
 
@@ -152,7 +152,7 @@ def oracle(model, gamma, Z):
 
 
 def rows_to_predict():
-    """Return the name, rows, and whether some of them are bytes / 255, of many kinds of rows."""
+    """Return many kinds of rows: their name, the rows, and whether some are bytes / 255."""
     B = levels(256, (40, 70), seed=9)
     rng = np.random.default_rng(10)
     one_off = B / 255
@@ -276,7 +276,7 @@ def digests():
 
 @needs_bytes
 def test_zeros_and_ones_give_the_same_bits_as_floats(python, scales, monkeypatch, tmp_path):
-    """Their products are whole numbers, which floats hold exactly."""
+    """Their dot products are integers, which floats represent exactly."""
     code = ON_ZEROS_AND_ONES + "assert not byte_tile.HAS_BYTE_PRODUCTS\nprint(*digests())"
     other = python.start(code, tmp_path, FASTSVM_BYTE_PRODUCTS=0)
     monkeypatch.setattr(kernel_parameter, "_SMALL", 0)  # to be undone

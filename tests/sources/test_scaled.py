@@ -1,4 +1,4 @@
-"""Features that are standardised as rows are visited: as scikit-learn's scaler does it, weights included."""
+"""Features that are standardised when rows are read, as by scikit-learn's scaler, also with weights."""
 
 import h5py
 import numpy as np
@@ -21,12 +21,12 @@ REGRESSORS = {
 
 @pytest.fixture(scope="module")
 def rows():
-    """Return 200 rows of features of different size, of two classes, with weights of which some are 0."""
+    """Return 200 rows of two classes, with features of different scales, and weights, some of them 0."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4)) * [1, 10, 0.1, 5] + [0, 3, 1, -2]
     weight = rng.exponential(size=200)
     weight[::4] = 0
-    X[::4] *= 100  # which would be seen
+    X[::4] *= 100  # which the test would notice
     return X, (X[:, 0] + rng.normal(size=200) > 0).astype(int), weight
 
 

@@ -13,7 +13,7 @@ VALUES[[3, 4, 20, N - 1]] = 0  # empty rows
 
 
 def levels(count, shape=(200, 80), seed=0):
-    """Return bytes below `count`; every one occurs in the rows that are looked at first."""
+    """Return bytes below `count`. All of them occur in the rows of the sample."""
     return np.random.default_rng(seed).integers(0, count, shape, dtype=np.uint8)
 
 

@@ -12,7 +12,7 @@ from fastsvm.sources import MemorySource, ScaledSource, SubsetSource, as_source,
 N, D = 137, 4
 VALUES = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
 VALUES[np.random.default_rng(1).uniform(size=(N, D)) < 0.5] = 0
-VALUES[:, 0] = np.arange(N)  # tells which row it is
+VALUES[:, 0] = np.arange(N)  # identifies the row
 SHIFT, SCALE = np.arange(D, dtype=np.float32), np.float32(0.5)
 SEED = (5, 0)
 
@@ -51,7 +51,7 @@ SUBSETS = {
 
 @pytest.fixture(params=SOURCES)
 def source(request, file, monkeypatch):
-    """Return a source of the rows; on disk, of blocks of some rows."""
+    """Return a source of the rows: in memory, or on disk in small blocks."""
     monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 130)
     found = SOURCES[request.param](file)
     assert isinstance(found, MemorySource) or 3 <= found.block_rows <= 12
@@ -59,7 +59,7 @@ def source(request, file, monkeypatch):
 
 
 def stored(source):
-    """Return the rows that a source gives."""
+    """Return all rows of a source."""
     if not isinstance(source, ScaledSource):
         return VALUES
     return (VALUES - (SHIFT if source.shift is not None else 0)) * SCALE
@@ -117,7 +117,7 @@ def test_memory_that_is_used_again_holds_the_rows_of_the_window(n_rows, source):
     buffers = []
     for epoch in range(3):
         for window in windows(source, SUBSETS["some"], (5, epoch), n_rows, 0, buffers):
-            time.sleep(0.001)  # the reader goes on meanwhile
+            time.sleep(0.001)  # meanwhile the reader continues
             found = window.block.dense(np.float32)[window.places]
             np.testing.assert_array_equal(found, stored(source)[window.rows])
 

@@ -1,4 +1,4 @@
-"""Sparse rows in an HDF5 group, as the files of tests have them."""
+"""Sparse rows in an HDF5 group, for files in tests."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Small fits of every estimator in its main variants: run as a program, it prints a digest of what each fit found.
+"""Small fits of every estimator in its main variants. As a program, it prints a digest of each fitted model.
 
-The first argument is how many of the variants are taken, "some" or "all", the second their order, "forth" or "back".
+The first argument says how many variants to fit, "some" or "all", the second their order, "forth" or "back".
 """
 
 import hashlib
@@ -29,7 +29,7 @@ ROWS = {
 
 
 def cases(every):
-    """Yield the name, the estimator, and whether it is for numbers, of each fit."""
+    """Yield the name of each fit, its estimator, and whether it is a regression."""
     for kernel in KERNELS if every else ("rbf",):
         yield f"SVC {kernel}", SVC(kernel=kernel, max_iter=2000), False
     for solver, loss in (("coordinate", "hinge"), ("primal", "squared_hinge"), ("primal", "hinge")):
@@ -62,7 +62,7 @@ def cases(every):
 
 
 def digest(estimator):
-    """Return a digest of all that a fit leaves, but for how long it took."""
+    """Return a digest of all attributes of a fit, except for times."""
     found, model = hashlib.sha256(), getattr(estimator, "best_estimator_", estimator)
     for name, value in sorted(vars(model).items()):
         if name.endswith("_") and name != "history_":
@@ -72,7 +72,7 @@ def digest(estimator):
 
 
 def fits(every):
-    """Yield what `cases` does, with the kind of rows."""
+    """Yield the fits of `cases`, each with several kinds of rows."""
     for name, estimator, of_numbers in cases(every):
         some = ("csr" if "hinge" in name else "float64",)
         for kind in ROWS if every else some:

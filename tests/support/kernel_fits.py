@@ -39,7 +39,7 @@ def model(name, **parameters):
 
 
 def fit(name, X, y, weight=None, **parameters):
-    """Fit; with a rate, until the steps are taken."""
+    """Fit. With a learning rate, `max_iter` ends the fit."""
     made = model(name, **parameters)
     if name not in RATES:
         return made.fit(X, y, weight)

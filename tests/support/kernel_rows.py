@@ -1,4 +1,4 @@
-"""Kernel rows of matrices that tests make."""
+"""Kernel matrices for tests, and caches of their rows."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Linear SVMs for tests: estimators by the name of a loss, and their objectives."""
+"""Linear SVMs for tests, by the name of their loss, and their objectives."""
 
 import naive
 import numpy as np
@@ -19,7 +19,7 @@ LOSSES = OVR + COUPLED + REGRESSION
 
 
 def made(name, **parameters):
-    """Return an estimator for the name of a loss, exact unless something else is asked for."""
+    """Return an estimator with a loss, and with a tight tolerance by default."""
     parameters = {"random_state": 0, "tol": 1e-7, "max_iter": 20_000} | parameters
     if name in COUPLED:
         return LinearSVC(multi_class=name, **parameters)
@@ -37,7 +37,7 @@ def with_constant(X, model):
 
 
 def weights_of(model):
-    """Return the weights of all scores, that of the constant feature last."""
+    """Return the weights of all scores. The last column is that of the constant feature."""
     coef = np.atleast_2d(model.coef_)
     last = np.broadcast_to(model.intercept_, len(coef)) / model.intercept_scaling
     W = np.hstack([coef, last[:, None]])
@@ -45,7 +45,7 @@ def weights_of(model):
 
 
 def objectives(name, model, X, y, weight=1.0, factors=None):
-    """Return the objective of each problem that a model is the answer to."""
+    """Return the objective of each problem of a model."""
     W, costs = weights_of(model), np.broadcast_to(model.C * np.asarray(weight, float), len(X))
     parameters = {"epsilon": model.epsilon} if name in REGRESSION else {}
     factors = np.ones(len(np.unique(y)) if name not in REGRESSION else 1) if factors is None else np.asarray(factors)

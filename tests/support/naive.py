@@ -1,4 +1,4 @@
-"""Slow and obvious versions of what the package computes, to compare with."""
+"""Slow and obvious implementations, to compare with those of the package."""
 
 import math
 from itertools import combinations
@@ -31,9 +31,9 @@ def dual_objective(K, y, alpha):
 
 
 def solve_dual(K, y, upper, balanced=True):
-    """Return alpha, offset and objective of the dual, by a solver for any smooth problem.
+    """Return alpha, intercept and objective of the dual, found by a general solver.
 
-    If it is not `balanced`, the sum of alpha y is free, as it is where the decision function has no offset.
+    Unless `balanced`, the sum of alpha y is free, as for a decision function without an intercept.
     """
     Q = K * np.outer(y, y)
     sum_is_zero = {"type": "eq", "fun": lambda alpha: alpha @ y, "jac": lambda alpha: y}
@@ -51,7 +51,7 @@ def solve_dual(K, y, upper, balanced=True):
 
 
 def solve_primal(K, y, upper, squared=False, fit_intercept=True):
-    """Return beta, offset and objective of the primal with a slack for each row, by a solver for any smooth problem."""
+    """Return beta, intercept and objective of the primal with slack variables, found by a general solver."""
     n, power = len(y), 2 if squared else 1
 
     def objective(x):
@@ -81,7 +81,7 @@ def primal_objective(K, y, upper, beta, intercept, squared=False):
 
 
 def offset(K, y, upper, alpha, close=1e-6):
-    """Return the offset: the mean over free rows, or the middle of what the others allow."""
+    """Return the intercept: the mean over free rows, or else the middle of the feasible interval."""
     missing = y - K @ (alpha * y)
     free = (alpha > close * upper) & (alpha < (1 - close) * upper)
     if free.any():
@@ -104,7 +104,7 @@ def duality_gap(K, y, upper, alpha, intercept):
 
 
 def pair_problems(model, labels, upper):
-    """Yield the rows, y, upper bounds, multipliers and offset of each two-class problem of a fitted SVC.
+    """Yield the rows, y, upper bounds, multipliers and intercept of each two-class problem of a fitted SVC.
 
     `labels` are class numbers; a coefficient of class i against class j stands in row j - 1 of dual_coef_ if
     i < j, else in row j.
@@ -149,7 +149,7 @@ def problem(seed, n, gamma=0.5, C=1.0, d=3, noise=0.5):
 
 
 def binary_loss(name, score, y, margin=1.0, **parameters):
-    """Return the value and a subgradient of a loss of a label ±1."""
+    """Return the value and a subgradient of a loss for labels ±1."""
     z = y * score
     if name in ("hinge", "perceptron"):
         margin = 0.0 if name == "perceptron" else margin
@@ -164,7 +164,7 @@ def binary_loss(name, score, y, margin=1.0, **parameters):
 
 
 def real_loss(name, score, y, epsilon=0.1):
-    """Return the value and a subgradient of a loss of a real number."""
+    """Return the value and a subgradient of a loss for real targets."""
     r = score - y
     beyond = abs(r) - epsilon
     if name == "squared_error":
@@ -231,10 +231,10 @@ def descend(
     name, X, targets, batches, rates, *, n_scores=1, weights=None, balance=None, l2=0.0, l1=0.0,
     momentum=0.0, clip=np.inf, intercept_rate=1.0, average_from=0.0, debt=False,
 ):  # fmt: skip
-    """Return what gradient descent reaches by a step on each of some batches of rows.
+    """Return the result of one gradient step on each of some batches of rows.
 
-    With `debt`, the L1 penalty is the cumulative one (Tsuruoka, Tsujii and Ananiadou 2009): a weight takes it when
-    a batch uses its column, and owes what it did not take because it was zero.
+    With `debt`, the L1 penalty is cumulative (Tsuruoka, Tsujii and Ananiadou 2009). A weight takes the penalty when its
+    column occurs, and owes the part that it did not take because it was zero.
     """
     found = Descended(n_scores, X.shape[1])
     weights = np.ones(len(X)) if weights is None else weights
@@ -281,7 +281,7 @@ def ascend_dual(K, y, upper, rate, n_steps):
 
 
 def descend_primal(K, y, C, rate, n_steps, squared=False, fit_intercept=True):
-    """Return beta and offset after steps of gradient descent, of a subgradient for the hinge."""
+    """Return beta and intercept after steps of gradient descent; for the hinge, along a subgradient."""
     beta, intercept = np.zeros(len(y)), 0.0
     for _ in range(n_steps):
         slack = np.maximum(0, 1 - y * (K @ beta + intercept))
@@ -295,9 +295,9 @@ def descend_primal(K, y, C, rate, n_steps, squared=False, fit_intercept=True):
 
 
 def conjugate(name, beta, target, cost, epsilon=0.1, slack=1e-12):
-    """Return the least number that is never below -β·f - c loss(f), infinite if there is none, for scores f of a row.
+    """Return the supremum of -β·f - c loss(f) over the scores f of a row; it may be infinite.
 
-    β may leave what is feasible by the share `slack` of the cost, which rounding needs.
+    For rounding errors, β may be infeasible by `slack` times the cost.
     """
     beta, slack = np.atleast_1d(np.asarray(beta, float)), slack * cost
     if name in OF_CLASSES:
@@ -315,7 +315,7 @@ def conjugate(name, beta, target, cost, epsilon=0.1, slack=1e-12):
 
 
 def row_loss(name, scores, target, epsilon=0.1):
-    """Return the loss of a row's scores, of which there is one unless the loss is of all classes."""
+    """Return the loss of a row's scores: one score, or one per class for losses of all classes."""
     if name in OF_CLASSES:
         return loss_of_classes(name, scores, int(target))[0]
     if "epsilon" in name:
@@ -324,7 +324,7 @@ def row_loss(name, scores, target, epsilon=0.1):
 
 
 def dual_gap_of_row(name, scores, beta, target, cost, epsilon=0.1, slack=1e-12):
-    """Return the loss of a row's scores less what its variables say of it: zero where they are best for each other."""
+    """Return the duality gap of one row, which is zero if its dual variables are optimal for its scores."""
     return cost * row_loss(name, scores, target, epsilon) + conjugate(
         name, beta, target, cost, epsilon, slack
     ) + np.dot(beta, scores)  # fmt: skip
@@ -334,9 +334,9 @@ def dual_gap_of_row(name, scores, beta, target, cost, epsilon=0.1, slack=1e-12):
 
 
 def linear_objectives(name, W, Z, targets, costs, balance, **parameters):
-    """Return ½ ‖w‖² + Σ c loss of each class against the rest, or of all classes the sum, as if they were one.
+    """Return ½ ‖w‖² + Σ c loss for each class against the rest, or the sum for losses of all classes.
 
-    Rows Z hold the constant feature, if there is one, last.
+    The last column of Z is the constant feature, if any.
     """
     parts = range(len(W)) if name not in OF_CLASSES and len(W) > 1 else [slice(None)]
     found = []
@@ -351,7 +351,7 @@ def linear_objectives(name, W, Z, targets, costs, balance, **parameters):
 
 
 def solve_linear_of_classes(name, Z, labels, costs, k):
-    """Return the least objective of a loss of all classes, by a solver for any smooth problem, with slacks."""
+    """Return the optimal objective of a loss of all classes, found by a general solver with slack variables."""
     n, d = Z.shape
     pairs = [(i, c) for i in range(n) for c in range(k) if c != labels[i]]
     n_slacks = n if name == "crammer_singer" else len(pairs)

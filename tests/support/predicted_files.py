@@ -1,4 +1,4 @@
-"""Files of predictions: written in small blocks, and compared with those that nothing interrupted."""
+"""Prediction files in small blocks, and a comparison with those of uninterrupted runs."""
 
 import json
 import os
@@ -18,12 +18,12 @@ def write(path, **columns):
 
 
 def alike(report):
-    """Return the part of a report that does not depend on where and how fast."""
+    """Return the part of a report that does not depend on paths and times."""
     return report._replace(output="", seconds=0.0)
 
 
 def assert_complete(output, report, wanted):
-    """Raise if an output is not what an uninterrupted run gives, or something is left beside it."""
+    """Assert that an output equals that of an uninterrupted run, and that no other file is left."""
     assert output.read_bytes() == wanted[0] and alike(report) == wanted[1]
     assert not [path for path in parts_of(output) if path.exists()]
     assert os.listdir(output.parent) == [output.name]

@@ -1,4 +1,4 @@
-"""Runs of every kind of job, interrupted at any step, and their models."""
+"""Runs of jobs of every kind, interrupted at a step, and their models."""
 
 import signal
 
@@ -27,7 +27,7 @@ KINDS = {
 
 
 def of(kind, file, **more):
-    """Return a job of a kind; linear models are streamed, for their memory is small."""
+    """Return a job of a kind. Linear models are streamed, because their memory is small."""
     name = kind.split()[0]
     memory = 300_000 if name != "svc" else 40_000_000
     return Job(str(file), kind=name, parameters=KINDS[kind], holdout=0.2, memory=memory, **more)
@@ -72,7 +72,7 @@ class Interrupter(JobCheckpointer):
 
 
 def interrupted(job, folder, monkeypatch):
-    """Leave a run that was interrupted, with a checkpoint."""
+    """Start a run and interrupt it after a checkpoint."""
     with monkeypatch.context() as patch:
         patch.setattr("fastsvm.jobs.runner.JobCheckpointer", Interrupter)
         with pytest.raises(Stopped):

@@ -1,4 +1,4 @@
-"""SGD estimators for tests: by the name of a loss, and their objectives."""
+"""SGD estimators for tests, by the name of their loss, and their objectives."""
 
 import naive
 import numpy as np
@@ -26,7 +26,7 @@ def made_sgd(loss, **parameters):
 
 
 def objective(loss, coef, intercept, X, y, alpha, l1=0.0):
-    """Return mean loss + alpha (½ ‖w‖² or ‖w‖₁), of labels ±1 or real numbers, or of the scores of classes."""
+    """Return mean loss + alpha (½ ‖w‖² or ‖w‖₁), for labels ±1, real targets or classes."""
     penalty = (1 - l1) * alpha / 2 * (coef**2).sum() + l1 * alpha * np.abs(coef).sum()
     found = X @ np.atleast_2d(coef).T + intercept
     k = found.shape[1]

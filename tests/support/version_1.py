@@ -15,7 +15,7 @@ PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scal
 
 
 def save_version_1(model, path, **changed):
-    """Write a fitted model, with entries of the header changed."""
+    """Write a fitted model, with some entries of the header replaced."""
     parameters = model.get_params()
     for name, kind in KERNELS.items():
         if type(parameters.get("kernel")) is kind:
@@ -122,7 +122,7 @@ class Record(NamedTuple):
 
 
 def as_of_version_1(value):
-    """Return a NamedTuple of today as it was then; the order of its fields is the same."""
+    """Return the record of a current NamedTuple in that version. The order of the fields is the same."""
     name = stored_name(type(value))
     return Record(next(old for old, new in STORED_AS.items() if new == name), tuple(value))
 

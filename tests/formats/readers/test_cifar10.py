@@ -38,7 +38,7 @@ def python2_pickle(pixels: np.ndarray, labels: np.ndarray) -> bytes:
 
 
 def python3_pickle(pixels: np.ndarray, labels: np.ndarray) -> bytes:
-    """Write a batch as Python 3 does at protocol 2, which makes bytes with _codecs.encode."""
+    """Write a batch as Python 3 does with protocol 2, where _codecs.encode makes bytes."""
     return pickle.dumps({b"data": pixels, b"labels": labels.tolist()}, protocol=2)
 
 

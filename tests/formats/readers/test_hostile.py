@@ -1,4 +1,4 @@
-"""Files whose few bytes ask for gigabytes are refused before those are asked for, under a small memory."""
+"""Small files that ask for gigabytes are refused before that memory is allocated."""
 
 import gzip
 import pickle
@@ -13,7 +13,7 @@ import pytest
 from fastsvm.formats.readers import cifar10, plain_pickle
 
 MEMORY = 16 << 20
-_MOST = 6 * MEMORY  # bytes that Python and NumPy may hold at once
+_MOST = 6 * MEMORY  # bytes that Python and NumPy may allocate at once
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def frugal(refused):
 
 
 def shared_lists(levels, width):
-    """Return lists of lists of ... of which each level holds the next one `width` times."""
+    """Return nested lists, each of which contains the next one `width` times."""
     found = []
     for _ in range(levels):
         found = [found] * width
@@ -83,7 +83,7 @@ def test_names_of_classes(tmp_path, frugal):
     (tmp_path / "batches.meta").write_bytes(pickle.dumps(names, 2))
     path = tmp_path / "test_batch"
     path.write_bytes(pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 2))
-    with pytest.raises(AssertionError, match="test_batch"):  # for the message names the other file
+    with pytest.raises(AssertionError, match="test_batch"):  # because the message names the other file
         frugal(path)
 
 
@@ -187,7 +187,7 @@ def test_narrow_rows_with_wide_labels_are_read_few_at_a_time(tmp_path, converted
     finally:
         tracemalloc.stop()
     assert stored.y[0] == labels[0] and len(stored.y) == n
-    assert peak < 64 << 20  # the labels take 20 MB, as the file of the result gives them back too
+    assert peak < 64 << 20  # the labels take 20 MB, and `stored` holds them too
 
 
 def test_an_array_whose_row_is_wider_than_memory(tmp_path, frugal):

@@ -22,7 +22,7 @@ def write(folder: Path, text: str | bytes, name: str = "rows.txt") -> Path:
 def dumped(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(1)
     X = sparse.random_array((1000, 40), density=0.1, rng=rng, dtype=np.float32).toarray()
-    X[950, 0] = X[0, 39] = 1.5  # index 0 is met in the last rows alone
+    X[950, 0] = X[0, 39] = 1.5  # index 0 occurs in the last rows only
     X[:950, 0] = X[5] = 0
     y = rng.integers(-1, 3, 1000)
     path = tmp_path / "rows.txt"
