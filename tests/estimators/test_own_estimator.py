@@ -75,7 +75,7 @@ def test_a_job_trains_it(file, wanted, tmp_path):
     job = tmp_path / "job.toml"
     job.write_text('[data]\ntrain = "data.h5"\n[model]\nkind = "balanced"\nC = 0.1\n[output]\nreport = false\n')
     run(read_job(job), tmp_path / "run")
-    assert_is(fastsvm.load(tmp_path / "run" / "model.h5"), wanted)
+    assert_is(fastsvm.load(tmp_path / "run" / "model.fastsvm"), wanted)
 
 
 def test_the_command_line_trains_it(file, wanted, tmp_path):

@@ -65,7 +65,7 @@ def make(request, monkeypatch):
 
     def make(kind):
         if request.param == "streamed":
-            monkeypatch.setattr(kind, "nbytes", 10**9, raising=False)
+            monkeypatch.setattr(kind, "nbytes", 30 * 10**6, raising=False)
         return kind()
 
     return make

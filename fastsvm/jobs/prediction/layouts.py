@@ -9,7 +9,8 @@ import io
 import re
 import zlib
 from collections.abc import Sequence
-from typing import IO, Any, NamedTuple, Protocol
+from io import FileIO
+from typing import Any, NamedTuple, Protocol
 
 import h5py
 import numpy as np
@@ -50,7 +51,7 @@ class Stretch(NamedTuple):
         """Return the stretch with more bytes at its end."""
         return Stretch(self.offset, self.nbytes + len(data), zlib.crc32(data, self.crc))
 
-    def found(self, file: IO[bytes]) -> "Stretch":
+    def found(self, file: FileIO) -> "Stretch":
         """Return the stretch at the same place as a file has it; it is shorter if the file ends before."""
         file.seek(self.offset)
         stretch = Stretch(self.offset)
@@ -62,7 +63,7 @@ class Stretch(NamedTuple):
 class Layout(Protocol):
     """A format of the output."""
 
-    def begun(self, file: IO[bytes], labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
+    def begun(self, file: FileIO, labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
         """Write the head to an empty file; return the stretches, first those that grow.
 
         The labels and decision values are those of the first block. They tell types and shapes.
@@ -75,7 +76,7 @@ class Layout(Protocol):
 class CSVLayout:
     """CSV, one line per row."""
 
-    def begun(self, file: IO[bytes], labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
+    def begun(self, file: FileIO, labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
         """Write the names of the columns; return the stretch of the lines."""
         n = 1 if decisions.ndim == 1 else decisions.shape[1]
         names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
@@ -104,7 +105,7 @@ class HDF5Layout:
     def __init__(self, n_rows: int, dtype: np.dtype) -> None:
         self.n_rows, self.dtype = n_rows, dtype
 
-    def begun(self, file: IO[bytes], labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
+    def begun(self, file: FileIO, labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
         """Write the metadata; return the stretches of the datasets, then those of the metadata."""
         with hdf5_into(file) as output:
             spans = [
@@ -139,7 +140,7 @@ def label_type(model: Any) -> np.dtype:
     return model.classes_.dtype
 
 
-def write_all(file: IO[bytes], offset: int, data: bytes) -> None:
+def write_all(file: FileIO, offset: int, data: bytes) -> None:
     """Write all bytes at a position of an unbuffered file, whose `write` may take only some at a time."""
     file.seek(offset)
     view = memoryview(data)

@@ -10,8 +10,9 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class PredictionFile:
         The rows that are written.
     """
 
-    def __init__(self, output: str | Path, file: IO[bytes], layout: Layout, bound_to: dict[str, Any]) -> None:
+    def __init__(self, output: str | Path, file: FileIO, layout: Layout, bound_to: dict[str, Any]) -> None:
         self.output = Path(output)
         self.part, self.journal = parts_of(output)
         self._new_journal = name_beside(self.output, ".part.json.new")
@@ -264,7 +265,7 @@ class PredictionFile:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[IO[bytes]]:
+def _locked(path: Path) -> Iterator[FileIO]:
     """Open and lock a file; the lock ends with the process."""
     while True:
         number = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
@@ -276,7 +277,7 @@ def _locked(path: Path) -> Iterator[IO[bytes]]:
                 return
 
 
-def _is_at(file: IO[bytes], path: Path) -> bool:
+def _is_at(file: FileIO, path: Path) -> bool:
     """Return whether a file still has its name: another process may have renamed it before it was locked."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
