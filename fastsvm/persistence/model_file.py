@@ -41,8 +41,8 @@ def save(model: Any, path: str | Path) -> None:
         If the model is of another type, or its kernel is a function or a class of your own, which cannot be stored as
         data.
     ValueError
-        If the model is not fitted, or has a parameter or an attribute that cannot be stored, such as a loss passed as an
-        object. Pass the loss by its name instead.
+        If the model is not fitted, or has a parameter or an attribute that cannot be stored, such as a loss passed as
+        an object. Pass the loss by its name instead.
 
     Examples
     --------
