@@ -41,7 +41,8 @@ def save(model: Any, path: str | Path) -> None:
         If the model is of another type, or if its kernel is a function or a class of your own: code cannot be stored
         as data.
     ValueError
-        If the model is not fitted, or has parameters or attributes that `load` would refuse.
+        If the model is not fitted, or has a parameter or an attribute that cannot be stored, such as a loss passed as
+        an object. Pass the loss by its name instead.
 
     Examples
     --------

@@ -28,8 +28,9 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
     ----------
     penalty : {"l2"}, default="l2"
         Penalty of the weights; there is no other.
-    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+    loss : {"squared_hinge", "hinge"} or a loss object, default="squared_hinge"
         Loss of a class against the rest. "crammer_singer" and "weston_watkins" have hinges of their own.
+        A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     dual : bool or "auto", default="auto"
         Accepted for code written for scikit-learn: the solver works on both problems at once, which have the same
         solution.

@@ -30,8 +30,9 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
         The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be.
     C : float, default=1.0
         Factor of the losses.
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"} or a loss object, default="epsilon_insensitive"
         max(0, |f - y| - epsilon), or its square.
+        A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_scaling : float, default=1.0

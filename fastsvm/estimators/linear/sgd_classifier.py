@@ -29,10 +29,11 @@ class SGDClassifier(LinearClassifier, BaseSGD):
 
     Parameters
     ----------
-    loss : str, default="hinge"
+    loss : str or a loss object, default="hinge"
         Of a class against the rest: "hinge", "squared_hinge", "log_loss", "modified_huber", "perceptron", or a loss of
         `SGDRegressor` with labels ±1. Of all classes at once: "weston_watkins" and "crammer_singer" (multiclass
         hinges), "softmax".
+        A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty of the weights; the intercept is never penalised.
     alpha : float, default=1e-4

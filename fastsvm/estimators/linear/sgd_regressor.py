@@ -24,8 +24,9 @@ class SGDRegressor(LinearRegressor, BaseSGD):
 
     Parameters
     ----------
-    loss : {"squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"}, default="squared_error"
-        "squared_error" is ½ (f - y)².
+    loss : str or a loss object, default="squared_error"
+        "squared_error" (½ (f - y)²), "huber", "epsilon_insensitive" or "squared_epsilon_insensitive".
+        A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty of the weights; the intercept is never penalised.
     alpha : float, default=1e-4
