@@ -205,12 +205,13 @@ def read_ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, N
             offer(error)
 
     reader = threading.Thread(target=run, name="fastsvm-reader", daemon=True)
-    reader.start()
     try:
+        reader.start()  # within, as an interrupt may come while the thread starts
         while (item := ready.get()) is not done:
             if isinstance(item, BaseException):
                 raise item
             yield item
     finally:  # also if the consumer stops early
         stop.set()
-        reader.join(_PATIENCE)
+        if reader.is_alive():
+            reader.join(_PATIENCE)

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -55,6 +56,14 @@ def interrupt(stored, monkeypatch):
     signal.signal(signal.SIGINT, handler)
 
 
+def assert_no_reader():
+    readers = [thread for thread in threading.enumerate() if "reader" in thread.name]
+    end = time.perf_counter() + 60
+    while any(thread.is_alive() for thread in readers) and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert not any(thread.is_alive() for thread in readers)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the callbacks
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_sigint_ends_a_kernel_fit_within_a_step(where, interrupt, stored):
@@ -67,6 +76,7 @@ def test_sigint_ends_a_kernel_fit_within_a_step(where, interrupt, stored):
     assert sigint.n_steps - sigint.sent_at <= 1
     with pytest.raises(NotFittedError):
         model.predict(X[:2])
+    assert_no_reader()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the callbacks
@@ -79,6 +89,7 @@ def test_sigint_ends_a_linear_fit_within_a_step_and_it_resumes(where, interrupt,
     model = LinearSVC(loss="hinge", tol=1e-9, random_state=0, memory=100_000, warm_start=True, max_iter=10**6)
     sigint = interrupt(model, *data, after=50)
     assert sigint.n_steps - sigint.sent_at <= 1
+    assert_no_reader()
     n_epochs = model._fit_state.state.epoch
     wanted = LinearSVC(loss="hinge", tol=0.01, random_state=0).fit(X, y)
     model.set_params(tol=0.01).fit(*data)
