@@ -78,25 +78,27 @@ class WorkingSetSteps:
         Rows of a working set.
     pool : Pool
         Threads.
-    solve_block : callable
-        Solves the problem among the rows of a working set.
     """
 
-    def __init__(
-        self, formulation: Formulation, rows: KernelRows, size: int, pool: Pool, solve_block: SolveBlock
-    ) -> None:
+    def __init__(self, formulation: Formulation, rows: KernelRows, size: int, pool: Pool) -> None:
         self.rows, self.size = rows, max(2, min(size, len(formulation.problem.y), rows.n_slots))
         self.products, self.block = KernelProducts(rows, pool), WorkingBlock(rows, pool)
-        self._formulation, self._problem, self._solve_block = formulation, formulation.problem, solve_block
+        self._formulation, self._problem = formulation, formulation.problem
 
-    def take(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
-        """Choose and solve a working set; return the state, whose arrays are changed, and the number of steps."""
+    def take(
+        self, state: KernelDualState, tol: float, most_steps: int, solve_block: SolveBlock
+    ) -> tuple[KernelDualState, int]:
+        """Choose and solve a working set; return the state, whose arrays are changed, and the number of steps.
+
+        `solve_block` is not kept: as a method of the object that holds this one it would close a circle of references,
+        and the memory of the cache would be free only after a garbage collection.
+        """
         low, high = self._formulation.bounds(state)
         if high <= low:
             return state, 0
         whole = self.size == len(state.alpha)
         chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, low, high, tol)
-        n_steps = self._solve(state, chosen, target, most_steps)
+        n_steps = self._solve(state, chosen, target, most_steps, solve_block)
         return state._replace(working_set=chosen), n_steps
 
     def _choose(self, state: KernelDualState, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
@@ -123,7 +125,9 @@ class WorkingSetSteps:
         count = select(*values, retained, (low, high), chosen)
         return chosen[:count], max(_RATIO * (high - low), 0.5 * tol)
 
-    def _solve(self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int) -> int:
+    def _solve(
+        self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
+    ) -> int:
         part = KernelProblem(self._problem.y[chosen], self._problem.upper[chosen])
         slots = self.rows.fetch(chosen)
         block, products = self.block.of(chosen, slots), self.products
@@ -131,7 +135,7 @@ class WorkingSetSteps:
         before = state.alpha[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen), _COMPARISONS // len(chosen))
-        n_steps = self._solve_block(block, part, alpha, state.gradient[chosen], target, limit)
+        n_steps = solve_block(block, part, alpha, state.gradient[chosen], target, limit)
         state.alpha[chosen] = alpha
         delta = (alpha - before) * part.y
         changed = delta != 0
@@ -179,7 +183,7 @@ class Decomposition(ABC):
         self.problem, self.rows, self.tol, self.pool = problem, rows, tol, pool
         self.formulation = self.formulated(problem)
         self.active = active
-        self.working_sets = WorkingSetSteps(self.formulation, rows, size, pool, self._solve_block)
+        self.working_sets = WorkingSetSteps(self.formulation, rows, size, pool)
         self.gradient = DualGradient(self.formulation, rows, self.working_sets.products, tol)
         self._termination = Termination(self.formulation, self.gradient, tol)
         kernel = rows, self.working_sets.block, self.working_sets.products
@@ -265,7 +269,7 @@ class Decomposition(ABC):
         )
 
     def _set_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
-        return self.working_sets.take(state, tol, most_steps)
+        return self.working_sets.take(state, tol, most_steps, self._solve_block)
 
     def _slow_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
         """Step within the active set if there is one and progress is slow, else on a working set."""
@@ -299,11 +303,11 @@ class Decomposition(ABC):
         rows = self._admit(active, state, low, high)
         target = max(_ACTIVE_RATIO * (high - low), 0.5 * tol)
         inner = self.formulated(KernelProblem(y[rows], upper[rows]))
-        sets = WorkingSetSteps(inner, active, _INNER_SIZE, self.pool, self._solve_block)
+        sets = WorkingSetSteps(inner, active, _INNER_SIZE, self.pool)
         local = KernelDualState(state.alpha[rows], state.gradient[rows], np.empty(0, np.int64))
         n_steps = 0
         for _ in range(_INNER_ITERATIONS):
-            local, taken = sets.take(local, target, most_steps - n_steps)
+            local, taken = sets.take(local, target, most_steps - n_steps, self._solve_block)
             n_steps += taken
             if taken == 0 or n_steps >= most_steps:
                 break

@@ -1,6 +1,8 @@
 """SVC: the model, its attributes and weights are those of scikit-learn and of general solvers."""
 
+import gc
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import naive
@@ -11,8 +13,10 @@ import threadpoolctl
 from kernel_machines import KERNELS, kernel_matrix, same
 from sklearn import svm
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 
 from fastsvm import SVC
+from fastsvm.kernel_matrix.row_cache import RowCache
 
 
 def numbers(y):
@@ -216,3 +220,22 @@ def test_overlapping_fits_give_blas_its_threads_back(overlapping):
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda C: SVC(C=C).fit(X, y), np.linspace(0.1, 10, 24)))
     assert [library["num_threads"] for library in threadpoolctl.threadpool_info()] == before
+
+
+def test_the_cache_is_freed_when_the_fit_ends(monkeypatch):
+    """Not when the garbage is collected: until then the next fit would touch new memory."""
+    X, y = load_iris(return_X_y=True)
+    SVC().fit(X, y)  # compiles; a compiler's own circles may refer to the frames below it
+    caches, init = [], RowCache.__init__
+
+    def watched(self, *given, **named):
+        init(self, *given, **named)
+        caches.append(weakref.ref(self))
+
+    monkeypatch.setattr(RowCache, "__init__", watched)
+    gc.disable()
+    try:
+        SVC().fit(X, y)
+        assert len(caches) == 3 and not any(cache() for cache in caches)
+    finally:
+        gc.enable()
