@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.writeable import writeable
 from fastsvm.linalg.row_products import product_type, readable_rows, write_products
 from fastsvm.sources import Block, CSRBlock, Source
 
@@ -27,7 +28,7 @@ def block_scores(block: Block, coef: np.ndarray, intercept: np.ndarray, exact: b
     if isinstance(block, CSRBlock):
         rows = sparse.csr_matrix((block.data.astype(dtype, copy=False), block.indices, block.indptr), block.shape)
         return np.asarray(rows @ coef.T.astype(dtype)) + intercept.astype(dtype)
-    values, weights = readable_rows(block.values), np.ascontiguousarray(coef, dtype)
+    values, weights = readable_rows(block.values), writeable(np.ascontiguousarray(coef, dtype))
     found, places = np.empty((len(coef), len(values)), dtype), np.arange(len(values))
     for low, high in spans(len(coef), _CACHED_SCORES):
         for start, stop in spans(len(values), _CACHED_ROWS if len(coef) > _CACHED_SCORES else max(len(values), 1)):

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 
+from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.base import Reads, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 
@@ -36,7 +37,10 @@ class MemorySource(Source):
         """Return the source of the rows of an array or a CSR matrix. They are copied only if needed."""
         if X.dtype.kind == "f" and X.dtype.itemsize > 8:  # unknown to compiled code and to BLAS
             X = X.astype(np.float64)
-        return cls(CSRBlock.of(X) if sparse.issparse(X) else DenseBlock(X))
+        if not sparse.issparse(X):
+            return cls(DenseBlock(writeable(X)))
+        data, indices, indptr, n_features = CSRBlock.of(X)
+        return cls(CSRBlock(writeable(data), writeable(indices), writeable(indptr), n_features))
 
     def read(self, start: int, stop: int) -> Block:
         """Return rows `start` to `stop`, a view."""

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from fastsvm._compiled.writeable import writeable
 from fastsvm.sources import (
     HDF5Data,
     MemorySource,
@@ -182,7 +183,8 @@ def check_training_set(
         check_classification_targets(y)
     if len(y) != len(source):
         raise ValueError(f"X and y have inconsistent numbers of samples: X has {len(source)}, y has {len(y)}.")
-    return TrainingSet(source, y, _weights(sample_weight, len(y), name), sample_weight is not None)
+    targets = y if of_classes else writeable(y)
+    return TrainingSet(source, targets, writeable(_weights(sample_weight, len(y), name)), sample_weight is not None)
 
 
 def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:

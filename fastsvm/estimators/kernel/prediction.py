@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.kernel.kernel_parameter import (
     Coefficients,
     bytes_for,
@@ -36,7 +37,7 @@ class Predictor:
     """
 
     def __init__(self, estimator: Any, coef: np.ndarray, pool: Pool) -> None:
-        self.estimator, self.coef, self.pool = estimator, coef, pool
+        self.estimator, self.coef, self.pool = estimator, writeable(coef), pool
         self.geometry = SampleGeometry.of_model(estimator)
         self.kernel: Any = resolve_kernel(estimator, self.geometry.gamma)
         self.support = MemorySource.of(estimator.support_vectors_)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.writeable import writeable
 from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, write_sparse
@@ -207,5 +208,5 @@ def _products(values: np.ndarray, coef: np.ndarray, intercept: np.ndarray, real:
     """Return coef · x + intercept for rows x, computed in `real`."""
     n, k = len(values), len(coef)
     out = np.empty((k, n), real)
-    write_products(values, np.arange(n), np.ascontiguousarray(coef, real), (0, n, 0, k), out)
+    write_products(values, np.arange(n), writeable(np.ascontiguousarray(coef, real)), (0, n, 0, k), out)
     return out + intercept[:, None].astype(real)

@@ -1,4 +1,4 @@
-"""Mini-batch gradient steps on dense rows; sparse rows are made dense a few at a time."""
+"""Mini-batch gradient steps on dense rows; rows in another form are made dense a few at a time."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,9 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
-from fastsvm._compiled.generic import generic
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
-from fastsvm.sources import Block, CSRBlock, DenseBlock
+from fastsvm.solvers.sgd.row_loading import StoredRows, load
 
 __all__ = ["Buffers", "DenseModel", "LinearFunction", "OrderedRows", "Penalty", "StepPlan", "steps"]
 
@@ -105,7 +104,7 @@ class OrderedRows(NamedTuple):
     Attributes
     ----------
     places : ndarray of int64, shape (n,)
-        Index of each row in the block.
+        Index of each row among the stored ones.
     targets : ndarray of float64, shape (n,)
         Targets as `add_losses` takes them.
     weights : ndarray of float64, shape (n,)
@@ -139,34 +138,11 @@ class Buffers(NamedTuple):
         return cls(*(np.empty(shape, dtype) for shape in shapes))
 
 
-@generic
-def load(block: Block, places: np.ndarray, out: np.ndarray) -> None:
-    """Write the rows `places` of a block to the dense array `out`."""
-
-
-@load.register(DenseBlock)
-def _load_dense(block, places, out):
-    for i in range(places.size):
-        source, target = block.values[places[i]], out[i]
-        for j in range(target.size):
-            target[j] = source[j]
-
-
-@load.register(CSRBlock)
-def _load_sparse(block, places, out):
-    for i in range(places.size):
-        target = out[i]
-        for j in range(target.size):
-            target[j] = 0
-        for p in range(block.indptr[places[i]], block.indptr[places[i] + 1]):
-            target[block.indices[p]] = block.data[p]
-
-
 @jit
-def _score(block, rows, start, n, model, buffers):
+def _score(stored, rows, start, n, model, buffers):
     """Load `n` rows, write their scores, and return whether all scores are finite."""
     X, scores, finite = buffers.rows[:n], buffers.scores[:n], True
-    load(block, rows.places[start : start + n], X)
+    load(stored, rows.places[start : start + n], X)
     if rows.scale.size:
         for i in range(n):
             x = X[i]
@@ -201,7 +177,13 @@ def _gather(model, buffers, n, first):
 
 @inlined
 def accumulate(
-    loss: Loss, block: Block, rows: OrderedRows, span: tuple[int, int], first: bool, model: DenseModel, buffers: Buffers
+    loss: Loss,
+    stored: StoredRows,
+    rows: OrderedRows,
+    span: tuple[int, int],
+    first: bool,
+    model: DenseModel,
+    buffers: Buffers,
 ) -> float:
     """Add the gradient over the rows of a span to the batch gradient, and return the sum of their losses.
 
@@ -211,7 +193,7 @@ def accumulate(
     (start, stop), height, total = span, buffers.rows.shape[0], 0.0
     for a in range(start, stop, height):
         n = min(height, stop - a)
-        if not _score(block, rows, a, n, model, buffers):
+        if not _score(stored, rows, a, n, model, buffers):
             total = np.nan  # the caller finds out why
         targets, weights = rows.targets[a : a + n], rows.weights[a : a + n]
         total += add_losses(loss, buffers.scores[:n], targets, weights, rows.balance, buffers.slopes[:n])
@@ -297,7 +279,13 @@ class StepPlan(NamedTuple):
 
 @jit
 def steps(
-    loss: Loss, block: Block, rows: OrderedRows, model: DenseModel, plan: StepPlan, buffers: Buffers, losses: np.ndarray
+    loss: Loss,
+    stored: StoredRows,
+    rows: OrderedRows,
+    model: DenseModel,
+    plan: StepPlan,
+    buffers: Buffers,
+    losses: np.ndarray,
 ) -> None:
     """Take a step on each complete batch, in order; the gradient of the remaining rows stays in the model.
 
@@ -309,7 +297,7 @@ def steps(
     start, n, pending = 0, rows.places.size, plan.pending
     for s in range(losses.size):
         stop = min(n, start + plan.batch_size - pending)
-        losses[s] = accumulate(loss, block, rows, (start, stop), pending == 0, model, buffers)
+        losses[s] = accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)
         if s < plan.rates.size:
             update(model, pending + stop - start, plan.rates[s], plan.averaging[s], plan.penalty)
         start, pending = stop, 0

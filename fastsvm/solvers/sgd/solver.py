@@ -41,7 +41,8 @@ from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, LinearFunction, OrderedRows, Penalty, StepPlan, steps
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
 from fastsvm.solvers.sgd.problem import OVERFLOW, Diverged, SGDProblem, SGDSettings, SGDState, objective
-from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite, windows
+from fastsvm.solvers.sgd.row_loading import stored_rows
+from fastsvm.sources import CSRBlock, Window, check_finite, windows
 
 __all__ = ["SGD", "uses_lazy_steps"]
 
@@ -187,20 +188,22 @@ class SGD:
     def _take(self, model: DenseModel | SparseModel, window: Window, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
         problem, loss = self.problem, self.settings.loss
-        block, places = _readable(window)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         if isinstance(model, SparseModel):
+            assert isinstance(window.block, CSRBlock)  # `uses_lazy_steps`
+            block, places = readable(window.block, window.places)
             losses = np.zeros(len(plan.rates) + 1)
             rows = OrderedRows(places, targets, weights, problem.balance, *_map(problem, np.dtype(np.float64)))
             sparse_steps(loss, block, rows, model, plan, losses)
             return losses
+        stored, places = stored_rows(window)
         shares = self._score_ranges()
         losses, dtype = np.zeros((len(shares), len(plan.rates) + 1)), model.coef.dtype
         parts = [model.part(start, stop) for start, stop in shares]
 
         def some(k: int, start: int, stop: int) -> None:
             rows = OrderedRows(places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
-            steps(loss, block, rows, parts[k], plan, self._memory(start, stop, dtype), losses[k])
+            steps(loss, stored, rows, parts[k], plan, self._memory(start, stop, dtype), losses[k])
 
         self.pool.run(some, [(k, *share) for k, share in enumerate(shares)])
         model.total[:] = parts[0].total
@@ -301,17 +304,3 @@ def uses_lazy_steps(problem: SGDProblem, penalty: Penalty) -> bool:
 
 def _map(problem: SGDProblem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     return problem.shift.astype(dtype), problem.scale.astype(dtype)
-
-
-def _readable(window: Window) -> tuple[Block, np.ndarray]:
-    """Return a block of a type that compiled functions take, and the places of the window's rows in it.
-
-    Only the window's rows are converted, because the block may hold all rows in memory.
-    """
-    block, places = window.block, window.places
-    if isinstance(block, CSRBlock):
-        return readable(block, places)
-    kind = product_type(block.values.dtype)
-    if block.values.dtype in (np.uint8, kind):
-        return block, places
-    return DenseBlock(block.values[places].astype(kind)), np.arange(len(places))
