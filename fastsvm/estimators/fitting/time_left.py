@@ -1,4 +1,4 @@
-"""How long a fit may still take, by the pace at which its gap falls."""
+"""How long a fit may still take, by the rate at which its gap falls."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,21 @@ import numpy as np
 
 __all__ = ["time_left"]
 
-_SHARE = 0.5  # of the time so far, whose pace counts
-_LEAST = 3  # observations of it
+_SHARE = 0.5  # of the time so far, over which the rate is fitted
+_LEAST = 3  # observations in that time
 
 
 def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> float | None:
-    """Return after about how many seconds a gap will be as small as is asked for, None if nothing tells.
+    """Estimate the seconds until a gap falls to `tol`; None if that cannot be estimated.
+
+    A line is fitted to the logarithm of the gap, by least squares over the second half of the time.
 
     Parameters
     ----------
     times, gaps : sequence of float
         Moments in seconds, in order, and the gap at each.
     tol : float
-        What is asked for.
+        The gap that is wanted.
 
     Examples
     --------
@@ -37,6 +39,6 @@ def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> floa
     if np.count_nonzero(late) < _LEAST:
         return None
     from_mean = at[late] - at[late].mean()
-    bend = float(from_mean @ from_mean)
-    pace = -float(from_mean @ gap[late]) / bend if bend > 0 else 0.0
-    return float(gap[-1] - np.log(tol)) / pace if pace > 0 else None
+    spread = float(from_mean @ from_mean)
+    rate = -float(from_mean @ gap[late]) / spread if spread > 0 else 0.0
+    return float(gap[-1] - np.log(tol)) / rate if rate > 0 else None
