@@ -6,16 +6,14 @@ import h5py
 import numpy as np
 from scipy import sparse
 
-from fastsvm.sources.base import Reads, Source
+from fastsvm.sources.base import MemorySource, Reads, Source, SubsetSource
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.compressed import check_compressed
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
 from fastsvm.sources.hdf5_data import HDF5Data, open_hdf5, read_column
-from fastsvm.sources.memory import MemorySource
 from fastsvm.sources.quantized import Quantization, find_quantization
 from fastsvm.sources.scaled import ScaledSource
 from fastsvm.sources.statistics import FeatureStatistics, check_finite, feature_statistics
-from fastsvm.sources.subset import SubsetSource
 from fastsvm.sources.windows import Window, windows
 
 __all__ = [

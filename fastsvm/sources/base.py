@@ -1,30 +1,27 @@
-"""The interface of all sources of rows, and a thread that reads ahead."""
+"""The interface of all sources of rows, and the two that its methods return: of rows in memory, and of some rows."""
 
 import hashlib
-import queue
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from scipy import sparse
 
+from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.read_ahead import read_ahead
 
-if TYPE_CHECKING:
-    from fastsvm.sources.memory import MemorySource
-
-__all__ = ["Reads", "Source", "read_ahead"]
+__all__ = ["MemorySource", "Reads", "Source", "SubsetSource"]
 
 
 Kind = TypeVar("Kind", bound=Block)
-Item = TypeVar("Item")
 
 _BLOCK_BYTES = 4 << 20
-_PATIENCE = 2.0  # seconds: in a garbage collection within the lock of HDF5, a join without a limit would never end
+_RESIDENT_ROWS = 4096  # of a block in memory: work once per block, such as preparing support vectors, is cheap
 
 
 @dataclass
@@ -134,14 +131,10 @@ class Source(ABC):
 
     def take(self, indices: np.ndarray) -> "Source":
         """Return the source of the rows `indices` alone, in that order."""
-        from fastsvm.sources.subset import SubsetSource  # itself a source
-
         return SubsetSource(self, indices)
 
     def in_memory(self) -> "MemorySource":
         """Return a source of the same rows in memory, in the type in which they are stored."""
-        from fastsvm.sources.memory import MemorySource  # itself a source
-
         return MemorySource(self.read(0, len(self)))
 
     def check_unchanged(self) -> None:
@@ -178,40 +171,99 @@ class Source(ABC):
             yield start, self.read(start, stop)
 
 
-def read_ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:
-    """Yield `items`, which a thread computes `depth` items ahead.
+class MemorySource(Source):
+    """Rows in memory.
 
-    More threads would not help, because the HDF5 library has one lock for all readers.
+    Parameters
+    ----------
+    block : DenseBlock or CSRBlock
+        All the rows.
     """
-    done = object()
-    ready: queue.Queue[Any] = queue.Queue(maxsize=depth)
-    stop = threading.Event()
 
-    def offer(item: object) -> None:
-        while not stop.is_set():
-            try:
-                return ready.put(item, timeout=0.1)
-            except queue.Full:
-                continue
+    resident = True
 
-    def run() -> None:
-        try:
-            for item in items:
-                offer(item)
-                if stop.is_set():
-                    return
-            offer(done)
-        except BaseException as error:
-            offer(error)
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.shape = block.shape
+        self.sparse = isinstance(block, CSRBlock)
+        self.dtype = block.stored.dtype
+        self.nbytes = block.nbytes
+        self.block_rows = _RESIDENT_ROWS
+        self.reads = Reads()
 
-    reader = threading.Thread(target=run, name="fastsvm-reader", daemon=True)
-    try:
-        reader.start()  # within, as an interrupt may come while the thread starts
-        while (item := ready.get()) is not done:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:  # also if the consumer stops early
-        stop.set()
-        if reader.is_alive():
-            reader.join(_PATIENCE)
+    @classmethod
+    def of(cls, X: np.ndarray | sparse.csr_matrix | sparse.csr_array) -> "MemorySource":
+        """Return the source of the rows of an array or a CSR matrix. They are copied only if needed."""
+        if X.dtype.kind == "f" and X.dtype.itemsize > 8:  # unknown to compiled code and to BLAS
+            X = X.astype(np.float64)
+        if not sparse.issparse(X):
+            return cls(DenseBlock(writeable(X)))
+        data, indices, indptr, n_features = CSRBlock.of(X)
+        return cls(CSRBlock(writeable(data), writeable(indices), writeable(indptr), n_features))
+
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop`, a view."""
+        return self.block.slice(start, stop)
+
+    def rows(self, indices: np.ndarray) -> Block:
+        """Return a copy of the rows `indices`."""
+        return self.block.take(indices)
+
+    def in_memory(self) -> "MemorySource":
+        """Return the source itself."""
+        return self
+
+    def take(self, indices: np.ndarray) -> "MemorySource":
+        """Return the source of a copy of the rows `indices`."""
+        return MemorySource(self.block.take(indices))
+
+
+class SubsetSource(Source):
+    """The rows `indices` of another source, in that order.
+
+    A block is a range of the subset's rows. With increasing `indices`, a pass reads the other source in order.
+
+    Parameters
+    ----------
+    source : Source
+        The source of all rows.
+    indices : ndarray of int64, shape (n,)
+        Row numbers.
+    """
+
+    def __init__(self, source: Source, indices: np.ndarray) -> None:
+        self.source = source
+        self.indices = np.asarray(indices, dtype=np.int64)
+        self.shape = (len(self.indices), source.shape[1])
+        self.dtype = source.dtype
+        self.sparse = source.sparse
+        self.resident = source.resident
+        self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
+        self.block_rows = source.block_rows
+        self.reads = source.reads
+
+    def read(self, start: int, stop: int) -> Block:
+        """Return rows `start` to `stop`."""
+        return self.source.rows(self.indices[start:stop])
+
+    def rows(self, indices: np.ndarray) -> Block:
+        """Return a copy of the rows `indices`."""
+        return self.source.rows(self.indices[indices])
+
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """Yield each block after the number of its first row. Blocks on disk are read one block ahead."""
+        return super().blocks() if self.resident else read_ahead(super().blocks())
+
+    def take(self, indices: np.ndarray) -> "SubsetSource":
+        """Return the source of the rows `indices` of this subset."""
+        return SubsetSource(self.source, self.indices[indices])
+
+    def digest(self) -> str:
+        """Return a digest of the source and of the row numbers."""
+        found = hashlib.blake2b(self.source.digest().encode(), digest_size=16)
+        found.update(self.indices.view(np.uint8).data)
+        return found.hexdigest()
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError if the file with the rows has changed since the source was made."""
+        self.source.check_unchanged()

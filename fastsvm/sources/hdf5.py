@@ -9,9 +9,10 @@ import h5py
 import numpy as np
 
 from fastsvm.files.atomic_file import check_input
-from fastsvm.sources.base import Kind, Reads, Source, read_ahead
+from fastsvm.sources.base import Kind, Reads, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, place_of, reading
+from fastsvm.sources.read_ahead import read_ahead
 
 __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 

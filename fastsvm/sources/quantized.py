@@ -10,9 +10,8 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.sources.base import Source
+from fastsvm.sources.base import MemorySource, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.memory import MemorySource
 
 __all__ = ["Quantization", "find_quantization"]
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm.sources.base import Source, read_ahead
+from fastsvm.sources.base import MemorySource, Source
 from fastsvm.sources.block import Block
-from fastsvm.sources.memory import MemorySource
+from fastsvm.sources.read_ahead import read_ahead
 
 __all__ = ["Window", "windows"]
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, feature_statistics, hdf5, memory
-from fastsvm.sources.base import read_ahead
+from fastsvm.sources import ScaledSource, SubsetSource, as_source, base, feature_statistics, hdf5
+from fastsvm.sources.read_ahead import read_ahead
 
 N, D = 37, 5
 VALUES = np.random.default_rng(0).integers(0, 4, (N, D)).astype(float)
@@ -128,7 +128,7 @@ CASES = [(view, name) for view in VIEWS for name in (NAMES if view is plain else
 @pytest.fixture(params=CASES, ids=[f"{view.__name__}-{name}" for view, name in CASES])
 def case(request, file, monkeypatch):
     """Return a source of several blocks and its rows as a float64 array."""
-    monkeypatch.setattr(memory, "_BLOCK_ROWS", 8)
+    monkeypatch.setattr(base, "_RESIDENT_ROWS", 8)
     monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 100)
     view, name = request.param
     return view(name, file), VIEWS[view]
