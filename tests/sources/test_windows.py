@@ -194,12 +194,12 @@ def test_who_ends_in_the_middle_leaves_no_reader(name, file, monkeypatch):
 @pytest.mark.parametrize("subset", SUBSETS)
 def test_windows_of_consecutive_rows_are_in_the_order_of_the_source(subset, n_rows, source):
     rows = SUBSETS[subset]
-    found = list(windows(source, rows, SEED, n_rows, consecutive=True))
-    numbers = [window.rows.copy() for window in found]
-    np.testing.assert_array_equal(np.sort(np.concatenate([*numbers, rows[:0]])), rows)
+    numbers = []
     for window in windows(source, rows, SEED, n_rows, consecutive=True):
         assert isinstance(source, MemorySource) or (np.diff(window.places) > 0).all()
         np.testing.assert_array_equal(window.block.dense(np.float32)[window.places], stored(source)[window.rows])
+        numbers.append(window.rows.copy())
+    np.testing.assert_array_equal(np.sort(np.concatenate([*numbers, rows[:0]])), rows)
     if isinstance(source, MemorySource):
         assert all((np.diff(np.searchsorted(rows, part)) == 1).all() for part in numbers)
         assert {len(part) for part in numbers} <= {min(n_rows, len(rows)), len(rows) % n_rows}

@@ -24,9 +24,9 @@ from fastsvm.sources import hdf5
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
 def test_windows_visited_as_often_as_asked_for_give_the_same_bits(layout, three, stored):
-    X, y = three
+    X, y = three[0][:60], three[1][:60]
     data = stored(layout(X), y)
-    parameters = {"memory": 6000, "tol": 1e-3}
+    parameters = {"memory": 3000, "tol": 1e-3}
     models = [made("hinge", window_visits=n, **parameters).fit(data) for n in (1, 3, 3)]
     assert_same(models[1], models[2])
     assert not np.array_equal(models[0].coef_, models[1].coef_)
@@ -38,7 +38,7 @@ def test_an_epoch_reads_the_file_once(layout, three, stored):
     X, y = three
     data = stored(layout(X), y)
     data.X.reads.nbytes = 0
-    model = made("hinge", memory=6000, tol=1e-4, window_visits=2).fit(data)
+    model = made("hinge", memory=6000, tol=1e-3, window_visits=2).fit(data)
     read = np.diff(model.history_["bytes_read"])
     once = data.X.read(0, 120).nbytes
     extra = 8 * len(list(data.X.spans())) if layout is sparse.csr_array else 0
@@ -76,7 +76,7 @@ def test_rows_of_weight_zero_are_left_out(name, layout, three, monkeypatch):
     wanted = made(name).fit(layout(X[weight > 0]), y[weight > 0])
     model = made(name).fit(layout(X), y, sample_weight=weight)
     assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-7)
-    few = made(name).fit(layout(X), y, sample_weight=(y > 0) * 1.0)
+    few = made(name, tol=1e-2).fit(layout(X), y, sample_weight=(y > 0) * 1.0)
     assert few.classes_.tolist() == [1, 2]
 
 

@@ -37,7 +37,7 @@ def test_rows_in_any_layout_give_the_same_model(loss, three_300, stored):
 def test_rows_that_do_not_fit_in_memory(loss, sparse_rows, three_300, stored):
     X, y = three_300
     data = stored(sparse.csr_array(X) if sparse_rows else X, y)
-    parameters = {"alpha": 0.01, "max_iter": 30, "tol": None}
+    parameters = {"alpha": 0.01, "max_iter": 20, "tol": None}
     wanted = made_sgd(loss, **parameters).fit(X, y)
     model = made_sgd(loss, **parameters, memory=8000).fit(data)
     assert model.history_["bytes_read"][0] >= X.nbytes
@@ -237,7 +237,7 @@ RESUMED = {
 
 
 WHERE = ["memory", "file", "CSR", "CSR file", "wide CSR file"]
-INTERRUPTED = [(case, where, (2, 8)[(i + j) % 2]) for i, case in enumerate(RESUMED) for j, where in enumerate(WHERE)]
+INTERRUPTED = [(case, where, (2, 5)[(i + j) % 2]) for i, case in enumerate(RESUMED) for j, where in enumerate(WHERE)]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -248,7 +248,7 @@ def test_an_interrupted_fit_resumes_to_the_same_model(case, where, when, three_3
     if where == "wide CSR file":
         rows = sparse.csr_array((rows.data, rows.indices * 20, rows.indptr), shape=(150, 100))
     rows = stored(rows) if "file" in where else rows
-    parameters = {"max_iter": 10, "tol": None, "memory": 4000} | RESUMED[case]
+    parameters = {"max_iter": 6, "tol": None, "memory": 4000} | RESUMED[case]
     wanted = made_sgd("hinge", **parameters).fit(rows, y)
     model = made_sgd("hinge", warm_start=True, **parameters)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):

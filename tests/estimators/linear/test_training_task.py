@@ -188,11 +188,12 @@ def test_the_number_of_threads_does_not_change_a_bit(stored):
     X = np.clip(np.round(rng.normal(4, 2, (1000, 70)) + 2 * np.eye(70)[y]), 0, 9)
     wide = sparse.csr_array(X * (rng.random(X.shape) < 0.2))
     data = stored(X.astype(np.float32), y)
+    parameters = {"C": 1e-3, "loss": "hinge", "tol": 1e-2, "random_state": 0, "window_visits": 1}
     for rows, name in ((X, "ovr"), (X, "weston_watkins"), (X.astype(np.uint8), "ovr"), (wide, "ovr"), (data, "ovr")):
         memory, found = 100_000 if rows is data else "1GB", []
         for n_threads in (1, 2):
             with at_most(n_threads):
-                model = LinearSVC(C=1e-3, tol=1e-2, multi_class=name, random_state=0, memory=memory, window_visits=1)
+                model = LinearSVC(multi_class=name, memory=memory, **parameters)
                 found.append(model.fit(rows, y))
         assert_same(*found)
         assert found[0].objective_ == found[1].objective_
