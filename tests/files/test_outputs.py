@@ -4,8 +4,6 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 import h5py
@@ -141,14 +139,13 @@ def test_labels_are_not_replaced_by_a_conversion(tmp_path, capsys):
 
 
 @posix
-def test_a_signal_ends_a_conversion_and_leaves_nothing(tmp_path, heard):
+def test_a_signal_ends_a_conversion_and_leaves_nothing(tmp_path, forks):
     processes = {}
     (tmp_path / "rows.csv").write_text(("1," * 40 + "0\n" + "2," * 40 + "1\n") * 200_000)  # seconds of work
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         out = tmp_path / name
         out.mkdir()
-        command = [sys.executable, "-m", "fastsvm", "convert", str(tmp_path / "rows.csv"), str(out / "rows.h5")]
-        processes[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        processes[name] = forks.start("convert", tmp_path / "rows.csv", out / "rows.h5")
     for name, process in processes.items():
         end = time.monotonic() + 60
         while process.poll() is None and not os.listdir(tmp_path / name):
