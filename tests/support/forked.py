@@ -106,8 +106,9 @@ class Forks:
                 process.wait()
 
     def close(self) -> None:
-        self._server.stdin.close()
+        self._server.kill()
         self._server.wait()
+        self._server.stdin.close()
         self._server.stdout.close()
         self._folder.cleanup()
 

@@ -115,14 +115,14 @@ def test_a_line_now_and_then_where_there_is_no_terminal(made, tmp_path, monkeypa
     monkeypatch.setattr(predict_module, "_SAY_SECONDS", 0.0)
     predict(*made["words"], tmp_path / "out.csv")
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == N // BLOCK and lines[0] == "fastsvm: predict: 100 of 4,000 rows (2%)"
+    assert len(lines) == N // BLOCK and lines[0] == "fastsvm: predict: 100 of 2,000 rows (5%)"
 
 
 @pytest.mark.parametrize("ending", ["csv", "h5"])
 def test_memory_does_not_grow_with_the_rows(ending, made, tmp_path):
-    """Labels of all rows alone would add 800 kB."""
+    """Labels of all rows alone would add 400 kB."""
     peaks = []
-    for n in (10_000, 10_000, 110_000):  # once to warm up
+    for n in (5000, 5000, 55_000):  # once to warm up
         path = write(tmp_path / f"{n}.h5", X=np.ones((n, 5), np.uint8))
         predict_module._ROWS = 2000
         tracemalloc.start()
