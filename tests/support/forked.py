@@ -4,6 +4,8 @@ As a program, it is the process that they are forked from.
 """
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import signal
@@ -88,9 +90,7 @@ class Forks:
         print(json.dumps(words), file=self._server.stdin, flush=True)
         return json.loads(self._server.stdout.readline())
 
-    def start(
-        self, *words: Any, code: str = COMMAND, folder: Path | None = None, err: str | None = None
-    ) -> Process:
+    def start(self, *words: Any, code: str = COMMAND, folder: Path | None = None, err: str | None = None) -> Process:
         """Start a process that runs code. Words are its arguments, `err` is a device for standard error."""
         name = Path(self._folder.name) / str(len(self._started))
         out, err = name.with_suffix(".out"), Path(err or name.with_suffix(".err"))
@@ -151,8 +151,9 @@ def prepared(code: str, words: list[str], folder: str, out: str, err: str) -> st
 
 
 if __name__ == "__main__":
-    import fastsvm.cli  # noqa: F401 -- what takes long
-
+    for name in ("formats", "jobs.prediction.predict", "jobs.runner"):  # what takes long
+        importlib.import_module(f"fastsvm.{name}")
+    gc.freeze()  # a new process would copy every object at its end, in order to collect it
     wanted = serve()
     if wanted is not None:
         exec(compile(wanted, "<process>", "exec"), {"__name__": "__main__"})

@@ -20,7 +20,7 @@ DRIVER = f"""
 import signal, sys
 from fastsvm.cli import main
 from fastsvm.jobs.prediction import predict, resumable_file
-predict._ROWS, resumable_file._SECONDS, resumable_file._MOST_SHARE = {BLOCK}, 0.0, 1.0
+predict._ROWS, resumable_file._SECONDS, resumable_file._MOST_SHARE = {BLOCK}, 0.0, float("inf")
 append = resumable_file.PredictionFile.append
 def waiting(self, *block):
     append(self, *block)
