@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from csr_group import write_csr
+from forked import Forks
 
 settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("fastsvm")
@@ -121,6 +122,20 @@ class Python:
 @pytest.fixture(scope="session")
 def python():
     return Python
+
+
+@pytest.fixture(scope="session")
+def fork_server():
+    forks = Forks()
+    yield forks
+    forks.close()
+
+
+@pytest.fixture
+def forks(fork_server):
+    """Start processes that have imported fastsvm already; kill those that the test leaves."""
+    yield fork_server
+    fork_server.end_all()
 
 
 PROBE = """

@@ -1,9 +1,8 @@
 """Imports point downward only, and each large dependency has its place."""
 
 import ast
+import functools
 from pathlib import Path
-
-import pytest
 
 import fastsvm
 
@@ -50,6 +49,7 @@ def module_of(name):
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
+@functools.cache
 def imports(path):
     """Return the full names of all modules that a file imports, wherever in it."""
     found = set()
@@ -73,38 +73,44 @@ def packages(name):
     return {module.split(".")[0] for module in imports(FILES[name])}
 
 
+def importing(names):
+    """Return the files that import one of some packages."""
+    return {name for name in FILES if packages(name) & names}
+
+
 def own(name):
     """Return the rooms of fastsvm that a file imports."""
     modules = {module for module in imports(FILES[name]) if module.split(".")[0] == "fastsvm"}
     return {room(module.removeprefix("fastsvm").removeprefix(".")) for module in modules}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_imports_point_downward(name):
-    here = room(module_of(name))
-    assert not {other for other in own(name) - {here} if LEVEL[other] >= LEVEL[here]}
+def test_imports_point_downward():
+    upward = set()
+    for name in FILES:
+        here = room(module_of(name))
+        upward |= {(name, other) for other in own(name) - {here} if LEVEL[other] >= LEVEL[here]}
+    assert not upward
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("formats/")])
-def test_formats_import_nothing_else_of_the_package_but_how_files_are_written(name):
-    assert own(name) <= {"formats", "formats.readers", "files"}
+def test_formats_import_nothing_else_of_the_package_but_how_files_are_written():
+    allowed = {"formats", "formats.readers", "files"}
+    assert not {(name, *(own(name) - allowed)) for name in FILES if name.startswith("formats/") and own(name) - allowed}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_numba_in_one_folder(name):
-    assert name.startswith("_compiled/") or not packages(name) & {"numba", "llvmlite"}
+def test_numba_in_one_folder():
+    assert not {name for name in importing({"numba", "llvmlite"}) if not name.startswith("_compiled/")}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_h5py_where_files_are(name):
-    allowed = name.split("/")[0] in {"files", "sources", "formats", "persistence", "jobs", "cli.py"}
-    assert allowed or name == "estimators/fitting/validation.py" or "h5py" not in packages(name)
+def test_h5py_where_files_are():
+    allowed = {"files", "sources", "formats", "persistence", "jobs", "cli.py"}
+    others = {name for name in importing({"h5py"}) if name.split("/")[0] not in allowed}
+    assert others <= {"estimators/fitting/validation.py"}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_scikit_learn_from_estimators_upward(name):
-    allowed = name == "formats/readers/svmlight.py" or LEVEL[room(module_of(name))] >= LEVEL["estimators.fitting"]
-    assert allowed or "sklearn" not in packages(name)
+def test_scikit_learn_from_estimators_upward():
+    lowest = LEVEL["estimators.fitting"]
+    below = {name for name in importing({"sklearn"}) if LEVEL[room(module_of(name))] < lowest}
+    assert below <= {"formats/readers/svmlight.py"}
 
 
 def test_the_imports_are_seen():

@@ -3,17 +3,17 @@
 import errno
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from forked import Forks
 
 import fastsvm
+from fastsvm.cli import main
 from fastsvm.files.array_file import read_arrays
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.jobs.training import finished
@@ -32,10 +32,10 @@ from fastsvm.jobs.prediction.layouts import HDF5Layout
 from fastsvm.jobs.prediction.resumable_file import PredictionFile
 
 rng = np.random.default_rng(0)
-source, out = Path(sys.argv[1]), Path(sys.argv[2])
-X, y = rng.normal(size=(2000, 30)), rng.integers(0, 3, 2000)
+source, out = map(Path, sys.argv[1:])
+X, y = rng.normal(size=(1000, 30)), rng.integers(0, 3, 1000)
 np.savez(source / "rows.npz", X=X, y=y)
-(source / "rows.svm").write_text("".join(f"{k % 2} 1:{k} {2 + k % 50}:0.5\\n" for k in range(6000)))
+(source / "rows.svm").write_text("".join(f"{k % 2} 1:{k} {2 + k % 50}:0.5\\n" for k in range(2500)))
 model = fastsvm.LinearSVC()
 model.coef_, model.intercept_, model.classes_ = rng.normal(size=(3, 9000)), np.zeros(3), np.arange(3)
 model.n_features_in_ = 9000
@@ -80,14 +80,21 @@ print(json.dumps({"found": found, "left": left()}))
 """
 )
 
+MOUNT = """
+import subprocess, sys
+def mount(folder, options):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
+"""
+
 SMALL = (
-    PROGRAM
+    MOUNT
+    + 'mount(sys.argv[2], "size=4000k")'
+    + PROGRAM
     + """
-import subprocess
 found, sizes = {}, (16, 32, 64, 128, 256)
 for kind in KINDS:
     for size in (*sizes, 4000):
-        subprocess.run(["mount", "-o", f"remount,size={size}k", str(out)], check=True)
+        mount(out, f"remount,size={size}k")
         found.setdefault(kind, []).append(tried(kind))
     (out / kind).unlink(missing_ok=True)
     for path in out.glob("checkpoint-*"):
@@ -110,23 +117,24 @@ on_a_small_file_system = pytest.mark.skipif(
 )
 
 
-def in_a_small_file_system(folder, size, command):
-    """Return the words that run a command with a folder on a file system of a given size; 0 sets no limit."""
-    mount = 'mount -t tmpfs -o "size=$2" none "$1" && shift 2 && exec "$@"'
-    return ["unshare", "-rm", "sh", "-c", mount, "sh", str(folder), size, *command]
+@pytest.fixture(scope="module")
+def mounting():
+    """Start processes that may mount file systems."""
+    forks = Forks(["unshare", "-rm"])
+    yield forks
+    forks.end_all()
+    forks.close()
 
 
-def found_by(command):
-    """Return the output of a process. It must succeed and print nothing to standard error."""
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (process.returncode, process.stderr) == (0, "")
-    return json.loads(process.stdout)
-
-
-def program(code, tmp_path):
-    (tmp_path / "source").mkdir()
-    (tmp_path / "out").mkdir()
-    return [sys.executable, "-c", code, str(tmp_path / "source"), str(tmp_path / "out")]
+def found_by(forks, code, tmp_path):
+    """Return the output of a program. It must succeed and print nothing to standard error."""
+    folders = tmp_path / "source", tmp_path / "out"
+    for folder in folders:
+        folder.mkdir()
+    process = forks.start(*folders, code=code)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    return json.loads(out)
 
 
 def check_each(found, wanted):
@@ -138,8 +146,8 @@ def check_each(found, wanted):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes")
-def test_a_limit_of_file_sizes(tmp_path):
-    told = found_by(program(LIMITED, tmp_path))
+def test_a_limit_of_file_sizes(tmp_path, forks):
+    told = found_by(forks, LIMITED, tmp_path)
     check_each(told["found"], errno.EFBIG)
     assert [name for name in told["left"] if not name.startswith("checkpoint")] == [
         "dense",
@@ -159,9 +167,8 @@ def test_a_limit_of_file_sizes(tmp_path):
 
 
 @on_a_small_file_system
-def test_a_small_file_system(tmp_path):
-    command = program(SMALL, tmp_path)
-    told = found_by(in_a_small_file_system(tmp_path / "out", "4000k", command))
+def test_a_small_file_system(tmp_path, mounting):
+    told = found_by(mounting, SMALL, tmp_path)
     check_each(told["found"], errno.ENOSPC)
     assert told["left"] == []
 
@@ -285,21 +292,20 @@ def test_the_log_after_a_disk_that_was_full_in_a_line(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_run_that_nobody_hears(tmp_path):
+def test_a_run_that_nobody_hears(tmp_path, forks):
     """Standard error is a file on a full disk. A message that cannot be printed does not end the run."""
     with h5py.File(tmp_path / "data.h5", "w") as file:
         rng = np.random.default_rng(0)
         file["X"], file["y"] = rng.normal(size=(200, 4)), rng.integers(0, 2, 200)
-    code = "import sys; from fastsvm.cli import main; sys.exit(main(sys.argv[1:]))"
-    words = ["train", str(tmp_path / "data.h5"), "-o", str(tmp_path / "model.h5"), "--model", "sgd", "--max_iter", "1"]
-    with open("/dev/full", "w") as full:
-        command = [sys.executable, "-c", code, *words, "--tol", "1e-9"]  # it warns, because it does not converge
-        process = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, timeout=120)
-    assert (tmp_path / "model.h5").exists() and process.stdout
+    words = "train", tmp_path / "data.h5", "-o", tmp_path / "model.h5", "--model", "sgd", "--max_iter", "1"
+    process = forks.start(*words, "--tol", "1e-9", err="/dev/full")  # it warns, because it does not converge
+    assert process.communicate()[0] and (tmp_path / "model.h5").exists()
 
 
-RUN = """
-import sys, threading, time
+RUN = (
+    MOUNT
+    + """
+mount(sys.argv[2], "size=200k")
 from pathlib import Path
 import fastsvm.jobs.training.checkpointer as checkpointer
 from fastsvm.cli import main
@@ -332,10 +338,11 @@ import shutil
 shutil.copy(out / "run" / "model.fastsvm", sys.argv[3])
 sys.exit(code)
 """
+)
 
 
 @on_a_small_file_system
-def test_a_run_goes_on_while_its_disk_is_full(tmp_path):
+def test_a_run_goes_on_while_its_disk_is_full(tmp_path, mounting):
     rng = np.random.default_rng(0)
     with h5py.File(tmp_path / "data.h5", "w") as file:
         y = rng.integers(0, 3, 500)
@@ -344,20 +351,12 @@ def test_a_run_goes_on_while_its_disk_is_full(tmp_path):
         f'[data]\ntrain = "{tmp_path / "data.h5"}"\n[model]\nkind = "sgd"\nmax_iter = 30\ntol = 1e-30\n'
         '[checkpoint]\nevery = "0.0001s"\n[output]\nreport = false\n'
     )
-    models = []
-    for size in ("200k", "0"):
-        place = tmp_path / f"disk{size}"
-        place.mkdir()
-        models.append(tmp_path / f"{size}.h5")
-        command = [sys.executable, "-c", RUN, str(tmp_path / "job.toml"), str(place), str(models[-1])]
-        if size == "0":
-            command[2] = RUN.replace("fill()\n    if", "pass\n    if").replace("ballast.unlink()", "pass")
-        process = subprocess.run(
-            in_a_small_file_system(place, size, command), capture_output=True, text=True, timeout=120
-        )
-        assert process.returncode == 0, process.stderr
-        if size == "200k":
-            assert "yynnnnyy" in process.stderr and "The run continues and tries again later." in process.stderr
-            assert "checkpoints are written again" in process.stderr
-    np.testing.assert_array_equal(fastsvm.load(models[0]).coef_, fastsvm.load(models[1]).coef_)
-    shutil.rmtree(tmp_path / "disk200k")
+    (tmp_path / "disk").mkdir()
+    process = mounting.start(tmp_path / "job.toml", tmp_path / "disk", tmp_path / "model", code=RUN)
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "yynnnnyy" in err and "The run continues and tries again later." in err
+    assert "checkpoints are written again" in err
+    assert main(["run", str(tmp_path / "job.toml"), "--out", str(tmp_path / "run")]) == 0
+    found, wanted = fastsvm.load(tmp_path / "model"), fastsvm.load(tmp_path / "run" / "model.fastsvm")
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)

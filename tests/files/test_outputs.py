@@ -4,8 +4,6 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 import h5py
@@ -14,6 +12,7 @@ import pytest
 
 import fastsvm
 from fastsvm.cli import main
+from fastsvm.files.locks import is_taken
 from fastsvm.jobs.stopping import Stopped, StopSignals, ended_by_signals
 
 posix = pytest.mark.skipif(os.name == "nt", reason="pipes and signals are those of POSIX")
@@ -140,24 +139,35 @@ def test_labels_are_not_replaced_by_a_conversion(tmp_path, capsys):
 # --- signals ---------------------------------------------------------------------------------------------
 
 
+def is_working(folder):
+    """Return whether a process has locked its folder of temporary files in a folder."""
+    for room in folder.glob("*.part/"):
+        with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+            number = os.open(room, os.O_RDONLY)
+            try:
+                return is_taken(number)
+            finally:
+                os.close(number)
+    return False
+
+
 @posix
-def test_a_signal_ends_a_conversion_and_leaves_nothing(tmp_path, heard):
-    processes = {}
+def test_a_signal_ends_a_conversion_and_leaves_nothing(tmp_path, forks):
+    processes, codes = {}, {"SIGTERM": 143, "SIGINT": 130, "SIGHUP": 129}
     (tmp_path / "rows.csv").write_text(("1," * 40 + "0\n" + "2," * 40 + "1\n") * 200_000)  # seconds of work
-    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+    for name in codes:
         out = tmp_path / name
         out.mkdir()
-        command = [sys.executable, "-m", "fastsvm", "convert", str(tmp_path / "rows.csv"), str(out / "rows.h5")]
-        processes[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        processes[name] = forks.start("convert", tmp_path / "rows.csv", out / "rows.h5")
     for name, process in processes.items():
         end = time.monotonic() + 60
-        while process.poll() is None and not os.listdir(tmp_path / name):
+        while process.poll() is None and not is_working(tmp_path / name):
             assert time.monotonic() < end
-            time.sleep(0.01)
+            time.sleep(0.005)
         process.send_signal(getattr(signal, name))
-    for (name, process), code in zip(processes.items(), (143, 130, 129), strict=True):
+    for name, process in processes.items():
         _, err = process.communicate(timeout=60)
-        assert process.returncode == code and err == "fastsvm: interrupted\n"
+        assert process.returncode == codes[name] and err == "fastsvm: interrupted\n"
         assert os.listdir(tmp_path / name) == []
 
 

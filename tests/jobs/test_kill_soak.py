@@ -5,6 +5,7 @@ import signal
 
 import numpy as np
 import pytest
+from forked import COMMAND
 from soak.cases import cases_of
 from soak.kill_soak import FULL, Find, Soak, difference
 
@@ -15,14 +16,29 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of PO
 NAMES = ("svc, floats", "convert, floats")
 
 
+WORDS = f"import warnings; warnings.simplefilter('error', RuntimeWarning)\n{COMMAND}"
+
+
+class Forking(Soak):
+    """Does not wait for imports."""
+
+    def __init__(self, folder, forks):
+        super().__init__(folder, seed=0, most_kills=1)
+        self._forks = forks
+
+    def _started(self, case, folder):
+        self._sign = case.sign(folder)
+        return self._forks.start(*case.words(folder), code=WORDS)
+
+
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     return {case.name: case for case in cases_of(tmp_path_factory.mktemp("inputs"), None, NAMES, small=True)}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_killed_command_ends_with_the_same_result(name, cases, tmp_path, heard):
-    soak, case, folder = Soak(tmp_path, seed=0, most_kills=1), cases[name], tmp_path / "whole"
+def test_a_killed_command_ends_with_the_same_result(name, cases, tmp_path, forks):
+    soak, case, folder = Forking(tmp_path, forks), cases[name], tmp_path / "whole"
     folder.mkdir()
     assert main(case.words(folder)) == 0
     soak.known[name] = case.left(folder), 0.5

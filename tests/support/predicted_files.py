@@ -7,7 +7,7 @@ import h5py
 
 from fastsvm.jobs.prediction.resumable_file import parts_of
 
-N, BLOCK = 4000, 100
+N, BLOCK = 2000, 100
 
 
 def write(path, **columns):

@@ -17,11 +17,11 @@ GAMMA = 0.05 / 20**2
 KINDS = {
     "svc": {"C": 100.0, "gamma": GAMMA, "tol": 1e-6},
     "svc without an intercept": {"C": 10.0, "gamma": GAMMA, "tol": 1e-4, "solver": "coordinate", "selection": "random"},
-    "svc in the primal": {"C": 1.0, "gamma": GAMMA, "tol": 1e-2, "solver": "primal"},
+    "svc in the primal": {"C": 0.01, "gamma": GAMMA, "tol": 1e-2, "solver": "primal"},
     "svc of few components": {"C": 10.0, "gamma": GAMMA, "tol": 1e-4, "solver": "primal", "n_components": 50},
-    "linear": {"C": 0.1, "tol": 1e-6, "window_visits": 1, "standardize": True},
-    "linear of all classes": {"C": 1e-4, "tol": 1e-5, "window_visits": 2, "multi_class": "crammer_singer"},
-    "linear-regressor": {"C": 0.01, "tol": 1e-5, "window_visits": 1, "standardize": True},
+    "linear": {"C": 0.1, "tol": 1e-4, "window_visits": 1, "standardize": True},
+    "linear of all classes": {"C": 1e-4, "tol": 1e-4, "window_visits": 2, "multi_class": "crammer_singer"},
+    "linear-regressor": {"C": 0.01, "tol": 1e-4, "window_visits": 1, "standardize": True},
     "sgd": {"max_iter": 30, "tol": None, "standardize": True},
 }
 

@@ -125,5 +125,4 @@ def test_real_mnist(real_data, tmp_path, load):
         assert (summary.n_samples, summary.n_features, summary.n_classes) == (n, 784, 10)
         again = convert(real_data / "mnist", tmp_path / "again.h5", split=split, memory=8 << 20)
         one, other = load(summary.path), load(again.path)
-        np.testing.assert_array_equal(one.X, other.X)
-        np.testing.assert_array_equal(one.y, other.y)
+        assert np.array_equal(one.X, other.X) and np.array_equal(one.y, other.y)

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 import tracemalloc
 
@@ -19,17 +17,17 @@ from fastsvm.jobs.prediction.predict import predict
 from fastsvm.jobs.prediction.resumable_file import PredictionFile, parts_of
 
 DRIVER = f"""
-import sys, time
+import signal, sys
 from fastsvm.cli import main
 from fastsvm.jobs.prediction import predict, resumable_file
-predict._ROWS, resumable_file._SECONDS, resumable_file._MOST_SHARE = {BLOCK}, 0.0, 1.0
+predict._ROWS, resumable_file._SECONDS, resumable_file._MOST_SHARE = {BLOCK}, 0.0, float("inf")
 append = resumable_file.PredictionFile.append
 def waiting(self, *block):
     append(self, *block)
-    if self.state.rows == {N} // 2:
-        time.sleep(60)
+    if self.state.rows == int(sys.argv[1]):
+        signal.pause()
 resumable_file.PredictionFile.append = waiting
-sys.exit(main(sys.argv[1:]))
+sys.exit(main(sys.argv[2:]))
 """
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and locks are those of POSIX")
 
@@ -59,11 +57,6 @@ def test_both_formats_hold_what_the_model_says(name, made, whole, tmp_path):
 # --- killed and stopped -------------------------------------------------------------------------------------------
 
 
-def started(*words):
-    command = [sys.executable, "-c", DRIVER, *map(str, words)]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
 def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
@@ -72,14 +65,15 @@ def until(condition, seconds=60.0):
 
 
 @posix
-def test_a_process_that_is_killed_and_one_that_is_stopped(made, whole, tmp_path, capsys):
+def test_a_process_that_is_killed_and_one_that_is_stopped(made, whole, tmp_path, capsys, forks):
+    """The first is killed at any moment before a block that it does not begin, the second is stopped after that."""
     output = tmp_path / "out.csv"
-    process = started("predict", *made["words"], "-o", output)
+    process = forks.start(N // 2 - BLOCK, "predict", *made["words"], "-o", output, code=DRIVER)
     until(lambda: safe_rows(output) > 0)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL and not output.exists() and parts_of(output)[0].exists()
-    process = started("predict", *made["words"], "-o", output)
+    process = forks.start(N // 2, "predict", *made["words"], "-o", output, code=DRIVER)
     until(lambda: safe_rows(output) == N // 2)
     assert main(["predict", *map(str, made["words"]), "-o", str(output)]) == 2
     assert "being written by another process" in capsys.readouterr().err
@@ -121,14 +115,14 @@ def test_a_line_now_and_then_where_there_is_no_terminal(made, tmp_path, monkeypa
     monkeypatch.setattr(predict_module, "_SAY_SECONDS", 0.0)
     predict(*made["words"], tmp_path / "out.csv")
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == N // BLOCK and lines[0] == "fastsvm: predict: 100 of 4,000 rows (2%)"
+    assert len(lines) == N // BLOCK and lines[0] == "fastsvm: predict: 100 of 2,000 rows (5%)"
 
 
 @pytest.mark.parametrize("ending", ["csv", "h5"])
 def test_memory_does_not_grow_with_the_rows(ending, made, tmp_path):
-    """Labels of all rows alone would add 800 kB."""
+    """Labels of all rows alone would add 400 kB."""
     peaks = []
-    for n in (10_000, 10_000, 110_000):  # once to warm up
+    for n in (5000, 5000, 55_000):  # once to warm up
         path = write(tmp_path / f"{n}.h5", X=np.ones((n, 5), np.uint8))
         predict_module._ROWS = 2000
         tracemalloc.start()

@@ -65,7 +65,7 @@ def interrupted(made, tmp_path, monkeypatch):
     return begin
 
 
-@pytest.mark.parametrize("number", [1, 3, 6, 40])
+@pytest.mark.parametrize("number", [1, 3, 6, 20])
 @pytest.mark.parametrize(("name", "ending"), [("words", "csv"), ("words", "h5"), ("pair", "h5"), ("numbers", "csv")])
 def test_an_interrupted_file_is_resumed(number, name, ending, made, whole, interrupted, capsys):
     output = interrupted(name, ending, number)
@@ -138,7 +138,7 @@ def flipped_early(path):
 @pytest.mark.parametrize("of_rows", [True, False])
 @pytest.mark.parametrize("ending", ["csv", "h5"])
 def test_a_damaged_part(ending, of_rows, damage, made, whole, interrupted, capsys):
-    number = {"csv": 31, "h5": 79}[ending]  # so that a third of the file holds rows
+    number = {"csv": 16, "h5": 39}[ending]  # so that a third of the file holds rows
     output = interrupted("words", ending, number)
     damage(parts_of(output)[0 if of_rows else 1])
     report = begun_anew(output, made["words"], "damaged", capsys)

@@ -3,13 +3,12 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import h5py
 import numpy as np
 import pytest
+from forked import COMMAND
 from runs import KINDS, D, N, assert_same_model, interrupted, model_of, of
 
 from fastsvm.cli import main
@@ -79,10 +78,10 @@ def test_a_resumed_run_ends_with_the_same_model(kind, share, runs):
 
 def test_kernel_rows_of_real_numbers_are_computed_again_to_rounding(tmp_path, monkeypatch):
     path, rng = tmp_path / "data.h5", np.random.default_rng(0)
-    y = rng.integers(0, 3, N)
+    y = rng.integers(0, 3, N // 2)
     with h5py.File(path, "w") as data:
-        data["X"], data["y"] = rng.normal(size=(N, D)) + 1.2 * np.eye(D)[y], y
-    job = Job(str(path), parameters={"C": 100.0, "gamma": 0.05, "tol": 1e-9}, memory=40_000_000)
+        data["X"], data["y"] = rng.normal(size=(N // 2, D)) + 1.2 * np.eye(D)[y], y
+    job = Job(str(path), parameters={"C": 100.0, "gamma": 0.05, "tol": 1e-9}, memory=10_000_000)
     run(job, tmp_path / "whole")
     interrupted(job, tmp_path / "run", monkeypatch)
     resume(tmp_path / "run")
@@ -94,9 +93,7 @@ def test_kernel_rows_of_real_numbers_are_computed_again_to_rounding(tmp_path, mo
 # --- processes -------------------------------------------------------------------------------------------------
 
 
-def started(*words, folder):
-    command = [sys.executable, "-m", "fastsvm", *map(str, words)]
-    return subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+TALKATIVE = f"from fastsvm.jobs.training import checkpointer; checkpointer._LOG_SECONDS = 0.02\n{COMMAND}"
 
 
 @pytest.fixture
@@ -120,12 +117,12 @@ def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
 @posix
-def test_a_process_that_is_stopped_and_one_that_is_killed(job, tmp_path, capsys, heard):
-    process = started("run", job, "--out", "run", folder=tmp_path)
+def test_a_process_that_is_stopped_and_one_that_is_killed(job, tmp_path, capsys, forks):
+    process = forks.start("run", job, "--out", "run", code=TALKATIVE, folder=tmp_path)
     folder = tmp_path / "run"
     until(lambda: list(folder.glob("checkpoint-*.fastsvm")))
     assert status(folder)["state"] == "running" and status(folder)["process"] == process.pid
@@ -140,7 +137,7 @@ def test_a_process_that_is_stopped_and_one_that_is_killed(job, tmp_path, capsys,
     assert found["state"] == "interrupted" and found["last_event"] == "stopped"
     assert found["what_to_do"] == f"fastsvm resume {folder}"
     epoch = found["progress"]["epoch"]
-    again = started("resume", "run", folder=tmp_path)
+    again = forks.start("resume", "run", code=TALKATIVE, folder=tmp_path)
     until(lambda: status(folder)["progress"]["epoch"] > epoch + 1)
     again.kill()
     again.communicate()

@@ -1,0 +1,159 @@
+"""Processes that are forked from one that has imported fastsvm, because the import takes longer than most of them work.
+
+As a program, it is the process that they are forked from.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["COMMAND", "Forks", "Process"]
+
+COMMAND = "import runpy; runpy.run_module('fastsvm', run_name='__main__', alter_sys=True)"
+"""Does what `python -m fastsvm` does."""
+
+
+class Process:
+    """A process, which a test treats as it treats a `subprocess.Popen`.
+
+    Parameters
+    ----------
+    forks : Forks
+        Where it was started.
+    pid : int
+        Its number.
+    out, err : Path
+        Files that receive standard output and standard error.
+    """
+
+    def __init__(self, forks: "Forks", pid: int, out: Path, err: Path) -> None:
+        self._forks, self.pid, self.out, self.err = forks, pid, out, err
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._forks.ask("poll", self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float = 120.0) -> int:
+        end = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            time.sleep(0.005)
+        return self.returncode
+
+    def communicate(self, timeout: float = 120.0) -> tuple[str, str]:
+        """Wait until it ends; return what it wrote. What went to a device was written elsewhere."""
+        self.wait(timeout)
+        return tuple(path.read_text() if path.is_file() else "" for path in (self.out, self.err))
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:  # nobody else can have its number until its end is known
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Forks:
+    """Starts processes.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Runs the process that they are forked from; by default, nothing but that process is started.
+    """
+
+    def __init__(self, command: Sequence[str] = ()) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._started: list[Process] = []
+        self._server = subprocess.Popen(
+            [*command, sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def ask(self, *words: Any) -> Any:
+        print(json.dumps(words), file=self._server.stdin, flush=True)
+        return json.loads(self._server.stdout.readline())
+
+    def start(self, *words: Any, code: str = COMMAND, folder: Path | None = None, err: str | None = None) -> Process:
+        """Start a process that runs code. Words are its arguments, `err` is a device for standard error."""
+        name = Path(self._folder.name) / str(len(self._started))
+        out, err = name.with_suffix(".out"), Path(err or name.with_suffix(".err"))
+        pid = self.ask("start", code, list(map(str, words)), str(folder or self._folder.name), str(out), str(err))
+        self._started.append(Process(self, pid, out, err))
+        return self._started[-1]
+
+    def end_all(self) -> None:
+        """Kill processes that a test has left."""
+        for process in self._started:
+            if process.returncode is None:
+                process.kill()
+                process.wait()
+
+    def close(self) -> None:
+        self._server.kill()
+        self._server.wait()
+        self._server.stdin.close()
+        self._server.stdout.close()
+        self._folder.cleanup()
+
+
+# --- the process itself ----------------------------------------------------------------------------------
+
+
+def serve() -> str | None:
+    """Start processes and tell whether they have ended; in a new process, return the code that it is to run."""
+    running = set()
+    for line in sys.stdin:
+        what, *words = json.loads(line)
+        if what == "start":
+            number = os.fork()
+            if number == 0:
+                return prepared(*words)
+            running.add(number)
+        else:
+            number, status = os.waitpid(*words, os.WNOHANG)
+            running.discard(number)
+            number = os.waitstatus_to_exitcode(status) if number else None
+        print(json.dumps(number), flush=True)
+    for number in running:  # nobody will wait for them
+        with contextlib.suppress(OSError):
+            os.kill(number, signal.SIGKILL)
+    return None
+
+
+def prepared(code: str, words: list[str], folder: str, out: str, err: str) -> str:
+    """Make this process what one would be that had just begun."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started the tests may ignore them
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
+        opened = os.open(path, flags | (os.O_CREAT if number else 0), 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.chdir(folder)
+    sys.argv[1:] = words
+    return code
+
+
+if __name__ == "__main__":
+    for name in ("formats", "jobs.prediction.predict", "jobs.runner"):  # what takes long
+        importlib.import_module(f"fastsvm.{name}")
+    gc.freeze()  # a new process would copy every object at its end, in order to collect it
+    wanted = serve()
+    if wanted is not None:
+        exec(compile(wanted, "<process>", "exec"), {"__name__": "__main__"})
