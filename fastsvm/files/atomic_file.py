@@ -69,7 +69,8 @@ def _check_folder(folder: Path, output: Path) -> None:
         if error.errno in FULL:  # there may be room later
             return
         raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
-    trial.unlink()
+    finally:  # also after an interrupt
+        trial.unlink(missing_ok=True)
 
 
 def name_beside(path: Path, ending: str) -> Path:

@@ -1,6 +1,7 @@
 """Files that are complete or do not exist."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -79,3 +80,16 @@ def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
     with scratch_folder(tmp_path / "rows.h5") as room:
         assert room.is_dir()
     assert list(tmp_path.iterdir()) == [left]
+
+
+def test_an_interrupted_check_of_a_folder_leaves_nothing(tmp_path, monkeypatch):
+    touch = Path.touch
+
+    def interrupted(self, **given):
+        touch(self, **given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "touch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_output(tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
