@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
-from linear_svms import assert_same, data_of, made, objectives
+from linear_svms import LOSSES, assert_same, data_of, made, objectives
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -110,7 +110,7 @@ def test_rows_in_a_file(kind, memory, whole, stored):
     np.testing.assert_allclose(model.decision_function(X), wanted.decision_function(X), atol=1e-2)
 
 
-@pytest.mark.parametrize("name", ["squared_hinge", "crammer_singer", "weston_watkins", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_rows_that_do_not_fit_in_memory(name, request, stored):
     X, y = (part[:80] for part in data_of(name, request))
     wanted = made(name, tol=1e-5).fit(X, y)
