@@ -68,8 +68,9 @@ def crew_for():
 
 @pytest.fixture
 def command_in_process(monkeypatch):
-    """Make `bench.__main__` run its workers in this process."""
+    """Make `bench.__main__` run its workers in this process, and draw small pictures: nobody looks at them."""
     monkeypatch.setattr("bench.__main__.Crew", InProcess)
+    monkeypatch.setattr("bench.__main__._DPI", 40)
 
 
 @pytest.fixture(scope="session")
