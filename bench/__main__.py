@@ -21,6 +21,7 @@ __all__ = ["main"]
 
 _ALL = "all"
 _RESULTS = Path("bench/results")
+_DPI = 150
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -166,7 +167,7 @@ def _draw(suite: str, report: Report) -> None:
     asked, picture = SUITES[suite], report.path.with_suffix(".png")
     figure = asked.view.figure(report.finished, asked.clock, report.options.timeout)
     figure.suptitle(f"{asked.question}\n{report.content['machine']['cpu']}, {report.options.threads} threads")
-    figure.savefig(picture, dpi=150)
+    figure.savefig(picture, dpi=_DPI)
     print(f"Saved {picture}\n")
 
 

@@ -17,6 +17,7 @@ TITLE = "Three losses of ten classes of images"
 
 _LOSSES = {"weston_watkins": "multiclass hinge", "softmax": "softmax", "log_loss": "logistic, each against the rest"}
 _BATCH, _STEPS = 200, 1_000
+_MANY = 10_000
 
 
 class Images(NamedTuple):
@@ -67,12 +68,13 @@ def _images(quick: bool) -> Images:
 def _features(images: Images) -> tuple[np.ndarray, np.ndarray]:
     """Return pixels of mean 0 and variance 1, and a last feature that is 1, whose weight is the intercept."""
     mean, deviation = images.X.mean(axis=0, dtype=np.float64), images.X.std(axis=0, dtype=np.float64)
+    dtype = np.float32 if len(images.X) > _MANY else np.float64  # few images need no memory saved
     prepared = []
     for bytes_ in (images.X, images.X_test):
-        rows = np.ones((len(bytes_), bytes_.shape[1] + 1), np.float32)
+        rows = np.ones((len(bytes_), bytes_.shape[1] + 1), dtype)
         rows[:, :-1] = bytes_
-        rows[:, :-1] -= mean.astype(np.float32)
-        rows[:, :-1] /= np.where(deviation > 0, deviation, 1).astype(np.float32)
+        rows[:, :-1] -= mean.astype(dtype)
+        rows[:, :-1] /= np.where(deviation > 0, deviation, 1).astype(dtype)
         prepared.append(rows)
     return prepared[0], prepared[1]
 

@@ -82,11 +82,11 @@ def _made_up(quick: bool) -> Plan:
     patterns = rng.integers(0, 64, (10, 768), dtype=np.uint8)
 
     def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for _ in range(10 if quick else 100):
+        for _ in range(6 if quick else 100):
             y = rng.integers(0, 10, 16_000)
             yield patterns[y] + rng.integers(0, 192, (len(y), 768), dtype=np.uint8), y
 
-    return Plan(blocks(), "synthetic images", 64 if quick else 256)
+    return Plan(blocks(), "synthetic images", 56 if quick else 256)
 
 
 def _fit(path: Path, memory: str) -> dict:

@@ -58,7 +58,7 @@ def draw(out: Path, quick: bool) -> str:
             told.append(model.score(pattern.X[unseen], pattern.y[unseen]))
             name = "Gaussian kernel" if kernel != own else "custom kernel"
             ax.set_title(f"{name}: accuracy {told[-1]:.1%} outside the outline")
-            _draw_pattern(ax, model, pattern)
+            _draw_pattern(ax, model, pattern, 100 if quick else 400)
     legend_above(axes[0, 0])
     figure.savefig(out)
     plt.close(figure)
@@ -80,9 +80,9 @@ def _chessboard(n: int) -> Pattern:
     return Pattern(X, np.floor(X).astype(int).sum(axis=1) % 2, np.abs(X).max(axis=1) < 2, corners)
 
 
-def _draw_pattern(ax: plt.Axes, model: SVC, pattern: Pattern) -> None:
+def _draw_pattern(ax: plt.Axes, model: SVC, pattern: Pattern, resolution: int) -> None:
     look = {"points_kwargs": {"s": 7, "linewidths": 0}, "lines_kwargs": {"linewidths": 0.9}}
-    MarginDisplay.from_estimator(model, pattern.X, pattern.y, circle=False, grid_resolution=400, ax=ax, **look)
+    MarginDisplay.from_estimator(model, pattern.X, pattern.y, circle=False, grid_resolution=resolution, ax=ax, **look)
     if ax.get_subplotspec().rowspan.start or ax.get_subplotspec().colspan.start:
         ax.get_legend().remove()
     for colour, width in (("white", 7), ("black", 4)):

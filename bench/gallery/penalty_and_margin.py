@@ -19,7 +19,7 @@ _GAP = 0.1
 def draw(out: Path, quick: bool) -> str:
     """Draw the line for one λ after more and more steps, and boundary and margins for several λ."""
     X, y = _points(400 if quick else 2_000)
-    epochs = (6_000 if quick else 100_000) * _BATCH // len(X)
+    epochs = (2_000 if quick else 100_000) * _BATCH // len(X)
     figure = plt.figure(figsize=(16, 10))
     upper, lower = figure.subfigures(2, 1, height_ratios=[1.25, 1])
     left, right = upper.subplots(1, 2, width_ratios=[1.5, 1])

@@ -98,7 +98,7 @@ class Crew:
 
     def run(self, module: str, task: Task, out: Path, environment: Mapping[str, str], stays: str) -> None:
         """Measure once, in a new process unless there is one that stayed; raise `Ended` if it ends too soon."""
-        key = task.competitor, module
+        key = self.key(module, task)
         if key not in self._workers:
             self._workers[key] = Worker(module, task.threads, environment)
         try:
@@ -109,6 +109,10 @@ class Crew:
         finally:
             if stays == "run":
                 self._workers.pop(key).close()
+
+    def key(self, module: str, task: Task) -> tuple[str, str]:
+        """Return what tells processes apart."""
+        return task.competitor, module
 
     def dismiss(self) -> None:
         """End all processes."""

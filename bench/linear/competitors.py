@@ -42,6 +42,11 @@ class LinearCompetitor(Competitor):
         """Return a sentence if it does not have the loss."""
         return None if parameters.loss in self.losses else f"it has no loss {parameters.loss!r}"
 
+    def budgets_for(self, parameters: LinearParameters) -> tuple[float, ...]:
+        """Return the budgets of a curve."""
+        most = parameters.most_budget
+        return tuple(one for one in self.budgets if most is None or one <= most)
+
 
 def linear_competitor(suite: str, name: str) -> LinearCompetitor:
     """Return the competitor of that name in a suite."""

@@ -31,6 +31,8 @@ class LinearParameters:
         Number of epochs; a tolerance for competitors that do not count epochs.
     chosen : float, str or None
         Learning rate, or rule for it, of competitors for which one is chosen.
+    most_budget : float or None
+        Upper bound of the budgets of a curve; None for all that a competitor has.
     """
 
     loss: str
@@ -38,6 +40,7 @@ class LinearParameters:
     C: float | None = None
     budget: float = 1
     chosen: float | str | None = None
+    most_budget: float | None = None
 
     def of_rows(self, n_rows: int) -> "LinearParameters":
         """Return the same parameters with the `alpha` that corresponds to C."""

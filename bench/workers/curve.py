@@ -83,7 +83,7 @@ def _trial(ready: _Ready, choice: float | str) -> float:
 
 def _run(ready: _Ready, out: Path) -> None:
     points, answers, warned, memory = [], [], set(), Memory()
-    for budget in ready.competitor.budgets:
+    for budget in ready.competitor.budgets_for(ready.parameters):
         model = ready.build(budget=budget)
         fit = partial(_without_end, model, ready)
         seconds, said = measured(ready.watch, f"fit with budget {budget:g}", fit)

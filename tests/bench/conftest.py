@@ -1,5 +1,6 @@
 """The benchmarks on the path, and workers that run in the process of the tests."""
 
+import gc
 import importlib
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not par
 from bench.harness.competitor import OURS
 from bench.harness.data import Data
 from bench.harness.outcomes import Options, Result
+from bench.harness.processes import Crew
 from bench.harness.suite import Case
 from bench.kernel.competitors import KernelParameters
 from bench.workers import Watch
@@ -37,21 +39,42 @@ class InProcess:
     dismiss = __exit__
 
     def run(self, module, task, out, environment, stays):
+        gc.freeze()  # a measurement collects garbage, and need not look through all objects of the session for it
+        try:
+            self._run(module, task, out)
+        finally:
+            gc.unfreeze()
+
+    def _run(self, module, task, out):
         if self._ready[0] != (module, task):
             watch = Watch(lambda text: None, task.timeout)
             self._ready = (module, task), importlib.import_module(module).prepare(task, watch)
         self._ready[1](out)
 
 
-@pytest.fixture
-def in_process():
-    return InProcess()
+class Together(Crew):
+    """Runs all competitors in one process for each module. Their times are not compared, and it starts only once."""
+
+    def key(self, module, task):
+        return "all", module
+
+    def run(self, module, task, out, environment, stays):
+        # Threads that wait would compete with those of other tests.
+        super().run(module, task, out, {**environment, "OMP_WAIT_POLICY": "passive"}, stays)
+
+
+@pytest.fixture(scope="module")
+def crew_for():
+    """Return a function that returns the crew for a competitor; only those with threads of their own need a process."""
+    with InProcess() as here, Together() as process:
+        yield lambda competitor: here if competitor.module in ("fastsvm", "sklearn", "numpy") else process
 
 
 @pytest.fixture
 def command_in_process(monkeypatch):
-    """Make `bench.__main__` run its workers in this process."""
+    """Make `bench.__main__` run its workers in this process, and draw small pictures: nobody looks at them."""
     monkeypatch.setattr("bench.__main__.Crew", InProcess)
+    monkeypatch.setattr("bench.__main__._DPI", 40)
 
 
 @pytest.fixture(scope="session")

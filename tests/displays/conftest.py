@@ -39,8 +39,11 @@ def digits_model(digits):
 
 @pytest.fixture(scope="session")
 def long_fit():
-    X, y = make_moons(2500, noise=0.3, random_state=0)
-    return SVC(C=10).fit(X, y)
+    """Return a fit with many steps in its history, because the kernel matrix does not fit in its memory."""
+    X, y = make_moons(600, noise=0.3, random_state=0)
+    model = SVC(C=10, memory=10**6).fit(X, y)
+    assert len(model.history_["gap"]) > 5
+    return model
 
 
 @pytest.fixture(scope="session")
