@@ -197,7 +197,7 @@ def test_what_cannot_share_is_fitted_plainly(iris, parameters, shared):
 
 
 def test_other_estimators(iris, shared):
-    ours, _ = both(*iris, {"C": [0.1, 10]}, LogisticRegression(max_iter=1000), cv=3)
+    ours, _ = both(*iris, {"C": [0.1, 1]}, LogisticRegression(max_iter=1000), cv=3)
     assert not shared
     assert ours.predict(iris[0]).shape == (150,)
 
