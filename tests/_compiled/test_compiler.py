@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import numpy as np
@@ -121,10 +120,11 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
     assert folder != first[3]
 
 
-def test_the_digest_depends_on_every_file(package, monkeypatch):
+def test_the_digest_depends_on_the_files_of_every_folder(package, monkeypatch):
     monkeypatch.setattr(compiler, "_PACKAGE", package)
     seen = {compiler.source_digest()}
-    for path in sorted(package.rglob("*.py")):
+    folders = {path.parent: path for path in sorted(package.rglob("*.py"))}
+    for path in folders.values():
         path.write_bytes(path.read_bytes() + b"\n")
         digest = compiler.source_digest()
         assert digest not in seen
@@ -166,47 +166,3 @@ def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
     folder = compiler._cache_folder()
     assert folder.parent.parent == tmp_path
     assert folder.parent.stat().st_mode & 0o077 == 0  # code is loaded from it, so no other user may write there
-
-
-# --- without compilation ---------------------------------------------------------------------------------
-
-FIT = """
-import numpy as np
-from fastsvm import SVC
-from fastsvm._compiled import compiler
-
-def fits():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(24, 3))
-    y = (X[:, 0] + X[:, 1] ** 2 > 0.7).astype(int)
-    for kernel in ("linear", "rbf", "poly", "sigmoid", "laplacian", "exponential"):
-        model = SVC(kernel=kernel, gamma=0.5, coef0=0.3, tol=1e-8).fit(X, y)
-        yield [model.objective_, *model.decision_function(X).tolist()]
-"""
-
-
-@pytest.mark.skipif(compiler.JIT_DISABLED, reason="nothing is compiled")
-def test_the_same_fit_without_compilation(python):
-    code = FIT + "assert compiler.JIT_DISABLED\nprint(list(fits()))"
-    plain = python.start(code, NUMBA_DISABLE_JIT=1)
-    names = {}
-    exec(FIT, names)
-    compiled = list(names["fits"]())
-    np.testing.assert_allclose(json.loads(python.output(plain)), compiled, rtol=1e-6, atol=1e-7)
-
-
-SIGMOID = """
-import numpy as np
-from fastsvm.kernel_matrix.pairwise.kernel_maps import map_tile
-from fastsvm.kernels import Sigmoid
-out = np.empty((1, 2))
-map_tile(Sigmoid(1.0, 0.0), np.array([[2000.0, -2000.0]]), np.ones(1), np.ones(2), out, np.array([0]), 0)
-"""
-
-
-def test_the_sigmoid_of_large_numbers(python, package):
-    plain = python.start(SIGMOID + "print(out.tolist())", package.parent, NUMBA_DISABLE_JIT=1)
-    names = {}
-    exec(SIGMOID, names)
-    assert names["out"].tolist() == [[1.0, -1.0]]
-    assert json.loads(python.output(plain)) == [[1.0, -1.0]]

@@ -1,6 +1,8 @@
 """A process that compiles and one that loads what was compiled find the same bits, in whatever order they fit.
 
-`FASTSVM_EVERY_FIT=1` takes all variants of all estimators, which takes some minutes to compile.
+The one that compiles takes callees first, the one that loads takes callers only. One fit suffices for the default:
+its machine code has copies of shared callees whose bits differ if the linker mixes them. `FASTSVM_EVERY_FIT=1` takes
+all variants of all estimators, which takes some minutes to compile.
 """
 
 import os
@@ -25,6 +27,5 @@ def test_a_fit_has_the_same_bits_where_it_is_compiled_and_where_its_code_is_load
         return sorted(done.stdout.splitlines())
 
     cold = digests("forth")
-    assert len(cold) >= 6
-    assert digests("forth") == cold
+    assert len(cold) >= 1
     assert digests("back") == cold

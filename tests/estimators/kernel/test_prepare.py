@@ -1,4 +1,4 @@
-"""The memory and the threads of a fit do not change its model."""
+"""The memory of a fit does not change its model."""
 
 import h5py
 import numpy as np
@@ -42,23 +42,3 @@ def test_streaming_gives_the_model_of_rows_in_memory(tmp_path, many, many_fitted
         found = model.decision_function(data)
     assert model.converged_
     np.testing.assert_allclose(found, many_fitted.decision_function(X), atol=1e-5)
-
-
-THREADS = """
-import numpy as np
-from fastsvm import SVC
-rng = np.random.default_rng(0)
-X = rng.normal(size=(1300, 8)).astype(np.float32)
-y = (X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=1300) > 1).astype(int)
-for memory in ("1GB", "6MB"):
-    model = SVC(memory=memory).fit(X, y)
-    values = model.dual_coef_, model.intercept_, model.decision_function(X)
-    print(*(value.tobytes().hex() for value in values))
-"""
-
-
-def test_the_number_of_threads_does_not_change_a_bit(python):
-    one, two = python.start(THREADS, NUMBA_NUM_THREADS=1), python.start(THREADS, NUMBA_NUM_THREADS=2)
-    one, two = python.output(one).splitlines(), python.output(two).splitlines()
-    assert one[0] == two[0], "with ample memory"
-    assert one[1] == two[1], "with little memory"

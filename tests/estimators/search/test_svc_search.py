@@ -27,9 +27,16 @@ def iris():
 
 
 @pytest.fixture(scope="module")
-def digits():
+def ten_digits():
     X, y = load_digits(return_X_y=True)
     return X[:500] / 16, y[:500]
+
+
+@pytest.fixture(scope="module")
+def digits(ten_digits):
+    """Return rows of four classes: these are six problems, ten classes are 45."""
+    X, y = ten_digits
+    return X[y < 4], y[y < 4]
 
 
 @pytest.fixture
@@ -82,9 +89,9 @@ def test_several_classes_with_names(iris, shared):
     assert ours.refit_time_ > 0 and ours.best_estimator_.converged_
 
 
-def test_ten_classes(digits, shared):
-    both(*digits, {"C": [0.1, 1, 10, 100], "gamma": [0.005, 0.02, "scale"]}, cv=3)
-    assert len(shared) == 12 * 3
+def test_ten_classes(ten_digits, shared):
+    both(*ten_digits, {"C": [0.1, 10], "gamma": [0.02, "scale"]}, cv=3)
+    assert len(shared) == 4 * 3
 
 
 @pytest.mark.parametrize("scoring", ["roc_auc", "f1", "balanced_accuracy"])
@@ -171,7 +178,7 @@ def test_rows_of_a_file(digits, shared, tmp_path):
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["X"] = X
         found = SVCSearch(SVC(), GRID, cv=3).fit(file["X"], y)
-        few = SVCSearch(SVC(memory="600KB"), {"C": [1, 2]}, cv=3).fit(file["X"], y)
+        few = SVCSearch(SVC(memory="300KB"), {"C": [1, 2]}, cv=3).fit(file["X"], y)
     wanted = SVCSearch(SVC(), GRID, cv=3).fit(X, y)
     assert (found.cv_results_["mean_test_score"] == wanted.cv_results_["mean_test_score"]).all()
     assert len(shared) == 2 * 6 * 3 and few.best_score_ > 0.9
@@ -190,7 +197,7 @@ def test_what_cannot_share_is_fitted_plainly(iris, parameters, shared):
 
 
 def test_other_estimators(iris, shared):
-    ours, _ = both(*iris, {"C": [0.1, 10]}, LogisticRegression(max_iter=1000), cv=3)
+    ours, _ = both(*iris, {"C": [0.1, 1]}, LogisticRegression(max_iter=1000), cv=3)
     assert not shared
     assert ours.predict(iris[0]).shape == (150,)
 
@@ -266,15 +273,15 @@ def test_many_rows_in_float32(n_classes, shared):
 
 
 @pytest.mark.parametrize(("memory", "shares"), [("30MB", True), ("3MB", False)])
-def test_any_memory_gives_the_same(digits, memory, shares, shared):
-    both(*digits, {"C": [0.1, 10], "gamma": [0.02]}, SVC(memory=memory, tol=1e-6), cv=3)
+def test_any_memory_gives_the_same(ten_digits, memory, shares, shared):
+    both(*ten_digits, {"C": [0.1, 10], "gamma": [0.02]}, SVC(memory=memory, tol=1e-6), cv=3)
     assert bool(shared) == shares
 
 
-@pytest.mark.parametrize("n_classes", [2, 10])
+@pytest.mark.parametrize("n_classes", [2, 4])
 def test_part_of_the_matrix(digits, n_classes, shared):
     X, y = digits
-    whole = 500 * 500 * 8 / 2**20
+    whole = len(X) ** 2 * 8 / 2**20
     both(X, y % n_classes, {"C": [0.1, 10], "gamma": [0.02]}, SVC(cache_size=0.7 * whole, tol=1e-6), cv=3)
     assert len(shared) == 2 * 3
 
@@ -346,6 +353,13 @@ def test_an_error_in_a_fit_stops_the_others(digits, monkeypatch):
     assert len(begun) < 20
 
 
-@parametrize_with_checks([SVCSearch(SVC(), {"C": [0.1, 1]}, cv=2), SVCSearch(param_grid={"gamma": [0.1, 1]}, cv=2)])
+@parametrize_with_checks([SVCSearch(SVC(), {"C": [0.1, 1]}, cv=2)])
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+def test_the_model_is_one_of_svc_where_none_is_given(iris):
+    grid = {"gamma": [0.1, 1.0]}
+    found, wanted = (clone(search).fit(*iris) for search in (SVCSearch(param_grid=grid), SVCSearch(SVC(), grid)))
+    assert found.best_params_ == wanted.best_params_
+    np.testing.assert_array_equal(found.decision_function(iris[0]), wanted.decision_function(iris[0]))
