@@ -98,7 +98,8 @@ class Python:
 
     @staticmethod
     def start(code, folder=None, **environment):
-        variables = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_")}
+        kept = "NUMBA_CACHE_DIR"  # processes share machine code with the tests
+        variables = {key: value for key, value in os.environ.items() if key == kept or not key.startswith("NUMBA_")}
         variables |= {key: str(value) for key, value in environment.items()}
         command = [sys.executable, "-W", "error", "-c", code]
         return subprocess.Popen(
