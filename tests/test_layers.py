@@ -2,6 +2,7 @@
 
 import ast
 import functools
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import fastsvm
@@ -90,6 +91,13 @@ def test_imports_point_downward():
         here = room(module_of(name))
         upward |= {(name, other) for other in own(name) - {here} if LEVEL[other] >= LEVEL[here]}
     assert not upward
+
+
+def test_no_file_imports_itself_through_others():
+    names = {f"fastsvm.{module_of(name)}".removesuffix(".__init__"): name for name in FILES}
+    graph = {name: {names[module] for module in imports(path) & names.keys()} - {name} for name, path in FILES.items()}
+    assert graph["sources/base.py"] >= {"sources/block.py", "sources/read_ahead.py"}
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError
 
 
 def test_formats_import_nothing_else_of_the_package_but_how_files_are_written():
