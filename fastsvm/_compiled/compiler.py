@@ -24,13 +24,15 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import IRLegalization
 
-__all__ = ["FASTMATH", "JIT_DISABLED", "inlined", "jit", "processor_has", "thread_count"]
+__all__ = ["JIT_DISABLED", "OPTIONS", "inlined", "jit", "processor_has", "thread_count"]
 
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
 JIT_DISABLED = bool(_config.DISABLE_JIT)
 
 # Neither `nnan` nor `ninf`: infinity stands for "not a member" and "no bound".
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
+# A wrapper for calls by address would take a twentieth of the time to compile; nothing calls by address.
+OPTIONS: Any = {"fastmath": FASTMATH, "error_model": "numpy", "no_cfunc_wrapper": True}
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -205,7 +207,7 @@ def jit(function: Callable) -> Callable:
     """Compile `function` on first use, to run without the GIL, and cache its code on disk."""
     if JIT_DISABLED:
         return function
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH, pipeline_class=_Compiler)(function)
+    compiled: Any = numba.njit(nogil=True, pipeline_class=_Compiler, **OPTIONS)(function)
     with _own_cache():
         compiled._cache = _OurCode(function)  # in place of Numba's own, which cache=True would set
     return compiled

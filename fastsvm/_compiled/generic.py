@@ -6,7 +6,7 @@ from typing import Any
 
 from numba.extending import overload
 
-from fastsvm._compiled.compiler import FASTMATH
+from fastsvm._compiled.compiler import OPTIONS
 
 __all__ = ["generic"]
 
@@ -64,7 +64,7 @@ class generic:
 
             return add
 
-        overload(dispatch, strict=False, jit_options={"fastmath": FASTMATH, "error_model": "numpy"})(choose)
+        overload(dispatch, strict=False, jit_options=OPTIONS)(choose)
         dispatch.register, dispatch.bodies = register, bodies  # type: ignore[attr-defined]
         dispatch.default = defaults.append  # type: ignore[attr-defined]
         return dispatch

@@ -56,7 +56,8 @@ def map_tile(kernel, tile, sq_x, sq_z, out, slots, start):
     n = sq_z.size
     many, padded = rounds_and_rest(n)
     pairings, norms, values = np.zeros(padded, tile.dtype), np.zeros(padded, sq_z.dtype), np.empty(padded, out.dtype)
-    norms[: n - many] = sq_z[many:]
+    for i in range(many, n):
+        norms[i - many] = sq_z[i]
     for s in range(tile.shape[0]):
         source = tile[s]
         target = out[slots[s], start : start + n]

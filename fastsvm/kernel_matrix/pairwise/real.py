@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.generic import generic
 from fastsvm._compiled.scalars import maximum, minimum, multiply_add
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import spans
@@ -172,7 +171,8 @@ class RealPairwise:
             others, pairings = self._pairings(operand, block.slice(a, b))
             place = out._replace(start=out.start + a)
             if self.distance:  # even if no rows are near, since other code may round differently
-                _map_distances(self.kernel, pairings, operand, terms[a:b], others, place)
+                left = operand.rows, operand.sq_norms, operand.near, operand.shares
+                _map_distances(self.kernel, pairings, left, (_differing(others), terms[a:b]), place)
             else:
                 map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
@@ -220,14 +220,42 @@ def sq_norms(rows: np.ndarray) -> np.ndarray:
 # --- distances -------------------------------------------------------------------------------------------
 
 
+class _OtherRows(NamedTuple):
+    """Rows of a tile, dense or sparse; the arrays of the other form are empty.
+
+    Both forms are one type for compiled code, so that a kernel is compiled once for both.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_features)
+        Dense rows.
+    data, indices, indptr : ndarrays
+        Compressed sparse rows.
+    """
+
+    values: np.ndarray
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+def _differing(block: Block) -> _OtherRows:
+    """Return the rows of a block, of which differences are to be computed."""
+    kind = block.stored.dtype
+    if isinstance(block, CSRBlock):
+        return _OtherRows(np.empty((0, 0), kind), block.data, block.indices, block.indptr)
+    return _OtherRows(block.stored, np.empty(0, kind), np.empty(0, np.int32), np.empty(0, np.int64))
+
+
 @jit
-def _map_distances(kernel, tile, operand, sq_z, others, place):
+def _map_distances(kernel, tile, operand, block, place):
     """As `map_tile`, but compute the distances of near pairs from the differences of their rows.
 
-    The squared distance of a near pair is below the rounding error of the product. `sq_z` are the squared norms of
-    `others`.
+    The squared distance of a near pair is below the rounding error of the product. `block` holds the other rows and
+    their squared norms.
     """
-    sq_x, near, rows, shares = operand.sq_norms, operand.near, operand.rows, operand.shares
+    rows, sq_x, near, shares = operand
+    others, sq_z = block
     out, slots, start = place
     for first in range(0, sq_x.size, _CACHED_ROWS):
         last = min(first + _CACHED_ROWS, sq_x.size)
@@ -259,13 +287,11 @@ def _map_near(kernel, source, norms, shares, row, others, out):
             out[i] = kernel_value(kernel, half, none, none)
 
 
-@generic
+@jit
 def _sq_distance(others, i, row):
-    """Return the squared distance of a row from row i of a block, in float64."""
-
-
-@_sq_distance.register(DenseBlock)
-def _sq_distance_of_dense(others, i, row):
+    """Return the squared distance of a row from row i of others, in float64."""
+    if others.indptr.size > 0:
+        return _sq_distance_of_sparse(others, i, row)
     total, other = 0.0, others.values[i]
     for k in range(row.size):
         difference = np.float64(row[k]) - np.float64(other[k])
@@ -273,7 +299,7 @@ def _sq_distance_of_dense(others, i, row):
     return total
 
 
-@_sq_distance.register(CSRBlock)
+@jit
 def _sq_distance_of_sparse(others, i, row):
     total, k = 0.0, 0  # in the order of the features of both rows
     for t in range(others.indptr[i] - others.indptr[0], others.indptr[i + 1] - others.indptr[0]):

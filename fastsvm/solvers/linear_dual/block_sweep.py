@@ -78,7 +78,8 @@ def _each_score(loss, demands, block, state, bounds):
     real, active = changes.dtype.type, np.empty(block.order.size, np.int64)
     for c in range(bounds[0], bounds[1]):
         damping, gaps, count = block.damping[c], 0.0, block.order.size
-        active[:] = block.order
+        for t in range(count):  # an assignment of arrays would compile an error message, for a second
+            active[t] = block.order[t]
         for k in range(block.n_sweeps):
             n_changed = 0
             for t in range(count):
