@@ -8,6 +8,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from fastsvm.files.atomic_file import check_output
+from fastsvm.jobs.inputs import InputOptions
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.jobs.visible import visible
@@ -15,6 +17,7 @@ from fastsvm.memory import parse_memory
 
 __all__ = ["main"]
 
+_DATA = "HDF5 file with X, or a file or folder in any format that `convert` reads"
 _BAD_INPUT = (ValueError, TypeError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 
 
@@ -76,6 +79,7 @@ def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__:
 def _convert(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.formats import convert
 
+    _refuse_existing(options.destination, options)
     summary = convert(
         options.source,
         options.destination,
@@ -85,13 +89,25 @@ def _convert(options: argparse.Namespace) -> dict[str, Any]:
         seed=options.seed,
         dense=options.dense,
         label=options.label,
+        id=options.id,
         array=options.array,
         n_features=options.n_features,
         dtype=options.dtype,
         memory=parse_memory(options.memory),
         progress=True,
     )
-    return summary._asdict()
+    for note in summary.notes:
+        say(f"note: {note}")
+    return {name: value for name, value in summary._asdict().items() if name != "notes"}
+
+
+def _refuse_existing(path: str | None, options: argparse.Namespace) -> None:
+    if path is not None and Path(path).is_file() and not options.force:
+        raise ValueError(f"{path} exists. Pass --force to replace it, or name another file.")
+
+
+def _inputs(options: argparse.Namespace) -> InputOptions:
+    return InputOptions(options.format, options.label, options.id)
 
 
 def _fetch(options: argparse.Namespace) -> dict[str, Any]:
@@ -103,15 +119,17 @@ def _fetch(options: argparse.Namespace) -> dict[str, Any]:
 def _info(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.inspection import describe
 
-    return describe(options.file)
+    return describe(options.file, _inputs(options))
 
 
 def _train(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.estimators import ESTIMATORS
+    from fastsvm.jobs.inputs import as_hdf5
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import Job
     from fastsvm.jobs.training.train import train
 
+    _refuse_existing(options.output, options)
     given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
     known = [name for name in _parameters() if name in signature(ESTIMATORS[options.model]).parameters]
     for name in given:
@@ -119,9 +137,24 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(known)}.")
     given.setdefault("verbose", True)
     path = str(Path(options.data).absolute())
-    job = Job(path, holdout=options.holdout, seed=options.seed, kind=options.model, parameters=given)
+    inputs = _inputs(options)
+    if inputs.label is False:
+        raise ValueError("Training needs labels; --no-label is for files to predict.")
+    job = Job(
+        path,
+        holdout=options.holdout,
+        seed=options.seed,
+        kind=options.model,
+        parameters=given,
+        format=inputs.format,
+        label=inputs.label,
+        id=inputs.id,
+    )
     if options.out is None:
-        return train(job, options.output).report._asdict()
+        if options.output is not None:
+            check_output(options.output, path)
+        with as_hdf5(path, inputs, seed=options.seed) as file:
+            return train(job._replace(train=str(file)), options.output).report._asdict()
     if options.output is not None:
         raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --out or --output, not both.")
     return run(job, options.out)
@@ -149,13 +182,14 @@ def _status(options: argparse.Namespace) -> dict[str, Any]:
 def _predict(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.prediction.predict import predict
 
-    return predict(options.model, options.data, options.output)._asdict()
+    _refuse_existing(options.output, options)
+    return predict(options.model, options.data, options.output, _inputs(options))._asdict()
 
 
 def _evaluate(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.prediction.predict import evaluate
 
-    return evaluate(options.model, options.data)._asdict()
+    return evaluate(options.model, options.data, _inputs(options))._asdict()
 
 
 def _demo(options: argparse.Namespace) -> dict[str, Any]:
@@ -190,7 +224,8 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("name", choices=("cifar10", "mnist", "fashion-mnist"))
     fetch.add_argument("--folder", default="data", help="folder for the files (default: data)")
     info = _command(commands, "info", _info, "describe a data set or a model")
-    info.add_argument("file")
+    info.add_argument("file", help=f"file of a model, or {_DATA}")
+    _add_inputs(info)
     _add_train(commands)
     run = _command(commands, "run", _run, "run a training job in a folder of its own")
     run.add_argument("job", help="TOML file")
@@ -202,11 +237,14 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("run_folder", metavar="FOLDER")
     predict = _command(commands, "predict", _predict, "write the labels and decision values of the samples of a file")
     predict.add_argument("model", help="file of the model")
-    predict.add_argument("data", help="HDF5 file with X")
+    predict.add_argument("data", help=_DATA)
     predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
+    _add_inputs(predict)
+    _add_force(predict)
     evaluate = _command(commands, "evaluate", _evaluate, "compare predictions with the labels of a file")
     evaluate.add_argument("model", help="file of the model")
-    evaluate.add_argument("data", help="HDF5 file with X and y")
+    evaluate.add_argument("data", help=_DATA)
+    _add_inputs(evaluate)
     demo = _command(commands, "demo", _demo, "train on bundled images from a file and compare with scikit-learn")
     demo.add_argument("--folder", help="folder for the files (default: a temporary folder)")
     return parser
@@ -219,8 +257,26 @@ def _command(commands: Any, name: str, run: Callable, words: str) -> argparse.Ar
     return parser
 
 
-def _add_convert(commands: Any) -> None:
+def _add_force(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="replace the output if it exists")
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options of files that are not in HDF5."""
     from fastsvm.formats.registry import FORMATS, formats_with
+
+    words = f"{', '.join(FORMATS)} (default: recognised by content and name)"
+    parser.add_argument("--format", metavar="FORMAT", help=words)
+    label = parser.add_mutually_exclusive_group()
+    words = "column of the labels, by name or position from 0, or a file or an array with them"
+    label.add_argument("--label", metavar="NAME", help=f"{words} (formats: {formats_with('label')})")
+    label.add_argument("--no-label", dest="label", action="store_const", const=False, help="there are no labels")
+    words = "column that identifies the rows, which is no feature, by name or position from 0"
+    parser.add_argument("--id", metavar="NAME", help=f"{words} (formats: {formats_with('id')})")
+
+
+def _add_convert(commands: Any) -> None:
+    from fastsvm.formats.registry import formats_with
 
     def add(option: str, words: str, **given: Any) -> None:
         convert.add_argument(
@@ -230,14 +286,12 @@ def _add_convert(commands: Any) -> None:
     convert = _command(commands, "convert", _convert, "convert a published format to HDF5")
     convert.add_argument("source", help="file or folder to convert")
     convert.add_argument("destination", help="HDF5 file to write")
-    convert.add_argument(
-        "--format", metavar="FORMAT", help=f"{', '.join(FORMATS)} (default: recognised by content and name)"
-    )
+    _add_inputs(convert)
+    _add_force(convert)
     add("split", "part of a folder or archive to convert", choices=("train", "test"))
     convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
     convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
     add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)
-    add("label", "where the labels are: a column, a file or an array")
     add("array", "name of the array with the samples")
     add("n_features", "number of features; default: the largest index", type=int)
     add("dtype", "type of the values", choices=("float32", "float64"))
@@ -247,14 +301,16 @@ def _add_convert(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     from fastsvm.estimators import ESTIMATORS
 
-    train = _command(commands, "train", _train, "train a model from an HDF5 file")
-    train.add_argument("data", help="HDF5 file with X and y")
+    train = _command(commands, "train", _train, "train a model from a file")
+    train.add_argument("data", help=_DATA)
     train.add_argument("-o", "--output", help="file for the model (default: the model is not saved)")
     words = "folder of a run with checkpoints, log, report and model, which `fastsvm resume` resumes"
     train.add_argument("--out", metavar="FOLDER", help=words)
     train.add_argument("--holdout", type=float, default=0.0, help="share of samples held out for a test (default: 0)")
     train.add_argument("--seed", type=int, default=0, help="seed of held-out samples and estimator (default: 0)")
     train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="estimator (default: svc)")
+    _add_inputs(train)
+    _add_force(train)
     group = train.add_argument_group("parameters of the model")
     for name, defaults in _parameters().items():
         flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -14,7 +15,7 @@ from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
 from fastsvm.formats.registry import FORMATS, formats_with, recognise
 from fastsvm.formats.shuffle import shuffled
-from fastsvm.formats.writer import write
+from fastsvm.formats.writer import StoredLabels, write
 
 __all__ = ["Summary", "convert"]
 
@@ -41,6 +42,10 @@ class Summary(NamedTuple):
         Names of the classes 0, 1, ..., if known.
     bytes : int
         Size of the file.
+    labels : str
+        Which column of a table holds the labels and why, and how many classes or which range they have.
+    notes : tuple of str
+        What else the user should know.
     """
 
     path: Path
@@ -51,6 +56,8 @@ class Summary(NamedTuple):
     n_classes: int | None
     class_names: tuple[str, ...] | None
     bytes: int
+    labels: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class ConversionOptions(TypedDict, total=False):
@@ -62,6 +69,8 @@ class ConversionOptions(TypedDict, total=False):
     array: str | None
     n_features: int | None
     dtype: DTypeLike
+    id: str | int | None
+    feature_names: Iterable[str] | None
     class_names: Iterable[str] | None
 
 
@@ -80,7 +89,8 @@ def convert(
 
     The write is atomic: the complete file replaces any file of that name. Until then it is in a folder
     `<destination>.*.part` beside it, which is removed at the end, also after an error. Shuffling rows that do not fit
-    in `memory` needs disk space for a second copy.
+    in `memory` needs disk space for a second copy. Rows in random order keep their number in the source, in the dataset
+    `source_row`, so that the command line writes predictions in the order of the source.
 
     Parameters
     ----------
@@ -103,15 +113,20 @@ def convert(
 
         - split : {"train", "test"}, optional. Which part of a folder or archive to read (CIFAR-10, IDX).
         - dense : bool, optional. Whether to store svmlight text as a dense matrix; by default it is stored as CSR.
-        - label : str, int, Path or False, optional. Where the labels are. CSV: name or position (from 0) of their
-          column; the last one by default. IDX: their file; the one beside the images by default. NPY: their file;
-          none by default. NPZ: name of their array; `y`, or the only one of fitting length, by default. False: store
-          no labels.
+        - label : str, int, Path or False, optional. Where the labels are. CSV and Arrow: name or position (from 0) of
+          their column; by default the column named label, labels, target, class or y, else the last one. IDX: their
+          file; the one beside the images by default. NPY: their file; none by default. NPZ: name of their array; `y`,
+          or the only one of fitting length, by default. False: store no labels.
         - array : str, optional. NPZ: name of the array with the rows; by default `X`, or the only one that has two
           dimensions or more.
-        - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs.
-        - dtype : {"float32", "float64"}, optional. Type of values parsed from text (CSV, svmlight); by default
-          float32.
+        - id : str or int, optional. CSV and Arrow: name or position of a column that identifies the rows. It is stored
+          as the dataset `id`, and is not a feature. The command line writes it beside the predictions.
+        - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs. A
+          table with so many columns has no labels by default.
+        - feature_names : iterable of str, optional. CSV and Arrow: names of the columns that are features, in order. By
+          default one other column holds the labels, if there is one.
+        - dtype : {"float32", "float64"}, optional. Type of values from text and tables; by default float32, for
+          Arrow tables of bytes uint8.
         - class_names : iterable of str, optional. Names of the classes 0, 1, ...; by default those in the
           source, if any.
 
@@ -145,6 +160,8 @@ def convert(
     class_names = options.get("class_names")
     names = None if class_names is None else tuple(class_names)
     chosen = _reader_options(options)
+    if isinstance(chosen.label, bool) and chosen.label:
+        raise ValueError("label must be a column, a file, an array or False, it is True.")
     _check_paths(source, destination, chosen.label)
     memory = int(memory)
     _check_numbers(memory, seed, chosen.n_features)
@@ -156,8 +173,7 @@ def convert(
         _check_rows(stream.header, source, memory)
         if names is not None:
             stream = stream._replace(header=stream.header._replace(class_names=names))
-        if stream.header.y_dtype is not None and stream.header.y_dtype.kind == "U":
-            stream = stream._replace(blocks=_storable(stream.blocks, source))
+        stream = stream._replace(blocks=_storable(stream.blocks, source))
         return _write(stream, destination, scratch, order, progress)
 
 
@@ -170,10 +186,10 @@ def _write(stream: Stream, destination: Path, scratch: Path, order: _Order, prog
     header, blocks = stream.header, stream.blocks
     if order.seed is not None:
         reading = _counted(blocks, header.n_samples, "reading", progress)
-        blocks = shuffled(reading, order.seed, scratch, order.limit)
+        blocks = shuffled(_numbered(reading), order.seed, scratch, order.limit)
     with atomic_write(destination, scratch / "data.h5") as part:
         with closing(_counted(blocks, header.n_samples, "writing", progress)) as rows:
-            n_samples, n_classes = write(part, header, rows)
+            n_samples, labels = write(part, header, rows)
         if n_samples == 0:
             raise ValueError("The source holds no rows.")
     return Summary(
@@ -182,26 +198,49 @@ def _write(stream: Stream, destination: Path, scratch: Path, order: _Order, prog
         header.n_features,
         header.dtype,
         header.sparse,
-        n_classes,
+        None if labels is None else labels.n_classes,
         header.class_names,
         destination.stat().st_size,
+        _told(header, labels),
+        header.notes,
     )
 
 
-def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
-    """Yield the blocks. Raise ValueError for a label that contains NUL, because strings in HDF5 end at NUL."""
+def _told(header: Header, labels: StoredLabels | None) -> str:
+    """Return where the labels were found, and how many classes or which range they have."""
+    if labels is None or not header.label:
+        return header.label
+    if labels.n_classes is not None:
+        return f"{header.label}: {labels.n_classes} {'class' if labels.n_classes == 1 else 'classes'}"
+    low, high = labels.range
+    return f"{header.label}: real numbers from {low:g} to {high:g}"
+
+
+def _numbered(blocks: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield the blocks with the number of each row in the source."""
     first = 0
     for block in blocks:
-        y = np.ascontiguousarray(block.y)
-        letters = y.view(np.uint32).reshape(len(block), y.itemsize // 4)
-        cut = np.flatnonzero(
-            ((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any(axis=1)
-        )  # NULs at the end are padding
-        if len(cut):
-            label = str(y[cut[0]])
-            raise ValueError(
-                f"{source} is damaged or is not text: the label of row {first + cut[0]} contains NUL, {label!r}."
-            )
+        numbers = np.arange(first, first + len(block))
+        yield replace(block, columns={**block.columns, "source_row": numbers})
+        first += len(block)
+
+
+def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
+    """Yield the blocks. Raise ValueError for a text that contains NUL, because strings in HDF5 end at NUL."""
+    first = 0
+    for block in blocks:
+        texts = {name: values for name, values in block.columns.items() if values.dtype.kind == "U"}
+        if block.y is not None and block.y.dtype.kind == "U":
+            texts["label"] = block.y
+        for name, values in texts.items():
+            letters = np.ascontiguousarray(values).view(np.uint32).reshape(len(block), values.itemsize // 4)
+            inside = (letters[:, :-1] == 0) & (letters[:, 1:] != 0)  # NULs at the end are padding
+            cut = np.flatnonzero(inside.any(axis=1))
+            if len(cut):
+                raise ValueError(
+                    f"{source} is damaged or is not text: the {name} of row {first + cut[0]} contains NUL, "
+                    f"{str(values[cut[0]])!r}."
+                )
         yield block
         first += len(block)
 
@@ -246,7 +285,7 @@ def _reader_options(options: ConversionOptions) -> Options:
         raise TypeError(
             f"convert() has no options {sorted(unknown)}; it has {', '.join(ConversionOptions.__annotations__)}."
         )
-    dtype = options.get("dtype")
+    dtype, feature_names = options.get("dtype"), options.get("feature_names")
     return Options(
         options.get("split"),
         options.get("dense"),
@@ -254,6 +293,8 @@ def _reader_options(options: ConversionOptions) -> Options:
         options.get("array"),
         options.get("n_features"),
         None if dtype is None else _float_type(dtype),
+        options.get("id"),
+        None if feature_names is None else tuple(feature_names),
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import h5py
 
 from fastsvm.files.atomic_file import check_input
-from fastsvm.formats.readers import cifar10, csv_text, idx, npy, npz, svmlight
+from fastsvm.formats.readers import arrow, cifar10, csv_text, idx, npy, npz, svmlight
 from fastsvm.formats.readers.stream import Options, Stream
 
 __all__ = ["FORMATS", "Format", "formats_with", "recognise"]
@@ -50,6 +50,12 @@ FORMATS: dict[str, Format] = {
     ),
     "npy": Format("one NumPy array", frozenset({"label"}), npy.recognises, npy.read),
     "npz": Format("an archive of NumPy arrays", frozenset({"array", "label"}), npz.recognises, npz.read),
+    "arrow": Format(
+        "Parquet, Feather or Arrow tables (with pyarrow)",
+        frozenset({"label", "id", "dtype", "n_features", "feature_names"}),
+        arrow.recognises,
+        arrow.read,
+    ),
     "svmlight": Format(
         "svmlight or LIBSVM text, plain, .gz or .bz2",
         frozenset({"dense", "n_features", "dtype"}),
@@ -58,7 +64,7 @@ FORMATS: dict[str, Format] = {
     ),
     "csv": Format(
         "numbers separated by commas, semicolons or tabs, plain, .gz or .bz2",
-        frozenset({"label", "dtype"}),
+        frozenset({"label", "id", "dtype", "n_features", "feature_names"}),
         csv_text.recognises,
         csv_text.read,
     ),

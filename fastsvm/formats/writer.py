@@ -12,14 +12,14 @@ from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header
 
-__all__ = ["write"]
+__all__ = ["StoredLabels", "write"]
 
 _CHUNK_BYTES = 4 << 20
 _CHUNK_VALUES = 1 << 18
 _MOST_CLASSES = 1 << 16
 
 
-def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int | None]:
+def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "StoredLabels | None"]:
     """Write a data set to a new HDF5 file.
 
     Parameters
@@ -35,8 +35,8 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
     -------
     n_samples : int
         Number of rows written.
-    n_classes : int or None
-        Number of distinct labels; None if there are no labels or they are not classes.
+    labels : StoredLabels or None
+        Classes or range of the labels; None if there are no labels.
     """
     # The cache holds incomplete chunks, because blocks do not end where chunks end.
     with hdf5_written(path, rdcc_nbytes=8 * _CHUNK_BYTES) as output:
@@ -44,7 +44,7 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, int 
         for block in blocks:
             output.do(book.append, block)
         output.do(book.end)
-    return book.n_samples, None if book.labels is None else book.labels.n_classes
+    return book.n_samples, book.labels
 
 
 class _Book:
@@ -53,13 +53,21 @@ class _Book:
     def __init__(self, file: h5py.File, header: Header) -> None:
         self._header, self.n_samples = header, 0
         self._append: Callable[[Any], None] = (_sparse_rows if header.sparse else _dense_rows)(file, header)
-        self.labels = None if header.y_dtype is None else _Labels(file, header, header.y_dtype)
+        self.labels = None if header.y_dtype is None else StoredLabels(file, header, header.y_dtype)
+        self._columns: dict[str, h5py.Dataset] = {}
+        if header.feature_names is not None:
+            file.create_dataset("feature_names", data=list(header.feature_names), dtype=h5py.string_dtype())
 
     def append(self, file: h5py.File, rows: Rows) -> None:
         self._append(rows.X)
         self.n_samples += len(rows)
         if self.labels is not None and rows.y is not None:
             self.labels.append(rows.y)
+        for name, values in rows.columns.items():
+            if name not in self._columns:
+                dtype = h5py.string_dtype() if values.dtype.kind == "U" else values.dtype
+                self._columns[name] = _column(file, name, dtype, self._header.n_samples)
+            _extend(self._columns[name], values.astype(object) if values.dtype.kind == "U" else values)
 
     def end(self, file: h5py.File) -> None:
         if self._header.sparse:
@@ -107,20 +115,24 @@ def _sparse_rows(file: h5py.File, header: Header) -> Callable[[sparse.csr_array]
     return append
 
 
-class _Labels:
-    """The dataset of the labels, and the classes seen."""
+class StoredLabels:
+    """The dataset of the labels, and the classes or the range of those that are stored."""
 
     def __init__(self, file: h5py.File, header: Header, dtype: np.dtype) -> None:
         self._text = dtype.kind == "U"
         dtype = h5py.string_dtype() if self._text else dtype
         self._dataset = _column(file, "y", dtype, header.n_samples)
         self._seen: set | None = set()
+        self.range = np.inf, -np.inf
         if header.class_names:
             names = list(header.class_names)
             self._dataset.attrs.create("class_names", names, dtype=h5py.string_dtype())
 
     def append(self, y: np.ndarray) -> None:
+        """Store the labels of a block."""
         _extend(self._dataset, y.astype(object) if self._text else y)
+        if not self._text and len(y):
+            self.range = min(self.range[0], float(y.min())), max(self.range[1], float(y.max()))
         if self._seen is not None:
             self._seen.update(np.unique(y).tolist())
             numeric = y.dtype.kind == "f" and (y != np.floor(y)).any()
@@ -129,4 +141,5 @@ class _Labels:
 
     @property
     def n_classes(self) -> int | None:
+        """Number of distinct labels; None if they are not classes."""
         return None if self._seen is None else len(self._seen)

@@ -4,7 +4,6 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from fastsvm.sources import HDF5Data, open_hdf5
@@ -49,8 +48,3 @@ def _digest(data: HDF5Data) -> str:
         if column is not None:
             digest.update((np.strings.encode(column, "utf-8") if column.dtype.kind == "U" else column).tobytes())
     return digest.hexdigest()
-
-
-def is_hdf5(path: str | Path) -> bool:
-    """Return whether a file is in HDF5, so that it needs no conversion."""
-    return Path(path).is_file() and h5py.is_hdf5(path)

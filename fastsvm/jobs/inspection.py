@@ -5,23 +5,26 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm.jobs.inputs import InputOptions, as_hdf5
 from fastsvm.persistence.model_file import is_model_file, load
 from fastsvm.sources import HDF5Data, open_hdf5
 from fastsvm.sources.hdf5_checks import reading
 
 __all__ = ["class_name", "describe"]
 
-_LISTED_CLASSES = 50
+_LISTED_CLASSES, _LISTED_FEATURES = 50, 20
 _CERTIFICATE = ("objective", "duality_gap", "kkt_violation", "converged", "stop_reason")  # a model has some of these
 
 
-def describe(path: str | Path) -> dict[str, Any]:
+def describe(path: str | Path, options: InputOptions | None = None) -> dict[str, Any]:
     """Describe a data set by its shape and classes, or a model by its parameters and certificate.
 
     Parameters
     ----------
     path : str or Path
-        A model, or an HDF5 file with X.
+        A model, an HDF5 file with X, or a file in another format that `convert` knows.
+    options : InputOptions or None
+        How to read a file that is not in HDF5.
 
     Returns
     -------
@@ -37,8 +40,8 @@ def describe(path: str | Path) -> dict[str, Any]:
     """
     if is_model_file(path):
         return _model(path)
-    with open_hdf5(path) as data, reading(path):
-        return _data(data)
+    with as_hdf5(path, options, shuffle=False) as file, open_hdf5(file) as data, reading(file):
+        return _data(data) | {"file": str(path)}
 
 
 def _data(data: HDF5Data) -> dict[str, Any]:
@@ -54,6 +57,7 @@ def _data(data: HDF5Data) -> dict[str, Any]:
         "chunks": None if data.X.sparse else node.chunks,
         "labels": None if data.y is None else str(data.y.dtype),
         "sample_weight": data.sample_weight is not None,
+        "feature_names": None if data.feature_names is None else _shown(data.feature_names),
     }
     if data.y is not None:
         labels, counts = np.unique(data.y, return_counts=True)
@@ -63,6 +67,12 @@ def _data(data: HDF5Data) -> dict[str, Any]:
                 class_name(label, data.class_names): int(count) for label, count in zip(labels, counts, strict=True)
             }
     return found
+
+
+def _shown(names: np.ndarray) -> str:
+    """Return the first names of features."""
+    more = f" and {len(names) - _LISTED_FEATURES} more" if len(names) > _LISTED_FEATURES else ""
+    return ", ".join(names[:_LISTED_FEATURES]) + more
 
 
 def class_name(label: Any, names: list[str] | None) -> str:
@@ -81,6 +91,7 @@ def _model(path: str | Path) -> dict[str, Any]:
         "estimator": type(model).__name__,
         "parameters": model.get_params(),
         "n_features": model.n_features_in_,
+        "feature_names": _shown(found["feature_names_in_"]) if "feature_names_in_" in found else None,
         "classes": found["classes_"].tolist() if "classes_" in found else None,
         "n_support": len(found["support_"]) if "support_" in found else None,
         **{name: found.get(f"{name}_") for name in _CERTIFICATE},

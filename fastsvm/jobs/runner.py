@@ -15,8 +15,8 @@ import numpy as np
 
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.files.atomic_file import check_input
-from fastsvm.formats import convert
-from fastsvm.jobs.fingerprint import fingerprint, is_hdf5
+from fastsvm.jobs.fingerprint import fingerprint
+from fastsvm.jobs.inputs import Expected, InputOptions, converted, is_hdf5
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals
@@ -29,10 +29,12 @@ from fastsvm.jobs.training.search import best_of, check_grid, search
 from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import load
+from fastsvm.sources import open_hdf5
 
 __all__ = ["resume", "run", "status"]
 
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test"}  # keys that do not change a model
+_LATER = {"label", "id"}  # keys that runs of earlier versions do not have
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
@@ -221,17 +223,22 @@ class _Run:
         """Return the job with HDF5 files; files in other formats are converted into the folder once."""
         job = self.job
         job = job._replace(train=self._hdf5(job.train, "train"))
-        return job if job.test is None else job._replace(test=self._hdf5(job.test, "test"))
+        if job.test is None:
+            return job
+        with open_hdf5(job.train) as data:
+            expected = Expected.of(data)
+        return job._replace(test=self._hdf5(job.test, "test", expected))
 
-    def _hdf5(self, path: str, name: str) -> str:
+    def _hdf5(self, path: str, name: str, expected: Expected | None = None) -> str:
         if is_hdf5(path):
             return path
-        converted = self.folder.path / f"{name}.h5"
-        if not converted.exists():
+        file, job = self.folder.path / f"{name}.h5", self.job
+        if not file.exists():
             self.folder.log("convert", file=path)
+            options = InputOptions(job.format, job.label, job.id)
             split = name if Path(path).is_dir() else None
-            convert(path, converted, format=self.job.format, split=split, seed=self.job.seed, progress=True)
-        return str(converted)
+            converted(path, file, options, expected, split=split, seed=job.seed)
+        return str(file)
 
     def _finished(self, job: Job, trained: Trained, checkpointer: JobCheckpointer) -> dict[str, Any]:
         """Write the result and the report, then remove the checkpoints; return the result."""
@@ -310,6 +317,7 @@ def _check_files(job: Job) -> None:
 def _digest(job: Job) -> str:
     """Return a digest of the keys that determine the model."""
     words = {name: value for name, value in job._asdict().items() if name not in _NOT_OF_THE_MODEL}
+    words = {name: value for name, value in words.items() if name not in _LATER or value is not None}
     return hashlib.blake2b(json.dumps(words, sort_keys=True, default=dict).encode(), digest_size=8).hexdigest()
 
 

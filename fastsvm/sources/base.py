@@ -70,6 +70,8 @@ class Source(ABC):
         Rows of a block in `blocks`, such as whole chunks of a file; by default a few megabytes.
     chunk_rows : int, default=1
         Rows that can only be read together.
+    feature_names : ndarray of str objects, shape (n_features,), or None, default=None
+        Names of the features.
     reads : Reads
         Count of what was read from storage.
     """
@@ -79,6 +81,7 @@ class Source(ABC):
     sparse: bool = False
     resident: bool = False
     chunk_rows: int = 1
+    feature_names: np.ndarray | None = None
 
     @cached_property
     def nbytes(self) -> int:
@@ -237,6 +240,7 @@ class SubsetSource(Source):
         self.shape = (len(self.indices), source.shape[1])
         self.dtype = source.dtype
         self.sparse = source.sparse
+        self.feature_names = source.feature_names
         self.resident = source.resident
         self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
         self.block_rows = source.block_rows

@@ -17,7 +17,7 @@ class HDF5Data:
     Parameters
     ----------
     file : h5py.File
-        An open file with `X`, and optionally `y` and `sample_weight`; see `open_hdf5`.
+        An open file with `X`, and optionally other datasets; see `open_hdf5`.
 
     Attributes
     ----------
@@ -29,6 +29,8 @@ class HDF5Data:
         Sample weights, in memory. None if the file has no weights.
     class_names : list of str or None
         Names of the classes 0, 1, ...; None if the file has no names.
+    feature_names : ndarray of str objects, shape (n_features,), or None
+        Names of the features; None if the file has no names.
     path : Path
         The file.
 
@@ -54,6 +56,7 @@ class HDF5Data:
             self.sample_weight = self._column("sample_weight")
             names = attribute(member(file, "y"), "class_names") if "y" in file else None
             self.class_names = None if names is None else [_text(name) for name in names]
+            self.X.feature_names = self.feature_names = self._feature_names()
 
     def _rows(self) -> h5py.Dataset | h5py.Group:
         if "X" not in self._file:
@@ -65,17 +68,38 @@ class HDF5Data:
                 check_storage(part)
         return node
 
-    def _column(self, name: str) -> np.ndarray | None:
+    def _column(self, name: str, axis: int = 0) -> np.ndarray | None:
+        """Return a dataset with an entry for each row (axis 0) or each feature (axis 1) of X; None if there is none."""
         if name not in self._file:
             return None
-        column = member(self._file, name)
-        if not isinstance(column, h5py.Dataset) or column.shape != (len(self.X),):
+        column, n = member(self._file, name), self.X.shape[axis]
+        if not isinstance(column, h5py.Dataset) or column.shape != (n,):
             found = f"has shape {column.shape}" if isinstance(column, h5py.Dataset) else f"is {kind_of(column)}"
-            raise ValueError(
-                f"{place_of(column)} must have shape ({len(self.X)},), one entry for each row of X; it {found}."
-            )
+            of = "row" if axis == 0 else "column"
+            raise ValueError(f"{place_of(column)} must have shape ({n},), one entry for each {of} of X; it {found}.")
         check_storage(column)
         return read_column(column)
+
+    def _feature_names(self) -> np.ndarray | None:
+        names = self._column("feature_names", axis=1)
+        if names is not None and names.dtype.kind != "U":
+            raise ValueError(f"feature_names in {self.path} must be strings, they are {names.dtype}.")
+        return None if names is None else names.astype(object)
+
+    @property
+    def source_row(self) -> np.ndarray | None:
+        """Number of each row in the file that was converted, read anew; None if the rows are in its order."""
+        with reading(self.path):
+            rows = self._column("source_row")
+        if rows is not None and rows.dtype.kind not in "iu":
+            raise ValueError(f"source_row in {self.path} must hold whole numbers, it holds {rows.dtype}.")
+        return rows
+
+    @property
+    def ids(self) -> np.ndarray | None:
+        """Values that identify the rows, from the dataset `id`, read anew; None if the file has none."""
+        with reading(self.path):
+            return self._column("id")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -120,8 +144,8 @@ def open_hdf5(path: str | Path) -> HDF5Data:
     ----------
     path : str or Path
         A file with `X`, a dataset `(n_samples, n_features)` of numbers or a group in AnnData's CSR layout
-        (`data`, `indices`, `indptr`, attribute `shape`); optionally `y` and `sample_weight`, each
-        `(n_samples,)`.
+        (`data`, `indices`, `indptr`, attribute `shape`); optionally `y`, `sample_weight`, `id` and `source_row`, each
+        `(n_samples,)`, and `feature_names`, `(n_features,)`.
 
     Returns
     -------

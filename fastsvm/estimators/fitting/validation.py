@@ -108,14 +108,31 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
         )
     if reset:
         estimator.n_features_in_ = source.shape[1]
-        if hasattr(estimator, "feature_names_in_"):
+        if source.feature_names is not None:
+            estimator.feature_names_in_ = source.feature_names
+        elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     elif source.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {source.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+    else:
+        _check_feature_names(estimator, source)
     return source
+
+
+def _check_feature_names(estimator: Any, source: Source) -> None:
+    """Raise ValueError if both the fit and stored samples have names of features, and the names differ."""
+    known, names = getattr(estimator, "feature_names_in_", None), source.feature_names
+    if known is None or names is None or np.array_equal(known, names):
+        return
+    place = int(np.flatnonzero(known != names)[0])
+    reordered = " Their order must be the same." if sorted(known) == sorted(names) else ""
+    raise ValueError(
+        "The feature names should match those that were passed during fit. "
+        f"Feature {place} is {names[place]!r}, in the fit it was {known[place]!r}.{reordered}"
+    )
 
 
 def _check_convertible(X: Any) -> None:

@@ -1,14 +1,14 @@
-"""Tables of numbers as text, with one row per line and one column of labels.
+"""Tables of numbers as text, with one row per line. One column may hold labels, and another may identify the rows.
 
-The file is read twice. The first pass finds the number of rows and the type of the labels.
+The file is read twice. The first pass finds the number of rows and the types of labels and identifiers.
 """
 
 import csv
 import io
 import math
-import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,30 +17,26 @@ import numpy as np
 from fastsvm.formats.readers.files import Lines, head, opened
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index
 
 __all__ = ["read", "recognises"]
 
 _DELIMITERS = "\t;,"
 _CELL_BYTES = 64  # a short str and the pointer to it
 _LINE_SHARE = 32  # of memory: the cells of a line take more than its text
-_COUNT = re.compile(r"-?\d+")  # on the command line, such a label is a position
+_LEAST_INDEX = 3  # rows that a column must count to look like an index
 _KINDS = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.str_))
 
 
 class _Layout(NamedTuple):
-    """Layout of the cells. `label` is None if no column holds labels; `longest` bounds the length of a row."""
+    """Layout of the cells. `longest` bounds the length of a row."""
 
     path: Path
     delimiter: str
-    header: list[str] | None
+    has_header: bool
     width: int
-    label: int | None
+    columns: TableColumns
     longest: int
-
-    def column(self, position: int) -> str:
-        """Return the name of a column for messages."""
-        name = f" ({self.header[position]})" if self.header else ""
-        return f"column {position + 1}{name}"
 
 
 def recognises(path: Path) -> bool:
@@ -57,12 +53,19 @@ def recognises(path: Path) -> bool:
 @contextmanager
 def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a table in two passes: count its rows, then yield them."""
-    layout = _layout(path, options.label, options.memory // _LINE_SHARE)
-    n_samples, y_dtype = _first_pass(layout)
-    dtype = options.dtype or np.dtype(np.float32)
-    n_features = layout.width - (layout.label is not None)
-    header = Header(n_features, dtype, y_dtype, n_samples=n_samples)
-    yield Stream(header, _blocks(layout, header, options.rows(layout.width * _CELL_BYTES)))
+    layout = _layout(path, options, options.memory // _LINE_SHARE)
+    found, columns = _first_pass(layout), layout.columns
+    notes = (note_on_index(columns, 0),) if found.has_index else ()
+    header = Header(
+        len(columns.features),
+        options.dtype or np.dtype(np.float32),
+        None if columns.label is None else found.y_dtype,
+        n_samples=found.n_samples,
+        feature_names=columns.feature_names,
+        label=columns.why,
+        notes=notes,
+    )
+    yield Stream(header, _blocks(layout, header, found.id_dtype, options.rows(layout.width * _CELL_BYTES)))
 
 
 @contextmanager
@@ -90,7 +93,7 @@ def _cells(path: Path, delimiter: str, longest: int) -> Generator[tuple[int, lis
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each row after the header; all rows have the same number."""
     rows = _cells(layout.path, layout.delimiter, layout.longest)
-    if layout.header:
+    if layout.has_header:
         next(rows)
     for line, cells in rows:
         if len(cells) != layout.width:
@@ -101,7 +104,7 @@ def _rows(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
         yield line, cells
 
 
-def _layout(path: Path, label: object, longest: int) -> _Layout:
+def _layout(path: Path, options: Options, longest: int) -> _Layout:
     delimiter = _delimiter(path, longest)
     rows = _cells(path, delimiter, longest)
     _, first = next(rows, (0, []))
@@ -109,12 +112,10 @@ def _layout(path: Path, label: object, longest: int) -> _Layout:
     rows.close()
     if not first:
         raise ValueError(f"{path} has only blank lines.")
-    position = _position(label, first, path)
-    if len(first) == (position is not None):
-        raise ValueError(f"{path} has one column, so no features; label=False makes it a feature.")
-    named = isinstance(label, str) and not _COUNT.fullmatch(label)
-    header = first if named or _is_header(first, second, position) else None
-    return _Layout(path, delimiter, header, len(first), position, longest)
+    names = tuple(map(str.strip, first))
+    has_header = _has_header(names, second, options)
+    columns = choose_columns(names if has_header else None, len(first), options, path)
+    return _Layout(path, delimiter, has_header, len(first), columns, longest)
 
 
 def _delimiter(path: Path, longest: int) -> str:
@@ -132,28 +133,20 @@ def _n_cells(line: str, mark: str) -> int:
         return 0
 
 
-def _position(label: object, first: list[str], path: Path) -> int | None:
-    if label is False:
-        return None
-    if isinstance(label, str) and not _COUNT.fullmatch(label):
-        names = [name.strip() for name in first]
-        if names.count(label) != 1:
-            found = "two such columns" if label in names else f"the columns {', '.join(names[:20])}"
-            raise ValueError(f"{path} must have one column {label!r}; its first line has {found}.")
-        return names.index(label)
-    position = -1 if label is None else int(str(label))
-    if not -len(first) <= position < len(first):
-        raise ValueError(f"label={position} is not a column of {path}, which has {len(first)} columns.")
-    return position % len(first)
+def _has_header(first: tuple[str, ...], second: list[str] | None, options: Options) -> bool:
+    """Return whether the first line names the columns.
 
-
-def _is_header(first: list[str], second: list[str] | None, label: int | None) -> bool:
-    """Return whether the first line names the columns: it has no numbers, and some cell is not empty."""
-    features = [cell for k, cell in enumerate(first) if k != label]
-    if all(_number(cell) is None for cell in first) and any(map(str.strip, features)):
+    It does if a column is asked for by its name. Otherwise it has no numbers, and some cell of a feature is not empty.
+    """
+    if is_name(options.label) or is_name(options.id) or set(options.feature_names or ()) & set(first):
+        return True
+    label = len(first) - 1 if options.label in (None, False) else int(str(options.label))
+    label = label % len(first) if -len(first) <= label < len(first) else len(first) - 1
+    features = [cell for k, cell in enumerate(first) if k != label or options.label is False]
+    if all(_number(cell) is None for cell in first) and any(features):
         return True
     # If columns are named 0, 1, 2, ..., only the name of the label is a word above a number.
-    if label is None or second is None or len(second) != len(first):
+    if options.label is False or second is None or len(second) != len(first):
         return False
     return _number(first[label]) is None and _number(second[label]) is not None
 
@@ -165,58 +158,96 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _first_pass(layout: _Layout) -> tuple[int, np.dtype | None]:
-    """Return the number of rows and the type that holds all labels."""
-    n_samples, kind = 0, 0
+class _Found(NamedTuple):
+    """What the first pass finds. `has_index` tells whether the first column is a feature that counts the rows."""
+
+    n_samples: int
+    y_dtype: np.dtype
+    id_dtype: np.dtype
+    has_index: bool
+
+
+def _first_pass(layout: _Layout) -> _Found:
+    """Return the number of rows and the types that hold all labels and identifiers."""
+    columns, n_samples, kind, id_kind = layout.columns, 0, 0, 0
+    counts, first = 0 in columns.features, 0.0
     for line, cells in _rows(layout):
+        if columns.label is not None:
+            kind = max(kind, _kind(cells[columns.label].strip(), layout, line))
+        if columns.id is not None:
+            id_kind = max(id_kind, _id_kind(cells[columns.id].strip()))
+        if counts:
+            value = _number(cells[0])
+            first = value if n_samples == 0 and value is not None else first
+            counts = value is not None and first in (0, 1) and value == first + n_samples
         n_samples += 1
-        if layout.label is not None:
-            kind = max(kind, _kind(cells[layout.label].strip(), layout, layout.label, line))
     if n_samples == 0:
         raise ValueError(f"{layout.path} holds no rows below its first line.")
-    return n_samples, None if layout.label is None else _KINDS[kind]
+    return _Found(n_samples, _KINDS[kind], _KINDS[id_kind], counts and n_samples >= _LEAST_INDEX)
 
 
-def _kind(cell: str, layout: _Layout, column: int, line: int) -> int:
+def _kind(cell: str, layout: _Layout, line: int) -> int:
+    """Return the place in `_KINDS` of the type that holds a label."""
     value = _number(cell)
     if not cell or (value is not None and not math.isfinite(value)):
-        where = f"{layout.path}, line {line}, {layout.column(column)}"
+        where = f"{layout.path}, line {line}, {layout.columns.title(layout.columns.label or 0)}"
         raise ValueError(f"{where}: {cell!r} is not a label; a label is a finite number or a word.")
     if value is None:
         return 2
     return 0 if value.is_integer() and abs(value) < 2**53 else 1
 
 
-def _blocks(layout: _Layout, header: Header, step: int) -> Iterator[Rows]:
+def _id_kind(cell: str) -> int:
+    """Return the place in `_KINDS` of the type that holds an identifier: a text, unless that would lose a digit."""
+    return 0 if cell.isdecimal() and cell.isascii() and str(int(cell)) == cell and len(cell) < 19 else 2
+
+
+def _blocks(layout: _Layout, header: Header, id_dtype: np.dtype, step: int) -> Iterator[Rows]:
     lines: list[int] = []
     rows: list[list[str]] = []
     for line, cells in _rows(layout):
         lines.append(line)
         rows.append(cells)
         if len(rows) == step:
-            yield _parsed(layout, header, lines, rows)
+            yield _parsed(layout, header, id_dtype, lines, rows)
             lines, rows = [], []
     if rows:
-        yield _parsed(layout, header, lines, rows)
+        yield _parsed(layout, header, id_dtype, lines, rows)
 
 
-def _parsed(layout: _Layout, header: Header, lines: list[int], rows: list[list[str]]) -> Rows:
-    y = None
-    if layout.label is not None:
-        words = [cells.pop(layout.label).strip() for cells in rows]
-        y = np.array(words)
+def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int], rows: list[list[str]]) -> Rows:
+    columns, y, more = layout.columns, None, {}
+    if columns.label is not None:
+        label = columns.label
+        y = np.array([cells[label].strip() for cells in rows])
         if header.y_dtype is not None and header.y_dtype.kind != "U":
             y = y.astype(np.float64).astype(header.y_dtype)
+    if columns.id is not None:
+        id = columns.id
+        more["id"] = np.array([cells[id].strip() for cells in rows]).astype(id_dtype)
+    features = _features(columns, rows)
     try:
-        values = np.array(rows, np.float64)
+        values = np.array(features, np.float64)
     except ValueError:
         values = None
     if values is not None:
         with np.errstate(over="ignore"):
             X = values.astype(header.dtype)
         if np.isfinite(X).all():
-            return Rows(X, y)
-    raise _bad_cell(layout, header.dtype, lines, rows)
+            return Rows(X, y, more)
+    raise _bad_cell(layout, header.dtype, lines, features)
+
+
+def _features(columns: TableColumns, rows: list[list[str]]) -> list[list[str]]:
+    """Return the cells of the features. Rows may be changed, because that takes less time than a copy."""
+    wanted = columns.features
+    if list(wanted) != sorted(wanted):
+        cells_of = itemgetter(*wanted, wanted[0])  # of a single position it would return a cell
+        return [list(cells_of(cells)[:-1]) for cells in rows]
+    for position in sorted({columns.label, columns.id} - {None}, reverse=True):  # type: ignore[type-var]
+        for cells in rows:
+            del cells[position]  # type: ignore[arg-type]
+    return rows
 
 
 def _bad_cell(layout: _Layout, dtype: np.dtype, lines: list[int], rows: list[list[str]]) -> ValueError:
@@ -225,8 +256,6 @@ def _bad_cell(layout: _Layout, dtype: np.dtype, lines: list[int], rows: list[lis
         for k, cell in enumerate(cells):
             value = _number(cell)
             if value is None or abs(value) > float(np.finfo(dtype).max) or math.isnan(value):
-                position = k + (layout.label is not None and k >= layout.label)
-                return ValueError(
-                    f"{layout.path}, line {line}, {layout.column(position)}: {cell!r} is not a finite {dtype} number."
-                )
+                where = layout.columns.title(layout.columns.features[k])
+                return ValueError(f"{layout.path}, line {line}, {where}: {cell!r} is not a finite {dtype} number.")
     return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: a cell is not a number.")

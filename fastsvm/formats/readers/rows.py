@@ -1,7 +1,7 @@
 """A block of rows with their labels, dense or sparse."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +11,7 @@ __all__ = ["Rows", "check_finite", "stack"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of X and their labels.
+    """Some rows of X, their labels, and other columns.
 
     Attributes
     ----------
@@ -19,10 +19,13 @@ class Rows:
         Values.
     y : ndarray of shape (n_rows,) or None
         Labels.
+    columns : mapping of str to ndarray of shape (n_rows,)
+        Other values of the rows, by the names of their datasets.
     """
 
     X: np.ndarray | sparse.csr_array
     y: np.ndarray | None
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -30,13 +33,15 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Memory taken by values, indices and labels."""
-        parts = (self.X,) if isinstance(self.X, np.ndarray) else (self.X.data, self.X.indices, self.X.indptr)
-        return sum(part.nbytes for part in parts) + (0 if self.y is None else self.y.nbytes)
+        """Memory taken by values, indices, labels and other columns."""
+        parts = [self.X] if isinstance(self.X, np.ndarray) else [self.X.data, self.X.indices, self.X.indptr]
+        parts += [*self.columns.values(), *([] if self.y is None else [self.y])]
+        return sum(part.nbytes for part in parts)
 
     def take(self, index: np.ndarray) -> "Rows":
         """Return a copy of the rows `index`, in that order."""
-        return Rows(self.X[index], None if self.y is None else self.y[index])
+        columns = {name: values[index] for name, values in self.columns.items()}
+        return Rows(self.X[index], None if self.y is None else self.y[index], columns)
 
 
 def stack(blocks: Sequence[Rows]) -> Rows:
@@ -45,7 +50,8 @@ def stack(blocks: Sequence[Rows]) -> Rows:
         return blocks[0]
     parts = [block.X for block in blocks]
     X = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
-    return Rows(X, None if blocks[0].y is None else np.concatenate([block.y for block in blocks]))
+    columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    return Rows(X, None if blocks[0].y is None else np.concatenate([block.y for block in blocks]), columns)
 
 
 def check_finite(X: np.ndarray, source: object, first_row: int) -> None:

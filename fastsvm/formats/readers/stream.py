@@ -28,6 +28,12 @@ class Header(NamedTuple):
         Names of the classes 0, 1, ...
     n_samples, n_values : int or None
         Numbers of rows and, in sparse data, of stored values, where known.
+    feature_names : tuple of str or None
+        Names of the columns of X.
+    label : str
+        Where the labels were found and why there, for the user; empty if there is nothing to choose.
+    notes : tuple of str
+        What the user should know about the choices of the reader.
     """
 
     n_features: int
@@ -37,6 +43,9 @@ class Header(NamedTuple):
     class_names: tuple[str, ...] | None = None
     n_samples: int | None = None
     n_values: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    label: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Stream(NamedTuple):
@@ -68,9 +77,13 @@ class Options(NamedTuple):
     array : str or None
         Name of the array with the rows.
     n_features : int or None
-        Columns of X.
+        Columns of X. Tables have a column of labels if they have one column more.
     dtype : numpy.dtype or None
         Type of the values parsed from text.
+    id : str, int or None
+        Column that identifies the rows. It is not a feature.
+    feature_names : tuple of str or None
+        Names of the columns of X, in order. One other column may hold labels.
     block_bytes : int
         Rough size of a block.
     memory : int
@@ -83,6 +96,8 @@ class Options(NamedTuple):
     array: str | None = None
     n_features: int | None = None
     dtype: np.dtype | None = None
+    id: str | int | None = None
+    feature_names: tuple[str, ...] | None = None
     block_bytes: int = 4 << 20
     memory: int = 256 << 20
 

@@ -78,17 +78,29 @@ class CSVLayout:
 
     def begun(self, file: FileIO, labels: np.ndarray, decisions: np.ndarray) -> tuple[Stretch, ...]:
         """Write the names of the columns; return the stretch of the lines."""
-        n = 1 if decisions.ndim == 1 else decisions.shape[1]
-        names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
-        header = _lines([["prediction", *names]])
+        header = self.header(decisions)
         write_all(file, 0, header)
         return (Stretch(0).longer(header),)
 
     def encoded(self, labels: np.ndarray, decisions: np.ndarray) -> Sequence[bytes]:
         """Return the lines of a block."""
-        columns = decisions.reshape(len(labels), -1).tolist()
-        words = [_plain_text(label) if isinstance(label, str) else label for label in labels.tolist()]
-        return (_lines([[label, *values] for label, values in zip(words, columns, strict=True)]),)
+        return (self.lines(labels, decisions),)
+
+    @staticmethod
+    def header(decisions: np.ndarray, with_ids: bool = False) -> bytes:
+        """Return the line with the names of the columns."""
+        n = 1 if decisions.ndim == 1 else decisions.shape[1]
+        names = [f"decision_{k}" for k in range(n)] if n > 1 else ["decision"]
+        return _lines([[*(["id"] if with_ids else []), "prediction", *names]])
+
+    @staticmethod
+    def lines(labels: np.ndarray, decisions: np.ndarray, ids: np.ndarray | None = None) -> bytes:
+        """Return the lines of a block, with the identifiers of its rows if given."""
+        rows = [
+            [word, *values]
+            for word, values in zip(_words(labels), decisions.reshape(len(labels), -1).tolist(), strict=True)
+        ]
+        return _lines(rows if ids is None else [[id, *row] for id, row in zip(_words(ids), rows, strict=True)])
 
 
 class HDF5Layout:
@@ -154,6 +166,10 @@ def _plain_text(label: str) -> str:
     Numbers stay as they are. A formula that has apostrophes already gets one more, so that removing one restores it.
     """
     return f"'{label}" if _FORMULA.match(label) and not _NUMBER.fullmatch(label) else label
+
+
+def _words(values: np.ndarray) -> list[Any]:
+    return [_plain_text(value) if isinstance(value, str) else value for value in values.tolist()]
 
 
 def _lines(rows: list[list[Any]]) -> bytes:

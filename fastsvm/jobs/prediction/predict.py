@@ -13,9 +13,11 @@ from tqdm.auto import tqdm
 from fastsvm.estimators.prediction import predict_with_decisions
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
+from fastsvm.jobs.inputs import Expected, InputOptions, as_hdf5, is_hdf5
 from fastsvm.jobs.prediction.layouts import CSVLayout, HDF5Layout, label_type
 from fastsvm.jobs.prediction.metrics import measure_of
 from fastsvm.jobs.prediction.resumable_file import PredictionFile, PredictionState, parts_of
+from fastsvm.jobs.prediction.source_order import SourceOrder
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
 from fastsvm.persistence.model_file import load
@@ -81,8 +83,12 @@ class _NoOutput:
         self.state = PredictionState(self.state.rows + len(labels), (), tally)
 
 
-def predict(model_path: str | Path, path: str | Path, output: str | Path) -> ScoringReport:
-    """Write the predicted labels and the decision values of all samples of a file.
+def predict(
+    model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None
+) -> ScoringReport:
+    """Write the predicted labels and the decision values of all samples of a file, in the order of its source.
+
+    A file that `convert` made in random order is predicted in the order of the file that was converted.
 
     If the process ends before all samples are predicted, the same call resumes after the last block that is safely
     on disk. It ends with the same file and the same report as an uninterrupted call.
@@ -92,10 +98,13 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
     model_path : str or Path
         File of the model.
     path : str or Path
-        HDF5 file with X.
+        HDF5 file with X, or a file in another format that `convert` knows.
     output : str or Path
-        File to write: CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. It is written
-        as `output.part` and renamed when it is complete.
+        File to write: CSV if it ends in .csv, else HDF5 with the datasets `prediction` and `decision`. If the data have
+        values that identify the rows, these are written too, as `id`. It is written as `output.part` and renamed when
+        it is complete.
+    options : InputOptions or None
+        How to read a file that is not in HDF5. Without it, a table that has only the model's features has no labels.
 
     Returns
     -------
@@ -114,18 +123,19 @@ def predict(model_path: str | Path, path: str | Path, output: str | Path) -> Sco
     for written in (output, *parts_of(output)):
         check_output(written, model_path, path)
     stops = StopSignals()
-    with stops.listening(), open_hdf5(path) as data:
-        _check_rows(data)
-        model = load(model_path)
-        layout = CSVLayout() if str(output).endswith(".csv") else HDF5Layout(len(data), label_type(model))
-        with PredictionFile.opened(output, layout, _bound_to(model, model_path, path)) as file:
+    with stops.listening(), _opened(load(model_path), path, options, output) as (model, data):
+        as_csv, order = str(output).endswith(".csv"), SourceOrder.of(data)
+        layout = CSVLayout() if as_csv and order is None else HDF5Layout(len(data), label_type(model))
+        bound_to = _bound_to(model, model_path, path, options)
+        rewrite = None if order is None else lambda part, new: order.write(part, new, as_csv)
+        with PredictionFile.opened(output, layout, bound_to, rewrite) as file:
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
             report = _score(model, data, file, stops.raise_if_asked)
     return report._replace(output=str(output), seconds=time.perf_counter() - begin)
 
 
-def evaluate(model_path: str | Path, path: str | Path) -> ScoringReport:
+def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | None = None) -> ScoringReport:
     """Compare the predictions of a saved model with the labels of a file.
 
     Parameters
@@ -133,7 +143,9 @@ def evaluate(model_path: str | Path, path: str | Path) -> ScoringReport:
     model_path : str or Path
         File of the model.
     path : str or Path
-        HDF5 file with X and y.
+        HDF5 file with X and y, or a file in another format that `convert` knows.
+    options : InputOptions or None
+        How to read a file that is not in HDF5.
 
     Returns
     -------
@@ -145,17 +157,22 @@ def evaluate(model_path: str | Path, path: str | Path) -> ScoringReport:
         If the file has no labels, or its features are not those of the model.
     """
     begin = time.perf_counter()
-    with open_hdf5(path) as data:
+    with _opened(load(model_path), path, options) as (model, data):
         if data.y is None:
-            raise ValueError(f"{path} has no dataset 'y' to compare predictions with. Use predict instead.")
-        _check_rows(data)
-        report = _score(load(model_path), data, _NoOutput(), lambda: None)
+            raise ValueError(f"{path} has no labels to compare predictions with. Use predict instead.")
+        report = _score(model, data, _NoOutput(), lambda: None)
     return report._replace(seconds=time.perf_counter() - begin)
 
 
-def _check_rows(data: HDF5Data) -> None:
-    if len(data) == 0:
-        raise ValueError(f"{data.path} has no samples.")
+@contextmanager
+def _opened(
+    model: Any, path: str | Path, options: InputOptions | None, output: str | Path | None = None
+) -> Iterator[tuple[Any, HDF5Data]]:
+    """Yield the model and the samples to predict; other formats are converted, in the order of the file."""
+    with as_hdf5(path, options, Expected.by(model), beside=output, shuffle=False) as file, open_hdf5(file) as data:
+        if len(data) == 0:
+            raise ValueError(f"{path} has no samples.")
+        yield model, data
 
 
 def _score(model: Any, data: HDF5Data, output: _Output, raise_if_asked: Callable[[], None]) -> ScoringReport:
@@ -186,13 +203,17 @@ def _check_unchanged(data: HDF5Data) -> None:
         raise ValueError(f"{data.path} changed during the prediction. Repeat it when the file is complete.") from error
 
 
-def _bound_to(model: Any, model_path: str | Path, path: str | Path) -> dict[str, Any]:
+def _bound_to(model: Any, model_path: str | Path, path: str | Path, options: InputOptions | None) -> dict[str, Any]:
     """Return what the predictions depend on, by the names that messages use."""
     from fastsvm import __version__
 
     with Path(model_path).open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    of_data = {name: value for name, value in fingerprint(path).items() if name != "file"}  # it may have been renamed
+    if is_hdf5(path):
+        of_data = {name: value for name, value in fingerprint(path).items() if name != "file"}  # it may be renamed
+    else:
+        known = Path(path).stat()
+        of_data = {"bytes": known.st_size, "changed_ns": known.st_mtime_ns, "options": options}
     return {
         "model": {"bytes": Path(model_path).stat().st_size, "digest": digest},
         "data file": of_data,

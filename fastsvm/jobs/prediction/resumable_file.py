@@ -1,14 +1,15 @@
 """A file of predictions that is written block by block: a process that ends loses those of the last seconds at most.
 
 The rows are written to `OUT.part`. The journal `OUT.part.json` beside it names the model and the data, and says how
-many rows are safely on disk, at which bytes, with which checksums. The complete part is renamed to `OUT`.
+many rows are safely on disk, at which bytes, with which checksums. The complete part is renamed to `OUT`, or `OUT` is
+written from it.
 """
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = ["PredictionFile", "PredictionState", "parts_of"]
 
 FORMAT = "fastsvm-predictions"
 VERSION = 1
+Rewrite = Callable[[Path, Path], None]
 _SECONDS = 3.0  # between two writes of the journal
 _MOST_SHARE = 0.02  # of the time that these may take
 
@@ -70,6 +72,8 @@ class PredictionFile:
         The format.
     bound_to : dict
         Values for JSON that the predictions depend on, by name. A part with other values is not resumed.
+    rewrite : callable or None
+        `rewrite(part, path)` writes the output from the complete part; None if the part is the output.
 
     Attributes
     ----------
@@ -77,22 +81,32 @@ class PredictionFile:
         The rows that are written.
     """
 
-    def __init__(self, output: str | Path, file: FileIO, layout: Layout, bound_to: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        output: str | Path,
+        file: FileIO,
+        layout: Layout,
+        bound_to: dict[str, Any],
+        rewrite: "Rewrite | None" = None,
+    ) -> None:
         self.output = Path(output)
         self.part, self.journal = parts_of(output)
         self._new_journal = name_beside(self.output, ".part.json.new")
-        self._file, self._layout = file, layout
+        self._rewritten = name_beside(self.output, ".part.new")
+        self._file, self._layout, self._rewrite = file, layout, rewrite
         self._bound_to = json.loads(json.dumps(bound_to))
         self.state = PredictionState()
         self._safe_rows, self._next, self._sync_failed = 0, 0.0, False
 
     @classmethod
     @contextmanager
-    def opened(cls, output: str | Path, layout: Layout, bound_to: dict[str, Any]) -> Iterator["PredictionFile"]:
+    def opened(
+        cls, output: str | Path, layout: Layout, bound_to: dict[str, Any], rewrite: "Rewrite | None" = None
+    ) -> Iterator["PredictionFile"]:
         """Open the part of an output, with the rows of an earlier process if it made the same predictions.
 
-        At the end the part is renamed to the output. After a ValueError it is removed; after any other error, and
-        after a signal, it stays.
+        At the end the part is renamed to the output, or the output is written from it. After a ValueError the part is
+        removed; after any other error, and after a signal, it stays.
 
         Raises
         ------
@@ -102,7 +116,7 @@ class PredictionFile:
             If the part cannot be written.
         """
         with _locked(parts_of(output)[0]) as file:
-            self = cls(output, file, layout, bound_to)
+            self = cls(output, file, layout, bound_to, rewrite)
             self._check_own()
             try:
                 self._resume()
@@ -239,12 +253,17 @@ class PredictionFile:
     # --- at the end --------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Rename the complete part to the output."""
+        """Rename the complete part to the output, or write the output from it."""
         self.save()
         if not has_locks():  # Windows renames no open file
             self._file.close()
         with self._explained():
-            complete(self.part, self.output)
+            if self._rewrite is None:
+                complete(self.part, self.output)
+            else:
+                with atomic_write(self.output, self._rewritten) as path:
+                    self._rewrite(self.part, path)
+                self.part.unlink()
         self.journal.unlink(missing_ok=True)
 
     def _keep(self) -> None:

@@ -2,6 +2,7 @@
 
 [data]
 train = "cifar10.h5"        # HDF5, or any format that `fastsvm convert` reads; paths are relative to the file
+label = "kind"              # optional, for files that are converted, as id = "name"
 test = "cifar10-test.h5"    # or holdout = 0.1
 [model]
 kind = "svc"                # with the parameters of that estimator
@@ -25,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, NamedTuple
 
 from fastsvm.estimators import ESTIMATORS
@@ -48,6 +49,8 @@ class Job(NamedTuple):
         Files of the training and of the test samples, as absolute paths.
     format : str or None
         Format of the files, a key of `formats.FORMATS`; None for HDF5 or to recognise it.
+    label, id : str, int or None
+        Columns or files with the labels, and with values that identify the rows, as for `convert`.
     holdout : float
         Share of the samples of `train` that are held out for the test.
     seed : int
@@ -89,6 +92,8 @@ class Job(NamedTuple):
     seconds: float | None = None
     checkpoint_seconds: float = 30.0
     report: bool = True
+    label: str | int | None = None
+    id: str | int | None = None
 
 
 def read_job(path: str | Path, flags: Sequence[str] = ()) -> Job:
@@ -195,11 +200,13 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
         seconds=reader.seconds("limits", "time", limits),
         checkpoint_seconds=reader.seconds("checkpoint", "every", sections["checkpoint"]) or 30.0,
         report=reader.boolean("output", "report", sections["output"], True),
+        label=reader.column("data", "label", data),
+        id=reader.column("data", "id", data),
     )
 
 
 _SECTIONS: dict[str, tuple[str, ...] | None] = {
-    "data": ("train", "test", "holdout", "seed", "format", "standardize"),
+    "data": ("train", "test", "holdout", "seed", "format", "label", "id", "standardize"),
     "model": None,
     "search": None,
     "limits": ("memory", "threads", "time"),
@@ -277,6 +284,12 @@ class _Reader:
         value = found.get(key)
         if value is not None and not (isinstance(value, str) and value):
             raise self.wrong(section, key, "a word", value)
+        return value
+
+    def column(self, section: str, key: str, found: Mapping[str, Any]) -> str | int | None:
+        value = found.get(key)
+        if isinstance(value, bool) or not isinstance(value, (str, int, NoneType)) or value == "":
+            raise self.wrong(section, key, "the name or the number of a column", value)
         return value
 
     def required_word(self, section: str, key: str, found: Mapping[str, Any]) -> str:

@@ -1,0 +1,155 @@
+"""Tables in Parquet, Feather and Arrow files, read batch by batch. Needs pyarrow: `pip install 'fastsvm[arrow]'`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm.formats.readers.rows import Rows, check_finite
+from fastsvm.formats.readers.stream import Header, Options, Stream
+from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, note_on_index
+
+__all__ = ["read", "recognises"]
+
+_PARQUET, _FILE, _STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+_INDEX = "__index_level_0__"  # pandas' name of an index without a name
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a file begins as Parquet, Feather or Arrow files do."""
+    if path.is_dir():
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(8).startswith((_PARQUET, _FILE, _STREAM))
+
+
+class _Table(NamedTuple):
+    """A table: its schema, its number of rows if known, and `batches(n)`, which reads at most n rows at a time."""
+
+    schema: Any
+    n_rows: int | None
+    batches: Callable[[int], Iterator[Any]]
+
+
+@contextmanager
+def read(path: Path, options: Options) -> Iterator[Stream]:
+    """Open a table and yield its rows."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ValueError(f"Reading {path} needs pyarrow. Install it with: pip install 'fastsvm[arrow]'") from error
+    with ExitStack() as files, _named(path, pa):
+        table = _opened(path, files)
+        names = tuple(table.schema.names)
+        columns = choose_columns(names, len(names), options, path)
+        types = [table.schema.field(k).type for k in range(len(names))]
+        for k in columns.features:
+            if not _is_number(types[k]):
+                raise ValueError(
+                    f"{path}, {columns.title(k)}: {types[k]} is not a type of numbers. Encode or remove it."
+                )
+        in_bytes = all(pa.types.is_uint8(types[k]) or pa.types.is_boolean(types[k]) for k in columns.features)
+        dtype = options.dtype or np.dtype(np.uint8 if in_bytes else np.float32)
+        notes = tuple(note_on_index(columns, k) for k in columns.features if names[k] == _INDEX)
+        header = Header(
+            len(columns.features),
+            dtype,
+            None if columns.label is None else _stored_type(types[columns.label]),
+            n_samples=table.n_rows,
+            feature_names=columns.feature_names,
+            label=columns.why,
+            notes=notes,
+        )
+        batches = table.batches(options.rows(8 * len(names)))
+        yield Stream(header, _blocks(batches, header, columns, path))
+
+
+@contextmanager
+def _named(path: Path, pa: Any) -> Iterator[None]:
+    """Add the name of the file to errors of pyarrow."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the content
+            raise
+        if str(path) in str(error):
+            raise
+        raise ValueError(f"{path} is truncated or damaged: {error}.") from error
+
+
+def _opened(path: Path, files: ExitStack) -> _Table:
+    from pyarrow import ipc, memory_map, parquet
+
+    with open(path, "rb") as stream:
+        start = stream.read(8)
+    if start.startswith(_PARQUET):
+        found = files.enter_context(parquet.ParquetFile(path, memory_map=True))
+        return _Table(found.schema_arrow, found.metadata.num_rows, lambda n: found.iter_batches(batch_size=n))
+    source = files.enter_context(memory_map(str(path)))
+    if start.startswith(_FILE):
+        reader = ipc.open_file(source)
+        batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
+    else:
+        reader = ipc.open_stream(source)
+        batches = iter(reader)
+    return _Table(reader.schema, None, lambda n: _cut(batches, n))
+
+
+def _cut(batches: Iterator[Any], most: int) -> Iterator[Any]:
+    """Yield the rows of some batches in batches of at most so many rows."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, most):
+            yield batch.slice(start, most)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+
+
+def _stored_type(kind: Any) -> np.dtype:
+    """Return the type in which labels or identifiers are stored: categories are those of their values."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_integer(kind) or types.is_boolean(kind):
+        return np.dtype(np.int64)
+    return np.dtype(np.float64) if _is_number(kind) else np.dtype(np.str_)
+
+
+def _blocks(batches: Iterator[Any], header: Header, columns: TableColumns, path: Path) -> Iterator[Rows]:
+    first = 0
+    for batch in batches:
+        X = np.empty((batch.num_rows, header.n_features), header.dtype)
+        for place, k in enumerate(columns.features):
+            with np.errstate(over="ignore"):
+                X[:, place] = _values(batch, columns, k, path, first)
+        check_finite(X, path, first)
+        y, more = None, {}
+        if columns.label is not None:
+            y = _values(batch, columns, columns.label, path, first).astype(header.y_dtype)
+            if y.dtype.kind == "f" and not np.isfinite(y).all():
+                row = first + int(np.flatnonzero(~np.isfinite(y))[0])
+                raise ValueError(f"{path}: the label of row {row} is not a finite number.")
+        if columns.id is not None:
+            kind = _stored_type(batch.schema.field(columns.id).type)
+            more["id"] = _values(batch, columns, columns.id, path, first).astype(kind)
+        yield Rows(X, y, more)
+        first += batch.num_rows
+
+
+def _values(batch: Any, columns: TableColumns, k: int, path: Path, first: int) -> np.ndarray:
+    """Return the values of a column as an array."""
+    from pyarrow import types
+
+    column = batch.column(k)
+    if column.null_count:
+        row = first + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise ValueError(f"{path}, {columns.title(k)}: row {row} has no value. Impute or remove missing values first.")
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    values = column.to_numpy(zero_copy_only=False)
+    return values.astype(np.float64) if types.is_decimal(column.type) else values

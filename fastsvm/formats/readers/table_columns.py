@@ -1,0 +1,165 @@
+"""The columns of a table: which of them hold features, labels and identifiers."""
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fastsvm.formats.readers.stream import Options
+
+__all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index"]
+
+_LABELS = ("label", "labels", "target", "class", "y")
+"""Usual names of a column of labels, in lower case."""
+_COUNT = re.compile(r"-?\d+")  # on the command line, such a column is a position
+_SHOWN = 20
+
+
+class TableColumns(NamedTuple):
+    """The columns of a table, by what they hold.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Names of all columns; None if the table has no names.
+    features : tuple of int
+        Positions of the features, in the order in which they are stored.
+    label, id : int or None
+        Position of the labels, and of the values that identify the rows.
+    why : str
+        Which column holds the labels and why, for the user.
+    """
+
+    names: tuple[str, ...] | None
+    features: tuple[int, ...]
+    label: int | None
+    id: int | None
+    why: str
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features."""
+        return None if self.names is None else tuple(self.names[k] for k in self.features)
+
+    def title(self, position: int) -> str:
+        """Return the name of a column for messages."""
+        return _title(self.names, position)
+
+
+def _title(names: tuple[str, ...] | None, position: int) -> str:
+    name = f" ({names[position]})" if names is not None and names[position] else ""
+    return f"column {position + 1}{name}"
+
+
+def is_name(column: object) -> bool:
+    """Return whether a column is given by its name: a text that is not a whole number."""
+    return isinstance(column, str) and not _COUNT.fullmatch(column)
+
+
+def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, path: Path) -> TableColumns:
+    """Return what the columns of a table hold.
+
+    Parameters
+    ----------
+    names : tuple of str or None
+        Names of the columns, if the table has names.
+    width : int
+        Number of columns.
+    options : Options
+        `label` and `id` name columns. Without `label`, a table that has only `feature_names`, or only `n_features`
+        columns, has no labels. Any other table has them in the column with a usual name, else in the last one.
+    path : Path
+        The file, for messages.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or if several columns might hold the labels.
+    """
+    table = _Table(names, width, path)
+    id = None if options.id is None else table.position(options.id, "id")
+    known = table.known(options.feature_names or ())
+    others = tuple(k for k in range(width) if k != id and k not in known)
+    label, why = _label(table, others, options, 0 if known else options.n_features)
+    if label is not None and label == id:
+        raise ValueError(f"{path}: {table.title(label)} cannot be both label and id.")
+    rest = tuple(k for k in others if k != label)
+    if known and rest:
+        found = ", ".join(table.title(k) for k in rest[:_SHOWN])
+        raise ValueError(
+            f"{path} has columns that the model does not know: {found}. Name the column of the labels with label= "
+            "and one that identifies the rows with id=, or remove them."
+        )
+    if not known and not rest:
+        raise ValueError(f"{path} has one column, so no features; label=False makes it a feature.")
+    return TableColumns(names, known or rest, label, id, why)
+
+
+def _label(
+    table: "_Table", columns: tuple[int, ...], options: Options, n_expected: int | None
+) -> tuple[int | None, str]:
+    """Return the column of the labels and the reason. Unless asked for, it is one of `columns`.
+
+    There are no labels if the number of columns is `n_expected`, which is 0 if these are not features of the model.
+    """
+    if options.label is False:
+        return None, "none, as asked"
+    if options.label is not None:
+        position = table.position(options.label, "label")
+        return position, f"{table.title(position)}, as asked"
+    if len(columns) == n_expected:
+        return None, "none, there are only features of the model"
+    usual = [k for k in columns if table.names is not None and table.names[k].lower() in _LABELS]
+    if len(usual) > 1:
+        found = " and ".join(table.title(k) for k in usual)
+        raise ValueError(f"{table.path}: {found} may hold the labels. Name one with label=.")
+    if usual:
+        return usual[0], f"{table.title(usual[0])}, by its name"
+    if n_expected == 0 and len(columns) > 1:
+        return None, "none"
+    return columns[
+        -1
+    ], f"{table.title(columns[-1])}, the {'only one that is no feature' if n_expected == 0 else 'last'}"
+
+
+class _Table(NamedTuple):
+    """A table whose columns are looked up."""
+
+    names: tuple[str, ...] | None
+    width: int
+    path: Path
+
+    def title(self, position: int) -> str:
+        return _title(self.names, position)
+
+    def position(self, column: Any, option: str) -> int:
+        """Return the position of a column that is given by its name or position."""
+        if is_name(column):
+            names = self.names or ()
+            if names.count(column) != 1:
+                found = "two such columns" if column in names else f"the columns {', '.join(names[:_SHOWN])}"
+                raise ValueError(f"{self.path} must have one column {column!r}; its first line has {found}.")
+            return names.index(column)
+        position = int(str(column))
+        if not -self.width <= position < self.width:
+            raise ValueError(f"{option}={position} is not a column of {self.path}, which has {self.width} columns.")
+        return position % self.width
+
+    def known(self, features: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the positions of a model's features; none if the table has no names or does not know any of them."""
+        names = self.names or ()
+        if not set(features) & set(names):
+            return ()
+        missing = [name for name in features if names.count(name) != 1]
+        if missing:
+            found = "two columns" if missing[0] in names else "no column"
+            more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+            raise ValueError(f"{self.path} has {found} {missing[0]!r}{more}, a feature of the model.")
+        return tuple(names.index(name) for name in features)
+
+
+def note_on_index(columns: TableColumns, position: int) -> str:
+    """Return what the user should know about a feature that counts the rows."""
+    return (
+        f"{columns.title(position)} counts the rows and is used as a feature. If it is an index, pass "
+        f"{f'id={columns.names[position]!r}' if columns.names and columns.names[position] else f'id={position}'}."
+    )

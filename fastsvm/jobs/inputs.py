@@ -1,0 +1,145 @@
+"""Data files of commands: HDF5, or any other known format, which is converted to HDF5 on the way."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+
+from fastsvm.files.atomic_file import check_input, scratch_folder
+from fastsvm.formats import FORMATS, Summary, convert, recognise
+from fastsvm.jobs.say import say
+from fastsvm.sources import HDF5Data
+
+__all__ = ["Expected", "InputOptions", "as_hdf5", "converted", "is_hdf5", "tell"]
+
+_MEMORY = 256 << 20
+
+
+class InputOptions(NamedTuple):
+    """How to read a file that is not in HDF5.
+
+    Attributes
+    ----------
+    format : str or None
+        A key of `FORMATS`; None to recognise it.
+    label, id : str, int, False or None
+        As for `convert`.
+    """
+
+    format: str | None = None
+    label: str | int | bool | None = None
+    id: str | int | None = None
+
+
+class Expected(NamedTuple):
+    """The features that a file should have.
+
+    Attributes
+    ----------
+    n_features : int
+        Their number.
+    names : tuple of str or None
+        Their names, if known.
+    """
+
+    n_features: int
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def by(cls, model: Any) -> "Expected":
+        """Return the features of a fitted model."""
+        names = getattr(model, "feature_names_in_", None)
+        return cls(model.n_features_in_, None if names is None else tuple(names))
+
+    @classmethod
+    def of(cls, data: HDF5Data) -> "Expected":
+        """Return the features of a data set."""
+        names = data.feature_names
+        return cls(data.shape[1], None if names is None else tuple(names))
+
+
+def is_hdf5(path: str | Path) -> bool:
+    """Return whether a file is in HDF5, so that it needs no conversion."""
+    return Path(path).is_file() and h5py.is_hdf5(path)
+
+
+@contextmanager
+def as_hdf5(
+    path: str | Path,
+    options: InputOptions | None = None,
+    expected: Expected | None = None,
+    *,
+    beside: str | Path | None = None,
+    memory: int | None = None,
+    **more: Any,
+) -> Iterator[Path]:
+    """Yield the file itself, or the HDF5 file that it was converted to, which is removed at the end.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file or folder.
+    options : InputOptions or None
+        How to read it.
+    expected : Expected or None
+        The features that it should have.
+    beside : str or Path or None
+        The converted file is in a folder beside this path; None for the system's folder of temporary files.
+    memory : int or None
+        Bytes of rows in memory; None for 256 MiB.
+    **more
+        Parameters of `convert`.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it is damaged or not of a known format.
+    """
+    check_input(path)
+    if is_hdf5(path):
+        if options is not None and (options.format, options.label or None, options.id) != (None, None, None):
+            raise ValueError(f"{path} is an HDF5 file: format, label and id apply to files that are converted.")
+        yield Path(path)
+        return
+    if beside is not None:
+        with scratch_folder(Path(beside)) as folder:
+            yield converted(path, folder / "data.h5", options, expected, memory=memory, **more)
+    else:
+        with tempfile.TemporaryDirectory(prefix="fastsvm-") as name:
+            yield converted(path, Path(name) / "data.h5", options, expected, memory=memory, **more)
+
+
+def converted(
+    path: str | Path,
+    destination: Path,
+    options: InputOptions | None = None,
+    expected: Expected | None = None,
+    *,
+    memory: int | None = None,
+    **more: Any,
+) -> Path:
+    """Convert a file to HDF5, say so, and return the HDF5 file."""
+    options = InputOptions() if options is None else options
+    kind = recognise(path) if options.format is None else options.format
+    if kind not in FORMATS:
+        raise ValueError(f"There is no format {kind!r}; there are {', '.join(FORMATS)}.")
+    given: dict[str, Any] = {"label": options.label, "id": options.id}
+    if expected is not None:
+        wanted = {"n_features": expected.n_features, "feature_names": expected.names}
+        given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= {"memory": _MEMORY if memory is None else memory, "progress": True, **more}
+    summary = convert(path, destination, format=kind, **given)
+    tell(summary, path)
+    return summary.path
+
+
+def tell(summary: Summary, path: str | Path) -> None:
+    """Say that a file was converted, where its labels were found, and what else the user should know."""
+    labels = f"; labels: {summary.labels}" if summary.labels else ""
+    say(f"{path} is read as {summary.n_samples:,} rows of {summary.n_features:,} features{labels}.")
+    for note in summary.notes:
+        say(f"note: {note}")
