@@ -79,7 +79,7 @@ def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__:
 def _convert(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.formats import convert
 
-    _refuse_existing(options.destination, options)
+    _refuse_existing(options, options.destination, options.source, *([options.label] if options.label else []))
     summary = convert(
         options.source,
         options.destination,
@@ -101,8 +101,12 @@ def _convert(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in summary._asdict().items() if name != "notes"}
 
 
-def _refuse_existing(path: str | None, options: argparse.Namespace) -> None:
-    if path is not None and Path(path).is_file() and not options.force:
+def _refuse_existing(options: argparse.Namespace, path: str | None, *inputs: str) -> None:
+    """Raise an error if an output cannot be written, or if it exists and may not be replaced."""
+    if path is None:
+        return
+    check_output(path, *inputs)
+    if Path(path).exists() and not options.force:
         raise ValueError(f"{path} exists. Pass --force to replace it, or name another file.")
 
 
@@ -129,7 +133,7 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.training.job_file import Job
     from fastsvm.jobs.training.train import train
 
-    _refuse_existing(options.output, options)
+    _refuse_existing(options, options.output, options.data)
     given = {name: getattr(options, name) for name in _parameters() if hasattr(options, name)}
     known = [name for name in _parameters() if name in signature(ESTIMATORS[options.model]).parameters]
     for name in given:
@@ -151,8 +155,6 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
         id=inputs.id,
     )
     if options.out is None:
-        if options.output is not None:
-            check_output(options.output, path)
         with as_hdf5(path, inputs, seed=options.seed) as file:
             return train(job._replace(train=str(file)), options.output).report._asdict()
     if options.output is not None:
@@ -182,7 +184,7 @@ def _status(options: argparse.Namespace) -> dict[str, Any]:
 def _predict(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.prediction.predict import predict
 
-    _refuse_existing(options.output, options)
+    _refuse_existing(options, options.output, options.model, options.data)
     return predict(options.model, options.data, options.output, _inputs(options))._asdict()
 
 

@@ -62,8 +62,9 @@ class Expected(NamedTuple):
 
 
 def is_hdf5(path: str | Path) -> bool:
-    """Return whether a file is in HDF5, so that it needs no conversion."""
-    return Path(path).is_file() and h5py.is_hdf5(path)
+    """Return whether a file is in HDF5, so that it needs no conversion, or has a name that says so."""
+    path = Path(path)
+    return path.is_file() and (path.suffix in (".h5", ".hdf5") or h5py.is_hdf5(path))
 
 
 @contextmanager

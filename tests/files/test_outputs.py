@@ -95,7 +95,7 @@ def test_outputs_of_long_names(name, data, rows, model, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     assert main(["convert", str(rows), str(out / name)]) == 0
-    assert main(["predict", str(model), str(data), "-o", str(out / name)]) == 0
+    assert main(["predict", str(model), str(data), "-o", str(out / name), "--force"]) == 0
     fastsvm.save(fastsvm.load(model), out / name)
     assert os.listdir(out) == [name]
     np.testing.assert_array_equal(fastsvm.load(out / name).coef_, np.ones((1, 3)))

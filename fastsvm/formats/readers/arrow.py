@@ -9,12 +9,11 @@ import numpy as np
 
 from fastsvm.formats.readers.rows import Rows, check_finite
 from fastsvm.formats.readers.stream import Header, Options, Stream
-from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, note_on_index
+from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
 
 __all__ = ["read", "recognises"]
 
 _PARQUET, _FILE, _STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
-_INDEX = "__index_level_0__"  # pandas' name of an index without a name
 
 
 def recognises(path: Path) -> bool:
@@ -42,7 +41,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         raise ValueError(f"Reading {path} needs pyarrow. Install it with: pip install 'fastsvm[arrow]'") from error
     with ExitStack() as files, _named(path, pa):
         table = _opened(path, files)
-        names = tuple(table.schema.names)
+        names, index = tuple(table.schema.names), _index_of(table.schema, path)
+        notes: tuple[str, ...] = ()
+        if index is not None and options.id is None:
+            options = options._replace(id=index)
+            notes = (f"The index of the data frame, {index}, identifies the rows.",)
         columns = choose_columns(names, len(names), options, path)
         types = [table.schema.field(k).type for k in range(len(names))]
         for k in columns.features:
@@ -52,7 +55,6 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
                 )
         in_bytes = all(pa.types.is_uint8(types[k]) or pa.types.is_boolean(types[k]) for k in columns.features)
         dtype = options.dtype or np.dtype(np.uint8 if in_bytes else np.float32)
-        notes = tuple(note_on_index(columns, k) for k in columns.features if names[k] == _INDEX)
         header = Header(
             len(columns.features),
             dtype,
@@ -77,6 +79,15 @@ def _named(path: Path, pa: Any) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise ValueError(f"{path} is truncated or damaged: {error}.") from error
+
+
+def _index_of(schema: Any, path: Path) -> str | None:
+    """Return the column that was the index of a data frame; None for an index that only counts the rows."""
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    found = [name for name in stored if isinstance(name, str) and name in schema.names]
+    if len(found) > 1:
+        raise ValueError(f"{path} has an index of {len(found)} columns. Store it after DataFrame.reset_index().")
+    return found[0] if found else None
 
 
 def _opened(path: Path, files: ExitStack) -> _Table:

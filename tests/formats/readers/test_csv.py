@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastsvm.formats import convert, recognise
+from fastsvm.sources import open_hdf5
 
 
 def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
@@ -76,6 +77,66 @@ def test_choice_of_the_label(tmp_path, converted, refused):
     assert unlabelled.y is None and unlabelled.X.shape == (2, 3)
     assert "a, b, c" in refused(path, label="d")
     assert "label=3" in refused(path, label=3)
+
+
+@pytest.mark.parametrize(
+    ("ids", "stored"),
+    [("7 5 6", [7, 5, 6]), ("007 5 6", ["007", "5", "6"]), ("a 1 ", ["a", "1", ""]), ("1.0 2 3", ["1.0", "2", "3"])],
+)
+def test_identifiers(tmp_path, ids, stored):
+    text = "".join(f"{k},{id},{k % 2}\n" for k, id in enumerate(ids.split(" ")))
+    path = write(tmp_path, "a,name,kind\n" + text)
+    for column in ("name", 1, "1", -2):
+        summary = convert(path, tmp_path / "rows.h5", id=column, shuffle=False)
+        assert summary.n_features == 1 and summary.labels == "column 3 (kind), the last: 2 classes"
+        with open_hdf5(tmp_path / "rows.h5") as data:
+            assert data.ids.tolist() == stored and data.X.read(0, 3).values.ravel().tolist() == [0, 1, 2]
+
+
+def test_a_nul_in_an_identifier(tmp_path, refused):
+    path = write(tmp_path, "1,a,0\n3,b\0c,1\n")
+    assert "the id of row 1 contains NUL" in refused(path, id=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [("0 1 2 3", True), ("1 2 3", True), ("1 2", False), ("2 3 4", False), ("0 1 3", False), ("1 2 2", False)],
+)
+def test_a_column_that_counts_the_rows_is_told(tmp_path, first, told):
+    text = "".join(f"{k},{0.5 * k * k},no\n" for k in map(int, first.split()))
+    summary = convert(write(tmp_path, ",a,kind\n" + text), tmp_path / "rows.h5")
+    assert summary.notes == (
+        ("column 1 counts the rows and is used as a feature. If it is an index, pass id=0.",) if told else ()
+    )
+    assert convert(tmp_path / "rows.csv", tmp_path / "rows.h5", id=0).notes == ()
+
+
+def test_what_is_told_of_the_labels(tmp_path):
+    path = write(tmp_path, "a,b,c\n1,2,3.5\n4,5,-6\n")
+    for label, told in (("c", "real numbers from -6 to 3.5"), ("b", "2 classes")):
+        assert convert(path, tmp_path / "rows.h5", label=label).labels.endswith(f", as asked: {told}")
+    assert convert(path, tmp_path / "rows.h5", label=False).labels == "none, as asked"
+    assert convert(path, tmp_path / "rows.h5", n_features=3).labels == "none, there are only features of the model"
+
+
+def test_features_in_the_order_of_a_model(tmp_path):
+    path = write(tmp_path, "b,kind,a,no\n1,x,2,9\n3,y,4,8\n")
+    convert(path, tmp_path / "rows.h5", feature_names=["a", "b"], id="no", shuffle=False)
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        assert data.X.read(0, 2).values.tolist() == [[2, 1], [4, 3]] and data.feature_names.tolist() == ["a", "b"]
+        assert data.y.tolist() == ["x", "y"] and data.ids.tolist() == [9, 8]
+
+
+def test_rows_in_random_order_keep_their_number(tmp_path):
+    path = write(tmp_path, "".join(f"{k},{k % 3}\n" for k in range(200)))
+    for memory in (1, 1 << 28):
+        convert(path, tmp_path / "rows.h5", memory=memory)
+        with open_hdf5(tmp_path / "rows.h5") as data:
+            np.testing.assert_array_equal(data.source_row, data.X.read(0, 200).values.ravel())
+            assert (np.diff(data.source_row) < 0).any()
+    convert(path, tmp_path / "rows.h5", shuffle=False)
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        assert data.source_row is None and data.feature_names is None
 
 
 def test_double_precision(tmp_path, converted):

@@ -42,5 +42,5 @@ def test_targets_without_variance_and_of_another_kind(made, tmp_path):
 def test_a_file_without_labels_is_predicted_and_not_evaluated(made, whole):
     report = whole["without y", "csv"][1]
     assert report.n_samples == N and report.accuracy is None and report.per_class == {} and report.r2 is None
-    with pytest.raises(ValueError, match="no dataset 'y'"):
+    with pytest.raises(ValueError, match="has no labels to compare"):
         evaluate(*made["without y"])
