@@ -1,0 +1,70 @@
+"""Names of the features of samples on disk."""
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+import fastsvm
+from fastsvm import LinearSVC, SGDClassifier, SVCSearch, open_hdf5
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = (X[:, 0] > 0).astype(int)
+
+
+@pytest.fixture
+def named(tmp_path):
+    """Return a function that opens a file whose features have these names."""
+    opened = []
+
+    def put(*names):
+        path = tmp_path / f"{len(opened)}.h5"
+        with h5py.File(path, "w") as file:
+            file["X"], file["y"] = X, Y
+            if names:
+                file["feature_names"] = list(names)
+        opened.append(open_hdf5(path))
+        return opened[-1]
+
+    yield put
+    for data in opened:
+        data.close()
+
+
+@pytest.mark.parametrize("model", [fastsvm.SVC(), LinearSVC(), SGDClassifier(max_iter=3, tol=None)], ids=str)
+def test_they_are_kept_and_checked(model, named, tmp_path):
+    model.fit(named("a", "b"))
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    fastsvm.save(model, tmp_path / "model")
+    model = fastsvm.load(tmp_path / "model")
+    wanted = model.predict(named("a", "b"))
+    for same in (named(), named("a", "b").X, named("a", "b").X.take(np.arange(40)), pd.DataFrame(X, columns=["a", "b"])):
+        np.testing.assert_array_equal(model.predict(same), wanted)
+    with pytest.raises(ValueError, match=r"Feature 1 is 'c', in the fit it was 'b'\.$"):
+        model.predict(named("a", "c"))
+    for call in (model.predict, model.decision_function, lambda data: model.score(data)):
+        with pytest.raises(ValueError, match=r"Feature 0 is 'b', in the fit it was 'a'\. Their order must be the same"):
+            call(named("b", "a"))
+    model.fit(named())
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_they_are_those_of_a_data_frame(named):
+    model = LinearSVC().fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    model.predict(named("a", "b"))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(named("b", "a"))
+
+
+def test_a_search_keeps_them(named):
+    search = SVCSearch(fastsvm.SVC(), {"C": [1, 10]}, cv=3).fit(named("a", "b"))
+    assert search.feature_names_in_.tolist() == search.best_estimator_.feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_names_that_do_not_fit(named, tmp_path):
+    with pytest.raises(ValueError, match=r"feature_names in .* must have shape \(2,\), one entry for each column of X"):
+        named("a", "b", "c")
+    with h5py.File(tmp_path / "numbers.h5", "w") as file:
+        file["X"], file["feature_names"] = X, [1, 2]
+    with pytest.raises(ValueError, match="feature_names in .* must be strings, they are int64"):
+        open_hdf5(tmp_path / "numbers.h5")

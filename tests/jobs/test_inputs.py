@@ -1,0 +1,199 @@
+"""Commands on files in every format, with labels and without."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_iris
+
+import fastsvm
+from fastsvm.cli import main
+from fastsvm.formats import convert
+from fastsvm.sources import open_hdf5
+
+X, KIND = load_iris(return_X_y=True)
+X = X.astype(np.float32)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+
+
+def write_csv(path, header=("a", "b", "c", "d"), X=X, y=None, name="species"):
+    lines = [",".join([*header, *([] if y is None else [name])])]
+    lines += [",".join([*map(str, x), *([] if y is None else [str(y[k])])]) for k, x in enumerate(X.tolist())]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def written_as(form, folder):
+    """Write iris in some format."""
+    path = folder / f"iris.{form}"
+    if form == "csv":
+        return write_csv(path, y=KIND, name="label")
+    if form == "svmlight":
+        dump_svmlight_file(X, KIND, str(path), zero_based=False)
+    elif form == "npz":
+        np.savez(path, X=X, y=KIND)
+    else:
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        pandas.DataFrame(X, columns=list("abcd")).assign(label=KIND).to_parquet(path)
+    return path
+
+
+@pytest.fixture
+def told(capsys):
+    """Return a function that runs a command and returns its report and what it says."""
+
+    def run(*words):
+        assert main([*map(str, words), "--json"]) == 0, capsys.readouterr().err
+        out, err = capsys.readouterr()
+        return json.loads(out), err
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys):
+    def run(*words):
+        assert main(list(map(str, words))) == 2
+        *said, error = capsys.readouterr().err.splitlines()
+        assert all("is read as" in line for line in said)
+        return error
+
+    return run
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Return the file of a model that was fitted on a file with names of features."""
+    write_csv(tmp_path / "train.csv", y=NAMES[KIND])
+    convert(tmp_path / "train.csv", tmp_path / "train.h5")
+    with open_hdf5(tmp_path / "train.h5") as data:
+        fastsvm.save(fastsvm.SVC(gamma=0.5).fit(data), tmp_path / "model")
+    for name in ("train.csv", "train.h5"):
+        (tmp_path / name).unlink()
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("form", ["csv", "svmlight", "npz", "parquet"])
+def test_every_command_takes_every_format(form, told, tmp_path):
+    path = written_as(form, tmp_path)
+    found, said = told("info", path)
+    assert (found["n_samples"], found["n_features"], found["n_classes"]) == (150, 4, 3)
+    assert f"{path} is read as 150 rows of 4 features" in said
+    report, said = told("train", path, "-o", tmp_path / "model", "--gamma", "0.5")
+    assert report["n_samples"] == 150 and report["n_classes"] == 3 and "is read as" in said
+    found, _ = told("evaluate", tmp_path / "model", path)
+    assert found["accuracy"] > 0.95
+    found, _ = told("predict", tmp_path / "model", path, "-o", tmp_path / "out.csv")
+    assert found["accuracy"] > 0.95
+    lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert np.mean([line.split(",")[0] == str(y) for line, y in zip(lines, KIND, strict=True)]) > 0.95
+    told("train", path, "--out", tmp_path / "run", "--gamma", "0.5")
+    assert sorted(os.listdir(tmp_path)) == [path.name, "model", "out.csv", "run"]
+
+
+def test_new_samples_without_labels(told, model, tmp_path):
+    new = write_csv(tmp_path / "new.csv")
+    report, said = told("predict", model, new, "-o", tmp_path / "out.csv")
+    assert report["accuracy"] is None and "labels: none, there are only features of the model" in said
+    first = (tmp_path / "out.csv").read_bytes()
+    for header in (("d", "c", "b", "a"), ("b", "a", "d", "c")):  # columns are found by their names
+        order = [list("abcd").index(name) for name in header]
+        other = write_csv(tmp_path / "other.csv", header, X[:, order], np.arange(150), "species")
+        report, said = told("predict", model, other, "-o", tmp_path / "out.csv", "--force", "--id", "species")
+        lines = (tmp_path / "out.csv").read_text().splitlines()
+        assert lines[0].startswith("id,prediction") and "labels: none" in said
+        assert "\n".join(line.split(",", 1)[1] for line in lines) == first.decode().replace("\r\n", "\n").rstrip("\n")
+
+
+def test_which_column_is_the_label_is_said(told, tmp_path):
+    path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
+    for words, reason in (([], "the last"), (["--label", "species"], "as asked"), (["--label", "4"], "as asked")):
+        _, said = told("train", path, "--max-iter", "3", *words)
+        assert f"labels: column 5 (species), {reason}: 3 classes" in said
+    numbers = write_csv(tmp_path / "numbers.csv", X=X)
+    report, _ = told("convert", numbers, tmp_path / "numbers.h5", "--label", "a")
+    assert report["labels"] == "column 1 (a), as asked: real numbers from 4.3 to 7.9"
+    report, _ = told("convert", numbers, tmp_path / "numbers.h5", "--no-label", "--force")
+    assert report["labels"] == "none, as asked" and report["n_features"] == 4 and report["n_classes"] is None
+
+
+def test_a_column_that_looks_like_an_index_is_said(told, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(X).assign(y=KIND).to_csv(tmp_path / "iris.csv")
+    _, said = told("convert", tmp_path / "iris.csv", tmp_path / "iris.h5")
+    assert "note: column 1 counts the rows and is used as a feature" in said
+    report, said = told("convert", tmp_path / "iris.csv", tmp_path / "iris.h5", "--id", "0", "--force")
+    assert "note" not in said and report["n_features"] == 4
+
+
+def test_other_features_are_refused(refused, model, tmp_path):
+    words = ["predict", model, tmp_path / "new.csv", "-o", tmp_path / "out.csv"]
+    write_csv(tmp_path / "new.csv", ("a", "b", "c", "e"))
+    assert "no column 'd', a feature of the model" in refused(*words)
+    write_csv(tmp_path / "new.csv", ("p", "q", "r", "s"))
+    assert "Feature 0 is 'p', in the fit it was 'a'" in refused(*words)
+    write_csv(tmp_path / "new.csv", ("a", "b", "c", "d", "e", "f"), np.hstack([X, X[:, :2]]))
+    assert "columns that the model does not know: column 5 (e), column 6 (f)" in refused(*words)
+    write_csv(tmp_path / "new.csv", ("a", "b", "c"), X[:, :3])
+    assert "no column 'd'" in refused(*words)
+    assert sorted(os.listdir(tmp_path)) == ["model", "new.csv"]
+
+
+def test_options_that_do_not_apply(refused, model, tmp_path):
+    path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
+    convert(path, tmp_path / "iris.h5")
+    assert "format, label and id apply to files that are converted" in refused(
+        "info", tmp_path / "iris.h5", "--id", "a"
+    )
+    assert "Training needs labels" in refused("train", path, "--no-label")
+    assert "There is no format 'excel'" in refused("info", path, "--format", "excel")
+    assert "must have one column 'kind'" in refused("train", path, "--label", "kind")
+    assert "has no labels to compare" in refused("evaluate", model, write_csv(tmp_path / "new.csv"))
+
+
+def test_outputs_that_exist_are_kept(refused, told, model, tmp_path):
+    path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
+    out = tmp_path / "out"
+    out.write_text("kept")
+    commands = [["convert", path, out], ["train", path, "-o", out], ["predict", model, path, "-o", out]]
+    for words in commands:
+        assert "exists. Pass --force to replace it, or name another file." in refused(*words)
+        assert out.read_text() == "kept"
+    for words in commands:
+        told(*words, "--force")
+        assert out.read_bytes() != b"kept"
+
+
+def test_a_killed_prediction_of_a_table_resumes(told, model, tmp_path, monkeypatch, capsys):
+    from fastsvm.jobs.prediction import predict as predicting
+    from fastsvm.jobs.prediction.resumable_file import PredictionFile
+
+    monkeypatch.setattr(predicting, "_ROWS", 20)
+    path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
+    told("predict", model, path, "-o", tmp_path / "whole.csv")
+    append, calls = PredictionFile.append, []
+
+    def some(self, *block):
+        append(self, *block)
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PredictionFile, "append", some)
+        assert main(["predict", str(model), str(path), "-o", str(tmp_path / "out.csv")]) == 130
+    capsys.readouterr()
+    _, said = told("predict", model, path, "-o", tmp_path / "out.csv")
+    assert "resumed after 60 of 150 rows" in said
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_the_table_of_a_test_has_the_features_of_the_training(told, tmp_path):
+    train = write_csv(tmp_path / "train.csv", y=NAMES[KIND])
+    write_csv(tmp_path / "test.csv", ("d", "c", "b", "a"), X[:, ::-1], NAMES[KIND])
+    job = tmp_path / "job.toml"
+    job.write_text(f'[data]\ntrain = "{train.name}"\ntest = "test.csv"\nlabel = "species"\n[model]\ngamma = 0.5\n')
+    report, _ = told("run", job, "--out", tmp_path / "run")
+    assert report["accuracy"] > 0.95 and report["n_features"] == 4
