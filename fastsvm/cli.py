@@ -357,9 +357,15 @@ def _show(report: dict[str, Any], as_json: bool) -> None:
             print(f"{'':{width}}  {visible(line)}")
 
 
+def _in_one_line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_in_one_line(item)}" for name, item in value.items())
+    return _lines(value)[0]
+
+
 def _lines(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [f"{name}: {_lines(item)[0]}" for name, item in value.items()]
+        return [f"{name}: {_in_one_line(item)}" for name, item in value.items()]
     if isinstance(value, list) and value and isinstance(value[0], list):
         cell = max(len(str(number)) for row in value for number in row)
         return [" ".join(f"{number:>{cell}}" for number in row) for row in value]

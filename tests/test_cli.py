@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
+from fastsvm import cli
 from fastsvm.cli import main
 
 
@@ -45,7 +46,7 @@ def test_from_text_to_predictions(iris, tmp_path, capsys):
     found = report(capsys, "info", data)
     assert found["class_counts"] == {"kind 0": 50, "kind 1": 50, "kind 2": 50}
     trained = report(capsys, "train", data, "-o", model, "--C", 10, "--kernel", "rbf", "--holdout", 0.2)
-    assert trained["n_holdout"] == 30 and trained["n_samples"] == 120
+    assert trained["n_test"] == 30 and trained["n_samples"] == 120
     assert trained["accuracy"] > 0.9 and trained["converged"] and trained["passes"] > 0
     assert report(capsys, "info", model)["parameters"]["C"] == 10
     evaluated = report(capsys, "evaluate", model, data)
@@ -360,3 +361,8 @@ def test_numbers_stay_numbers_in_a_table(tmp_path, capsys):
     found = pd.read_csv(tmp_path / "out.csv")
     assert found["prediction"].tolist() == [-1, 1] * 10
     assert (np.sign(found["decision"]) == found["prediction"]).all()
+
+
+def test_all_parameters_that_a_search_found_are_printed(capsys):
+    cli._show({"search": {"parameters": {"C": 10.0, "gamma": 0.1}, "mean_score": 0.9}}, False)
+    assert capsys.readouterr().out.splitlines() == ["search  parameters: C=10, gamma=0.1", "        mean_score: 0.9"]

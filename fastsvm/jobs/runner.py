@@ -100,7 +100,7 @@ def resume(path: str | Path) -> dict[str, Any]:
 
 
 def status(path: str | Path) -> dict[str, Any]:
-    """Return the state of a run ("running", "interrupted" or "done"), its progress, and its latest checkpoint.
+    """Return the state of a run ("running", "interrupted" or "done"), its progress or result, and its checkpoint.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def status(path: str | Path) -> dict[str, Any]:
     progress, checkpoint = _last(events, "progress"), _last(events, "checkpoint")
     last = events[-1] if events else {}
     state = "done" if result else "running" if process else "interrupted"
-    shown = {name: value for name, value in progress.items() if name not in ("event", "time")}
+    shown = {name: value for name, value in progress.items() if name not in ("event", "time") and not result}
     return {
         "run": str(folder.path),
         "state": state,
@@ -265,6 +265,7 @@ class _Run:
             self.cells = self.folder.search["cells"]
             job = job._replace(parameters={**job.parameters, **best["parameters"]})
         model = load(self.folder.model_file)
+        result = {"n_test": result.get("n_holdout"), **result}  # its name in earlier versions
         report = TrainingReport(**{name: result[name] for name in TrainingReport._fields})
         write_report(self.folder, job, Trained(model, report, measured(model, job)), result, self.cells)
 

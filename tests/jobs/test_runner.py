@@ -28,9 +28,10 @@ def finished(file, tmp_path_factory):
 def test_the_result_of_a_run(file, finished):
     folder = RunFolder.found(finished)
     result = folder.result
-    assert result["converged"] and result["n_samples"] == 2400 and result["n_holdout"] == 600
+    assert result["converged"] and result["n_samples"] == 2400 and result["n_test"] == 600
     assert result["accuracy"] > 0.6
-    assert status(folder.path)["state"] == "done"
+    shown = status(folder.path)
+    assert shown["state"] == "done" and shown["progress"] == {} and shown["result"] == result
     assert not Checkpoints(folder.path, {}).files()
     events = [event["event"] for event in folder.events()]
     assert events[0] == "begin" and events[-1] == "end"
@@ -47,8 +48,10 @@ def test_a_run_of_an_earlier_version(file, finished, tmp_path, capsys):
     (folder / "model.fastsvm").rename(folder / "model.h5")
     wanted = (folder / "report.html").read_text(encoding="utf-8")
     (folder / "report.html").unlink()
+    stored = RunFolder(folder).result
+    (folder / "result.json").write_text(json.dumps({"n_holdout": stored.pop("n_test"), **stored}))
     result = resume(folder)
-    assert status(folder)["result"] == result == RunFolder(finished).result
+    assert status(folder)["result"] == result == {"n_holdout": 600, **stored}
     assert (folder / "report.html").read_text(encoding="utf-8") == wanted
     assert main(["evaluate", str(folder / "model.h5"), str(file)]) == 0
     (folder / "result.json").unlink()  # as if the process had been killed before it wrote the result

@@ -43,7 +43,7 @@ _CERTIFICATE = {
     "n_support": "Support vectors",
     "accuracy": "Accuracy",
     "r2": "R²",
-    "n_holdout": "Test samples",
+    "n_test": "Test samples",
 }
 _TIMES = {"seconds": "Fit time", "run_seconds": "Run time", "checkpoint_seconds": "Time of checkpoints"}
 _USE = {
@@ -132,7 +132,7 @@ def _outcome(job: Job, result: dict[str, Any], events: Sequence[dict[str, Any]])
     reason = result["stop_reason"]
     ends = _ENDS if result["duality_gap"] is not None else _ENDS | _ENDS_WITHOUT_GAP
     fit = f"The fit {ends.get(reason, f'ended: {reason}')} after {_work(result, events)}."
-    n = f"{result['n_holdout']:,}"
+    n = f"{result['n_test']:,}"
     samples = f"{n} samples of {Path(job.test).name}" if job.test else f"{n} held-out samples"
     if result["accuracy"] is not None:
         return f"{fit} The model predicts {_percent(result['accuracy'])} of the {samples} correctly."
@@ -169,7 +169,7 @@ def _numbers(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _certificate(result: dict[str, Any]) -> Html:
-    known = [name for name in _CERTIFICATE if result.get(name) is not None and (name != "n_holdout" or result[name])]
+    known = [name for name in _CERTIFICATE if result.get(name) is not None and (name != "n_test" or result[name])]
     found = {_CERTIFICATE[name]: amount(name, result[name]) for name in known}
     gap, objective = result["duality_gap"], result["objective"]
     if gap is not None and objective:

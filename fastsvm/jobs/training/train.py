@@ -46,7 +46,7 @@ class TrainingReport(NamedTuple):
         Share of the test samples whose class is predicted correctly; None for a regression or without test samples.
     r2 : float or None
         Coefficient of determination R² on the test samples; None for a classifier or without test samples.
-    n_holdout : int
+    n_test : int
         Number of test samples.
     objective, duality_gap, kkt_violation : float or None
         Certificate of the fit.
@@ -74,7 +74,7 @@ class TrainingReport(NamedTuple):
     n_classes: int | None
     accuracy: float | None
     r2: float | None
-    n_holdout: int
+    n_test: int
     objective: float | None
     duality_gap: float | None
     kkt_violation: float | None
@@ -229,7 +229,7 @@ def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, 
         n_classes=None if classes is None else len(classes),
         accuracy=score if is_classifier(model) else None,
         r2=None if is_classifier(model) else score,
-        n_holdout=0 if tested is None else len(tested.rows),
+        n_test=0 if tested is None else len(tested.rows),
         objective=model.objective_,
         duality_gap=found.get("duality_gap_"),
         kkt_violation=found.get("kkt_violation_"),

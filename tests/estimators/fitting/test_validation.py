@@ -38,7 +38,8 @@ def test_they_are_kept_and_checked(model, named, tmp_path):
     fastsvm.save(model, tmp_path / "model")
     model = fastsvm.load(tmp_path / "model")
     wanted = model.predict(named("a", "b"))
-    for same in (named(), named("a", "b").X, named("a", "b").X.take(np.arange(40)), pd.DataFrame(X, columns=["a", "b"])):
+    rows = named("a", "b").X
+    for same in (named(), rows, rows.take(np.arange(40)), pd.DataFrame(X, columns=["a", "b"])):
         np.testing.assert_array_equal(model.predict(same), wanted)
     with pytest.raises(ValueError, match=r"Feature 1 is 'c', in the fit it was 'b'\.$"):
         model.predict(named("a", "c"))
@@ -66,5 +67,5 @@ def test_names_that_do_not_fit(named, tmp_path):
         named("a", "b", "c")
     with h5py.File(tmp_path / "numbers.h5", "w") as file:
         file["X"], file["feature_names"] = X, [1, 2]
-    with pytest.raises(ValueError, match="feature_names in .* must be strings, they are int64"):
+    with pytest.raises(ValueError, match=r"feature_names in .* must be strings, they are int64"):
         open_hdf5(tmp_path / "numbers.h5")

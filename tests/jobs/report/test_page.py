@@ -137,7 +137,7 @@ def test_confusions_and_errors(files, tmp_path):
     job = Job(files["dense"], kind="linear", test=files["dense"])
     page, text, result = reported(job, tmp_path / "run")
     counts = np.array(counts_of(text))
-    assert counts.shape == (3, 3) and counts.sum() == result["n_holdout"] == 400
+    assert counts.shape == (3, 3) and counts.sum() == result["n_test"] == 400
     assert np.trace(counts) / 400 == pytest.approx(result["accuracy"])
     assert f"24 of {400 - np.trace(counts)} errors" in text
     assert "img" not in page.begun and "of dense.h5 correctly" in text
