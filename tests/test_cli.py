@@ -147,7 +147,7 @@ def test_an_early_stop_is_told_and_the_model_kept(iris, tmp_path, capsys):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals and terminals are those of POSIX")
-def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
+def test_ctrl_c_is_130_and_leaves_nothing(tmp_path, heard):
     """It comes when the bar has shown an iteration: Python ignores one that falls into a finalizer of the compiler."""
     import pty  # Windows has neither of them
     import termios

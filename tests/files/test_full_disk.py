@@ -226,7 +226,7 @@ def test_the_file_is_that_of_hdf5(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path):
+def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path, heard):
     """The signal arrives during a write of HDF5. Its exception is raised in the caller of HDF5."""
 
     class Cut:
