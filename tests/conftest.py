@@ -1,5 +1,6 @@
 """What all tests share: the naive oracles on the path, data sets, and fresh processes."""
 
+import gc
 import os
 import shutil
 import signal
@@ -26,6 +27,12 @@ from forked import Forks
 
 settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("fastsvm")
+
+
+def pytest_collection_finish(session):
+    """Keep the collector of garbage from looking at all that was imported again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def standardised(X):
