@@ -62,7 +62,7 @@ def _write(path: Path, blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> int:
     with h5py.File(path, "w") as file:
         for X, y in blocks:
             if "X" not in file:
-                file.create_dataset("X", (0, X.shape[1]), "u1", maxshape=(None, X.shape[1]), chunks=(256, X.shape[1]))
+                file.create_dataset("X", (0, X.shape[1]), X.dtype, maxshape=(None, X.shape[1]), chunks=(256, X.shape[1]))
                 file.create_dataset("y", (0,), "i8", maxshape=(None,), chunks=(65_536,))
             for name, values in (("X", X), ("y", y)):
                 file[name].resize(len(file[name]) + len(values), axis=0)
@@ -80,14 +80,18 @@ def _varied_cifar() -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _made_up(quick: bool) -> Plan:
-    """Return images of 16 × 16 pixels: the pattern of a class plus noise."""
+    """Return images of 16 × 16 pixels: the pattern of a class plus noise.
+
+    If quick, they are few, and their pixels are floats: the fit runs code that other pictures have compiled.
+    """
     rng = np.random.default_rng(0)
     patterns = rng.integers(0, 64, (10, 768), dtype=np.uint8)
 
     def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for _ in range(6 if quick else 100):
-            y = rng.integers(0, 10, 16_000)
-            yield patterns[y] + rng.integers(0, 192, (len(y), 768), dtype=np.uint8), y
+            y = rng.integers(0, 10, 2_000 if quick else 16_000)
+            X = patterns[y] + rng.integers(0, 192, (len(y), 768), dtype=np.uint8)
+            yield X.astype(np.float64) if quick else X, y
 
     return Plan(blocks(), "synthetic images", 56 if quick else 256)
 
