@@ -62,7 +62,8 @@ def _write(path: Path, blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> int:
     with h5py.File(path, "w") as file:
         for X, y in blocks:
             if "X" not in file:
-                file.create_dataset("X", (0, X.shape[1]), X.dtype, maxshape=(None, X.shape[1]), chunks=(256, X.shape[1]))
+                d = X.shape[1]
+                file.create_dataset("X", (0, d), X.dtype, maxshape=(None, d), chunks=(256, d))
                 file.create_dataset("y", (0,), "i8", maxshape=(None,), chunks=(65_536,))
             for name, values in (("X", X), ("y", y)):
                 file[name].resize(len(file[name]) + len(values), axis=0)
