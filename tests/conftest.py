@@ -1,5 +1,6 @@
 """What all tests share: the naive oracles on the path, data sets, and fresh processes."""
 
+import gc
 import os
 import shutil
 import signal
@@ -26,6 +27,12 @@ from forked import Forks
 
 settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("fastsvm")
+
+
+def pytest_collection_finish(session):
+    """Keep the collector of garbage from looking at all that was imported again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def standardised(X):
@@ -87,10 +94,15 @@ def stored(tmp_path, monkeypatch):
 
 @pytest.fixture
 def heard():
-    """Let processes that a test starts hear of SIGHUP, though tests may run where it is ignored."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Let a test and processes that it starts hear of SIGHUP and SIGINT, though tests may run where they are ignored.
+
+    `nohup` starts its command so, and a shell so starts what runs in the background.
+    """
+    usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class Python:

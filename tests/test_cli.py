@@ -4,9 +4,8 @@ import contextlib
 import csv
 import json
 import os
+import select
 import signal
-import subprocess
-import sys
 
 import h5py
 import numpy as np
@@ -148,7 +147,7 @@ def test_an_early_stop_is_told_and_the_model_kept(iris, tmp_path, capsys):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals and terminals are those of POSIX")
-def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
+def test_ctrl_c_is_130_and_leaves_nothing(tmp_path, forks):
     """It comes when the bar has shown an iteration: Python ignores one that falls into a finalizer of the compiler."""
     import pty  # Windows has neither of them
     import termios
@@ -159,12 +158,12 @@ def test_ctrl_c_is_130_and_leaves_nothing(tmp_path):
     terminal, end = pty.openpty()
     termios.tcsetwinsize(end, (24, 120))
     with open(terminal, "rb", buffering=0) as shown:
-        with os.fdopen(end, "wb") as err:
-            process = subprocess.Popen([sys.executable, "-m", "fastsvm", *words], stderr=err)
-        text = b""
+        process, text = forks.start(*words, err=os.ttyname(end)), b""
         while b"gap" not in text and process.poll() is None:
-            text += shown.read(1000)
+            if select.select([shown], [], [], 0.1)[0]:
+                text += shown.read(1000)
         process.send_signal(signal.SIGINT)
+        os.close(end)
         with contextlib.suppress(OSError):  # which is how the end of a terminal is told
             while more := shown.read(1000):
                 text += more

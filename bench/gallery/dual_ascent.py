@@ -18,7 +18,7 @@ def draw(out: Path, quick: bool) -> str:
     """Draw the models of both kinds of steps, and the dual objective during the fits."""
     figure, axes = plt.subplots(2, 3, figsize=(16, 9.4))
     told = []
-    for row, case in zip(axes, (donut(1e-3), moons(0.5, 1e-2)), strict=True):
+    for row, case in zip(axes, (donut(1e-3, quick), moons(0.5, 1e-2, quick)), strict=True):
         given = fitted(case, solver="coordinate", learning_rate=case.rate, max_iter=EPOCHS)
         exact = fitted(case, solver="coordinate")
         show(row[0], case, given, f"rate {case.rate:g}", legend=not told)

@@ -19,7 +19,7 @@ def draw(out: Path, quick: bool) -> str:
     """Draw the models of both methods, and the distance from the minimum after each step."""
     figure, axes = plt.subplots(2, 3, figsize=(16, 9.4))
     told = []
-    for row, case in zip(axes, (donut(1e-5), moons(0.7, 1e-3)), strict=True):
+    for row, case in zip(axes, (donut(1e-5, quick), moons(0.7, 1e-3, quick)), strict=True):
         slow = fitted(case, solver="primal", learning_rate=case.rate, max_iter=EPOCHS)
         newton = fitted(case, solver="primal", loss="squared_hinge", tol=_TIGHT)
         least = fitted(case, tol=_TIGHT).objective_, newton.objective_

@@ -26,15 +26,15 @@ class Case(NamedTuple):
     rate: float
 
 
-def donut(rate: float) -> Case:
+def donut(rate: float, quick: bool) -> Case:
     """Return two concentric rings, and the kernel (1 + x·z)²."""
-    X, y = make_circles(500, noise=0.08, factor=0.5, random_state=0)
+    X, y = make_circles(200 if quick else 500, noise=0.08, factor=0.5, random_state=0)
     return Case(X, y, Polynomial(degree=2, coef0=1.0), rate)
 
 
-def moons(sigma: float, rate: float) -> Case:
+def moons(sigma: float, rate: float, quick: bool) -> Case:
     """Return two moons, and the kernel exp(-‖x - z‖² / σ²)."""
-    X, y = make_moons(400, noise=0.1, random_state=6)
+    X, y = make_moons(160 if quick else 400, noise=0.1, random_state=6)
     return Case(X, y, RBF.from_sigma(sigma, "sigma2"), rate)
 
 

@@ -19,7 +19,7 @@ TITLE = "A line between two clouds"
 
 def draw(out: Path, quick: bool) -> str:
     """Draw the widest margin, the line after each pair step, and both objectives after each pair step."""
-    X, y = make_blobs(300 if quick else 1_000, centers=2, n_features=2, random_state=1)
+    X, y = make_blobs(150 if quick else 1_000, centers=2, n_features=2, random_state=1)
     model = SVC(kernel="linear", C=1_000).fit(X, y)
     steps, width = int(model.n_iter_[0]), 2 / np.linalg.norm(model.coef_)
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14.6, 5.2), width_ratios=[1, 1.12, 1])

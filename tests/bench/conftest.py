@@ -31,6 +31,8 @@ class InProcess:
         self._ready = None, None
 
     def __enter__(self):
+        gc.collect()
+        gc.freeze()  # a measurement collects garbage, and need not look through all objects of the session for it
         return self
 
     def __exit__(self, *error):
@@ -39,13 +41,6 @@ class InProcess:
     dismiss = __exit__
 
     def run(self, module, task, out, environment, stays):
-        gc.freeze()  # a measurement collects garbage, and need not look through all objects of the session for it
-        try:
-            self._run(module, task, out)
-        finally:
-            gc.unfreeze()
-
-    def _run(self, module, task, out):
         if self._ready[0] != (module, task):
             watch = Watch(lambda text: None, task.timeout)
             self._ready = (module, task), importlib.import_module(module).prepare(task, watch)

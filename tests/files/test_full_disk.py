@@ -10,7 +10,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from forked import Forks
 
 import fastsvm
 from fastsvm.cli import main
@@ -80,8 +79,22 @@ print(json.dumps({"found": found, "left": left()}))
 """
 )
 
+# As `unshare -rm` does, but in a process that has imported the package.
 MOUNT = """
-import subprocess, sys
+import ctypes, os, subprocess, sys
+NEW_NAMESPACES, NOT_SHARED = 0x10020000, 0x44000  # of users and of mounts
+libc, user, group = ctypes.CDLL(None, use_errno=True), os.getuid(), os.getgid()
+
+def done(code):
+    if code:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+done(libc.unshare(NEW_NAMESPACES))
+for name, words in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+    with open(f"/proc/self/{name}", "w") as file:
+        file.write(words)
+done(libc.mount(b"none", b"/", None, NOT_SHARED, None))
+
 def mount(folder, options):
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
 """
@@ -115,15 +128,6 @@ def small_file_systems_are_allowed():
 on_a_small_file_system = pytest.mark.skipif(
     not small_file_systems_are_allowed(), reason="no file system may be mounted here (unshare -rm)"
 )
-
-
-@pytest.fixture(scope="module")
-def mounting():
-    """Start processes that may mount file systems."""
-    forks = Forks(["unshare", "-rm"])
-    yield forks
-    forks.end_all()
-    forks.close()
 
 
 def found_by(forks, code, tmp_path):
@@ -167,8 +171,8 @@ def test_a_limit_of_file_sizes(tmp_path, forks):
 
 
 @on_a_small_file_system
-def test_a_small_file_system(tmp_path, mounting):
-    told = found_by(mounting, SMALL, tmp_path)
+def test_a_small_file_system(tmp_path, forks):
+    told = found_by(forks, SMALL, tmp_path)
     check_each(told["found"], errno.ENOSPC)
     assert told["left"] == []
 
@@ -226,7 +230,7 @@ def test_the_file_is_that_of_hdf5(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path):
+def test_a_signal_while_hdf5_writes_leaves_a_file_that_can_be_closed(tmp_path, heard):
     """The signal arrives during a write of HDF5. Its exception is raised in the caller of HDF5."""
 
     class Cut:
@@ -342,7 +346,7 @@ sys.exit(code)
 
 
 @on_a_small_file_system
-def test_a_run_goes_on_while_its_disk_is_full(tmp_path, mounting):
+def test_a_run_goes_on_while_its_disk_is_full(tmp_path, forks):
     rng = np.random.default_rng(0)
     with h5py.File(tmp_path / "data.h5", "w") as file:
         y = rng.integers(0, 3, 500)
@@ -352,7 +356,7 @@ def test_a_run_goes_on_while_its_disk_is_full(tmp_path, mounting):
         '[checkpoint]\nevery = "0.0001s"\n[output]\nreport = false\n'
     )
     (tmp_path / "disk").mkdir()
-    process = mounting.start(tmp_path / "job.toml", tmp_path / "disk", tmp_path / "model", code=RUN)
+    process = forks.start(tmp_path / "job.toml", tmp_path / "disk", tmp_path / "model", code=RUN)
     _, err = process.communicate()
     assert process.returncode == 0, err
     assert "yynnnnyy" in err and "The run continues and tries again later." in err

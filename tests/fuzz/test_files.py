@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from fuzz import worker
+from forked import Forks
 from fuzz.budget import CHUNK, SEED, chunks
 from fuzz.damage import damaged, mutate
 from fuzz.specimens import MODELS, SPECIMENS
@@ -42,13 +42,13 @@ class Found(NamedTuple):
 class Reader:
     """Whole files of all kinds, and a process that reads damaged ones."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, forks: Forks) -> None:
         self.whole, copies = folder / "whole", folder / "copies"
         for name, specimen in SPECIMENS.items():
             (self.whole / name).mkdir(parents=True)
             specimen.make(self.whole / name)
         shutil.copytree(self.whole, copies)
-        self.servant = Servant([worker.__file__, "read", *(str(copies / name) for name in SPECIMENS)])
+        self.servant = Servant(forks, "read", *(copies / name for name in SPECIMENS))
         self._words: dict[str, str] = {}
 
     def try_case(self, number: int, folder: Path) -> Found | None:
@@ -85,8 +85,8 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: Any):
-    reader = Reader(tmp_path_factory.mktemp("files"))
+def reader(tmp_path_factory: Any, fork_server: Forks):
+    reader = Reader(tmp_path_factory.mktemp("files"), fork_server)
     yield reader
     reader.servant.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzz import worker
+from forked import Forks
 from fuzz.budget import CHUNK, SEED, chunks
 from fuzz.tasks import TASKS
 from fuzz.worker import Servant
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="li
 class Disk:
     """A process that does tasks where files may not grow."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, forks: Forks) -> None:
         whole = [folder / "whole" / name for name in TASKS]
         for each in whole:
             each.mkdir(parents=True)
         self._folder = folder / "case"
-        self.servant = Servant([worker.__file__, "write", *map(str, whole)])
+        self.servant = Servant(forks, "write", *whole)
         self._words: dict[str, str] = {}
         self._whole = folder / "again"
 
@@ -50,8 +50,8 @@ class Disk:
 
 
 @pytest.fixture(scope="module")
-def disk(tmp_path_factory: Any):
-    disk = Disk(tmp_path_factory.mktemp("disk"))
+def disk(tmp_path_factory: Any, fork_server: Forks):
+    disk = Disk(tmp_path_factory.mktemp("disk"), fork_server)
     yield disk
     disk.servant.close()
 

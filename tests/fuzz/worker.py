@@ -2,29 +2,34 @@
 
 `Servant` starts it from the tests, tells how it died, and starts it again.
 
-A line on standard input names a kind of file and a folder, and for the disk how many bytes a file may have; a line on
-standard output answers. What takes more than some seconds of the processor ends by a signal, and memory is limited to
+A line that it receives names a kind of file and a folder, and for the disk how many bytes a file may have; a line
+answers. What takes more than some seconds of the processor ends by a signal, and memory is limited to
 some more than the process has at the start.
 """
 
+import io
 import json
 import os
 import resource
-import select
 import signal
-import subprocess
+import socket
 import sys
+import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from forked import Forks, Process
 
 __all__ = ["Servant"]
 
 MEMORY = 768 << 20
 SECONDS = 5.0
 _WAITS = 120.0  # seconds for what takes no time of the processor, and for a machine that is busy
+_TESTS = Path(__file__).parents[1]
+_CODE = f"import sys; sys.path[:0] = {[str(_TESTS), str(_TESTS / 'support')]}; from fuzz.worker import main; main()"
 
 
 class Servant:
@@ -32,22 +37,28 @@ class Servant:
 
     Parameters
     ----------
-    command : sequence of str
-        After the interpreter. The process says "ready" before the first answer.
+    forks : Forks
+        Starts the process, which says "ready" before the first answer.
+    *words : str or Path
+        Arguments of the process.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = [sys.executable, *command]
-        self._process: subprocess.Popen | None = None
+    def __init__(self, forks: Forks, *words: str | Path) -> None:
+        self._forks, self._words = forks, words
+        self._process: Process | None = None
+        self._lines = io.StringIO()
 
     def ask(self, *words: Any) -> list[str]:
         """Return the answer, or how the process died: "crash" or "hang", and by what."""
         process = self._started()
-        print(json.dumps(words), file=process.stdin, flush=True)
-        if not select.select([process.stdout], [], [], _WAITS)[0]:
+        print(json.dumps(words), file=self._lines, flush=True)
+        try:
+            line = self._lines.readline()
+        except TimeoutError:
             self.close()
             return ["hang", f"no answer in {_WAITS:.0f} seconds, and little work"]
-        line = process.stdout.readline()
+        except ConnectionError:
+            line = ""
         if line:
             return json.loads(line)
         number = -process.wait()
@@ -55,15 +66,21 @@ class Servant:
         name = signal.Signals(number).name if number > 0 else f"exit code {-number}"
         return ["hang" if number == signal.SIGPROF else "crash", f"the process ended by {name}"]
 
-    def _started(self) -> subprocess.Popen:
+    def _started(self) -> Process:
         if self._process is None:
-            process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-            )
-            self._process = process
-            if process.stdout.readline() != "ready\n":
+            with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as door:
+                door.bind(f"{folder}/door")
+                door.listen()
+                door.settimeout(_WAITS)
+                self._process = self._forks.start(f"{folder}/door", *self._words, code=_CODE)
+                line, _ = door.accept()
+            line.settimeout(_WAITS)
+            self._lines = line.makefile("rw", buffering=1)
+            line.close()  # what is made of it stays open
+            if self._lines.readline() != "ready\n":
+                process = self._process
                 self.close()
-                raise RuntimeError(f"the process does not work on whole files; run {' '.join(self._command)}")
+                raise RuntimeError(f"the process does not work on whole files: {process.communicate()[1]}")
         return self._process
 
     def close(self) -> None:
@@ -71,8 +88,7 @@ class Servant:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            self._process.stdin.close()
-            self._process.stdout.close()
+            self._lines.close()
             self._process = None
 
 
@@ -87,21 +103,23 @@ def main() -> None:
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", UserWarning)  # of which ConvergenceWarning is one
     warnings.simplefilter("ignore", ResourceWarning)
-    answers = os.fdopen(os.dup(1), "w")
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(sys.argv[1])
+    lines = line.makefile("rw", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    answer = {"read": _read, "write": _write}[sys.argv[1]]
-    for folder in sys.argv[2:]:
+    answer = {"read": _read, "write": _write}[sys.argv[2]]
+    for folder in sys.argv[3:]:
         found = answer(Path(folder).name, folder)
         if found[0] != "found":
             raise RuntimeError(f"{folder}: {found}")
     os.dup2(1, 2)
     _limit_memory()
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
+    print("ready", file=lines, flush=True)
+    while asked := lines.readline():
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # whose signal ends the process
-        found = answer(*json.loads(line))
+        found = answer(*json.loads(asked))
         signal.setitimer(signal.ITIMER_PROF, 0)
-        print(json.dumps(found), file=answers, flush=True)
+        print(json.dumps(found), file=lines, flush=True)
 
 
 def _limit_memory() -> None:
@@ -170,9 +188,3 @@ def _left(folder: Path, before: dict[Path, bytes], may_leave: Callable[[str], bo
         if after.get(path) != before.get(path) and not may_leave(name):
             return f"{name} is {'gone' if path not in after else 'left' if path not in before else 'changed'}"
     return ""
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-    main()

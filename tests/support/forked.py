@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,19 +69,13 @@ class Process:
 
 
 class Forks:
-    """Starts processes.
+    """Starts processes."""
 
-    Parameters
-    ----------
-    command : sequence of str
-        Runs the process that they are forked from; by default, nothing but that process is started.
-    """
-
-    def __init__(self, command: Sequence[str] = ()) -> None:
+    def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self._started: list[Process] = []
         self._server = subprocess.Popen(
-            [*command, sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
 

@@ -228,10 +228,16 @@ def test_recognised(binary, python, tmp_path):
 @pytest.mark.realdata
 def test_real_cifar10(real_data, tmp_path, load):
     source = real_data / "cifar-10-batches-bin"
-    summary = convert(source, tmp_path / "train.h5", split="train")
+    summary = convert(source, tmp_path / "train.h5", split="train", shuffle=False)
     assert (summary.n_samples, summary.n_features, summary.n_classes) == (50_000, 3072, 10)
-    again = convert(source, tmp_path / "again.h5", split="train", memory=24 << 20)
-    one, other = load(summary.path), load(again.path)
-    assert np.array_equal(one.y, other.y) and np.array_equal(one.X, other.X)
-    assert np.bincount(one.y).tolist() == [5000] * 10
+    stored = load(summary.path)
+    raw = np.concatenate([np.fromfile(source / f"{name}.bin", np.uint8) for name in BATCHES[:5]]).reshape(-1, 3073)
+    assert np.array_equal(stored.y, raw[:, 0]) and np.array_equal(stored.X, raw[:, 1:])
+    assert np.bincount(stored.y).tolist() == [5000] * 10
     assert summary.class_names[0] == "airplane"
+    one, other = (
+        load(convert(source, tmp_path / f"{name}.h5", split="test", **options).path)
+        for name, options in (("one", {}), ("other", {"memory": 5 << 20}))
+    )
+    assert np.array_equal(one.y, other.y) and np.array_equal(one.X, other.X)
+    assert np.bincount(one.y).tolist() == [1000] * 10

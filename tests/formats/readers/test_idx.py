@@ -120,9 +120,17 @@ def test_recognised(tmp_path):
 
 @pytest.mark.realdata
 def test_real_mnist(real_data, tmp_path, load):
-    for split, n in (("train", 60_000), ("test", 10_000)):
-        summary = convert(real_data / "mnist", tmp_path / f"{split}.h5", split=split)
-        assert (summary.n_samples, summary.n_features, summary.n_classes) == (n, 784, 10)
-        again = convert(real_data / "mnist", tmp_path / "again.h5", split=split, memory=8 << 20)
-        one, other = load(summary.path), load(again.path)
-        assert np.array_equal(one.X, other.X) and np.array_equal(one.y, other.y)
+    source = real_data / "mnist"
+    summary = convert(source, tmp_path / "train.h5", split="train", shuffle=False)
+    assert (summary.n_samples, summary.n_features, summary.n_classes) == (60_000, 784, 10)
+    stored = load(summary.path)
+    images, labels = (
+        np.frombuffer(gzip.decompress((source / f"train-{name}-ubyte.gz").read_bytes()), np.uint8)
+        for name in ("images-idx3", "labels-idx1")
+    )
+    assert np.array_equal(stored.X, images[16:].reshape(-1, 784)) and np.array_equal(stored.y, labels[8:])
+    one, other = (
+        load(convert(source, tmp_path / f"{name}.h5", split="test", **options).path)
+        for name, options in (("one", {}), ("other", {"memory": 2 << 20}))
+    )
+    assert np.array_equal(one.X, other.X) and np.array_equal(one.y, other.y) and one.X.shape == (10_000, 784)
