@@ -111,7 +111,7 @@ def _refuse_existing(options: argparse.Namespace, path: str | None, *inputs: str
 
 
 def _inputs(options: argparse.Namespace) -> InputOptions:
-    return InputOptions(options.format, options.label, options.id)
+    return InputOptions(options.format, options.label, options.id, options.split)
 
 
 def _fetch(options: argparse.Namespace) -> dict[str, Any]:
@@ -144,6 +144,8 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
     inputs = _inputs(options)
     if inputs.label is False:
         raise ValueError("Training needs labels; --no-label is for files to predict.")
+    if options.out is not None and inputs.split == "test":
+        raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
     job = Job(
         path,
         holdout=options.holdout,
@@ -275,6 +277,8 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     label.add_argument("--no-label", dest="label", action="store_const", const=False, help="there are no labels")
     words = "column that identifies the rows, which is no feature, by name or position from 0"
     parser.add_argument("--id", metavar="NAME", help=f"{words} (formats: {formats_with('id')})")
+    words = f"part of a folder or archive to read (formats: {formats_with('split')})"
+    parser.add_argument("--split", choices=("train", "test"), help=words)
 
 
 def _add_convert(commands: Any) -> None:
@@ -290,7 +294,6 @@ def _add_convert(commands: Any) -> None:
     convert.add_argument("destination", help="HDF5 file to write")
     _add_inputs(convert)
     _add_force(convert)
-    add("split", "part of a folder or archive to convert", choices=("train", "test"))
     convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
     convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
     add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)

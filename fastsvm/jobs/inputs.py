@@ -27,11 +27,14 @@ class InputOptions(NamedTuple):
         A key of `FORMATS`; None to recognise it.
     label, id : str, int, False or None
         As for `convert`.
+    split : str or None
+        Part of a folder, "train" or "test".
     """
 
     format: str | None = None
     label: str | int | bool | None = None
     id: str | int | None = None
+    split: str | None = None
 
 
 class Expected(NamedTuple):
@@ -101,8 +104,8 @@ def as_hdf5(
     """
     check_input(path)
     if is_hdf5(path):
-        if options is not None and (options.format, options.label or None, options.id) != (None, None, None):
-            raise ValueError(f"{path} is an HDF5 file: format, label and id apply to files that are converted.")
+        if options is not None and options._replace(label=options.label or None) != InputOptions():
+            raise ValueError(f"{path} is an HDF5 file: format, label, id and split apply to files that are converted.")
         yield Path(path)
         return
     if beside is not None:
@@ -127,7 +130,7 @@ def converted(
     kind = recognise(path) if options.format is None else options.format
     if kind not in FORMATS:
         raise ValueError(f"There is no format {kind!r}; there are {', '.join(FORMATS)}.")
-    given: dict[str, Any] = {"label": options.label, "id": options.id}
+    given: dict[str, Any] = {"label": options.label, "id": options.id, "split": options.split}
     if expected is not None:
         wanted = {"n_features": expected.n_features, "feature_names": expected.names}
         given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}

@@ -235,9 +235,8 @@ class _Run:
         file, job = self.folder.path / f"{name}.h5", self.job
         if not file.exists():
             self.folder.log("convert", file=path)
-            options = InputOptions(job.format, job.label, job.id)
-            split = name if Path(path).is_dir() else None
-            converted(path, file, options, expected, split=split, seed=job.seed)
+            options = InputOptions(job.format, job.label, job.id, name if Path(path).is_dir() else None)
+            converted(path, file, options, expected, seed=job.seed)
         return str(file)
 
     def _finished(self, job: Job, trained: Trained, checkpointer: JobCheckpointer) -> dict[str, Any]:

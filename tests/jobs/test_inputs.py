@@ -144,9 +144,11 @@ def test_other_features_are_refused(refused, model, tmp_path):
 def test_options_that_do_not_apply(refused, model, tmp_path):
     path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
     convert(path, tmp_path / "iris.h5")
-    assert "format, label and id apply to files that are converted" in refused(
+    assert "format, label, id and split apply to files that are converted" in refused(
         "info", tmp_path / "iris.h5", "--id", "a"
     )
+    assert "trains on the part 'train'" in refused("train", path, "--out", tmp_path / "run", "--split", "test")
+    assert "split does not apply to csv" in refused("info", path, "--split", "test")
     assert "Training needs labels" in refused("train", path, "--no-label")
     assert "There is no format 'excel'" in refused("info", path, "--format", "excel")
     assert "must have one column 'kind'" in refused("train", path, "--label", "kind")
