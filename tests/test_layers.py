@@ -27,7 +27,8 @@ LAYERS = [
     {"displays", "persistence"},
     {"__init__"},
     {"jobs.training.checkpoint_version_1"},
-    {"jobs.fingerprint", "jobs.say", "jobs.stopping", "jobs.visible"},
+    {"jobs.fingerprint", "jobs.nearest", "jobs.say", "jobs.stopping", "jobs.visible"},
+    {"jobs.inputs"},
     {"jobs.training", "jobs.prediction", "jobs.inspection"},
     {"jobs.report"},
     {"jobs"},
@@ -110,7 +111,7 @@ def test_numba_in_one_folder():
 
 
 def test_h5py_where_files_are():
-    allowed = {"files", "sources", "formats", "persistence", "jobs", "cli.py"}
+    allowed = {"files", "sources", "formats", "persistence", "jobs"}
     others = {name for name in importing({"h5py"}) if name.split("/")[0] not in allowed}
     assert others <= {"estimators/fitting/validation.py"}
 

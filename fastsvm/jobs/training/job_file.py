@@ -23,7 +23,6 @@ report = true
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType, NoneType
@@ -31,6 +30,7 @@ from typing import Any, NamedTuple
 
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.formats import FORMATS
+from fastsvm.jobs.nearest import nearest
 from fastsvm.memory import parse_memory
 
 __all__ = ["Job", "job_of", "parse_seconds", "read_job", "with_flags"]
@@ -266,8 +266,8 @@ class _Reader:
     def refuse_unknown(self, section: str, found: Mapping[str, Any], known: Sequence[str], more: str = "") -> None:
         for name in found:
             if name not in known:
-                near = get_close_matches(name, known, 1, 0.5)
-                meant = f" Did you mean {near[0]!r}?" if near else f" Choose from {', '.join(known)}."
+                near = nearest(name, known)
+                meant = f" Did you mean {near!r}?" if near else f" Choose from {', '.join(known)}."
                 what = f"{section}.{name} is not a key{more}" if section else f"[{name}] is not a section"
                 raise ValueError(f"{self.where}: {what}.{meant}")
 
@@ -301,8 +301,8 @@ class _Reader:
     def one_of(self, section: str, key: str, found: Mapping[str, Any], known: tuple[str, ...]) -> str | None:
         word = self.word(section, key, found)
         if word is not None and word not in known:
-            near = get_close_matches(word, known, 1, 0.5)
-            raise self.wrong(section, key, f"one of {', '.join(known)}{f' ({near[0]!r}?)' if near else ''}", word)
+            near = nearest(word, known)
+            raise self.wrong(section, key, f"one of {', '.join(known)}{f' ({near!r}?)' if near else ''}", word)
         return word
 
     def boolean(self, section: str, key: str, found: Mapping[str, Any], usual: bool) -> bool:

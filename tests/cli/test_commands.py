@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from fastsvm import cli
 from fastsvm.cli import main
 
 
@@ -360,8 +359,3 @@ def test_numbers_stay_numbers_in_a_table(tmp_path, capsys):
     found = pd.read_csv(tmp_path / "out.csv")
     assert found["prediction"].tolist() == [-1, 1] * 10
     assert (np.sign(found["decision"]) == found["prediction"]).all()
-
-
-def test_all_parameters_that_a_search_found_are_printed(capsys):
-    cli._show({"search": {"parameters": {"C": 10.0, "gamma": 0.1}, "mean_score": 0.9}}, False)
-    assert capsys.readouterr().out.splitlines() == ["search  parameters: C=10, gamma=0.1", "        mean_score: 0.9"]

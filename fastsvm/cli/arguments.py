@@ -1,0 +1,187 @@
+"""The arguments of the commands, and one-line errors with the nearest name."""
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import fastsvm.cli.commands as commands
+from fastsvm.cli.arguments_of_models import meaning, parameters, value
+from fastsvm.jobs.nearest import nearest
+from fastsvm.jobs.say import say
+
+__all__ = ["make_parser"]
+
+_DATA = "HDF5 file with X, or a file or folder in any format that `convert` reads"
+_EXAMPLES = {
+    "convert": ["a9a a9a.h5", "table.csv table.h5 --label kind --id name", "mnist/ test.h5 --split test"],
+    "fetch": ["mnist --folder data"],
+    "info": ["a9a.h5", "a9a.model"],
+    "train": [
+        "a9a.h5 -o a9a.model --C 1 --gamma 0.05",
+        "big.h5 -o big.model --model linear --standardize --memory 2GB",
+    ],
+    "run": ["job.toml --out run/", "job.toml --out run/ --set model.C=10"],
+    "resume": ["run/"],
+    "status": ["run/"],
+    "predict": ["a9a.model a9a-test.h5 -o predictions.csv", "table.model new.csv -o predictions.csv --id name"],
+    "evaluate": ["a9a.model a9a-test.h5"],
+    "demo": ["--folder demo"],
+}
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Takes no abbreviations, and says an error in one line."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the arguments; an unknown one is an error of this parser, which knows the nearest one."""
+        found, unknown = super().parse_known_args(args, namespace)
+        for word in unknown:
+            if word.startswith("-"):
+                known = [option for option in self._option_string_actions if option.startswith("--")]
+                near = nearest(word.partition("=")[0], known)
+                self.error(f"there is no option {word}.{f' Did you mean {near}?' if near else ''}")
+        if unknown:
+            self.error(f"{unknown[0]} is one argument too many.")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Say an error and how to get help, and end with exit code 2."""
+        choice = _CHOICE.search(message)
+        near = None if choice is None else nearest(choice[1], re.findall(r"[\w.-]+", choice[2]))
+        say(f"{message}. Did you mean {near}?" if near else message if message[-1] in ".?" else f"{message}.")
+        say(f"see {self.prog} --help")
+        self.exit(2)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    from fastsvm import __version__
+
+    words = "Support vector machines on data of any size."
+    parser = _Parser(prog="fastsvm", description=words, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"fastsvm {__version__}")
+    added = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_convert(added)
+    fetch = _command(added, "fetch", commands.do_fetch, "download a published data set and convert it")
+    fetch.add_argument("name", choices=("cifar10", "mnist", "fashion-mnist"), help="data set")
+    fetch.add_argument("--folder", default="data", help="folder for the files (default: data)")
+    info = _command(added, "info", commands.do_info, "describe a data set or a model")
+    info.add_argument("file", help=f"file of a model, or {_DATA}")
+    _add_inputs(info)
+    _add_train(added)
+    run = _command(added, "run", commands.do_run, "run a training job in a folder of its own")
+    run.add_argument("job", help="TOML file")
+    run.add_argument("--out", required=True, metavar="FOLDER", help="folder of the run, new or empty")
+    run.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a key")
+    resume = _command(added, "resume", commands.do_resume, "resume an interrupted run from its latest checkpoint")
+    resume.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
+    status = _command(added, "status", commands.do_status, "show the state and the progress of a run")
+    status.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
+    predict = _command(
+        added, "predict", commands.do_predict, "write the labels and decision values of the samples of a file"
+    )
+    predict.add_argument("model", help="file of the model")
+    predict.add_argument("data", help=_DATA)
+    predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
+    _add_inputs(predict)
+    _add_force(predict)
+    evaluate = _command(added, "evaluate", commands.do_evaluate, "compare predictions with the labels of a file")
+    evaluate.add_argument("model", help="file of the model")
+    evaluate.add_argument("data", help=_DATA)
+    _add_inputs(evaluate)
+    demo = _command(
+        added, "demo", commands.do_demo, "train on bundled images from a file and compare with scikit-learn"
+    )
+    demo.add_argument("--folder", help="folder for the files (default: a temporary folder)")
+    return parser
+
+
+def _command(added: Any, name: str, run: Callable, words: str) -> argparse.ArgumentParser:
+    parser = added.add_parser(
+        name,
+        help=words,
+        description=words[0].upper() + words[1:] + ".",
+        epilog="examples:\n" + "".join(f"  fastsvm {name} {line}\n" for line in _EXAMPLES[name]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_force(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="replace the output if it exists")
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options of files that are not in HDF5."""
+    from fastsvm.formats.registry import FORMATS, formats_with
+
+    words = f"{', '.join(FORMATS)} (default: recognised by content and name)"
+    parser.add_argument("--format", metavar="FORMAT", help=words)
+    label = parser.add_mutually_exclusive_group()
+    words = "column of the labels, by name or position from 0, or a file or an array with them"
+    label.add_argument("--label", metavar="NAME", help=f"{words} (formats: {formats_with('label')})")
+    label.add_argument("--no-label", dest="label", action="store_const", const=False, help="there are no labels")
+    words = "column that identifies the rows, which is no feature, by name or position from 0"
+    parser.add_argument("--id", metavar="NAME", help=f"{words} (formats: {formats_with('id')})")
+    words = f"part of a folder or archive to read (formats: {formats_with('split')})"
+    parser.add_argument("--split", choices=("train", "test"), help=words)
+
+
+def _add_convert(added: Any) -> None:
+    from fastsvm.formats.registry import formats_with
+
+    def add(option: str, words: str, **given: Any) -> None:
+        convert.add_argument(
+            "--" + option.replace("_", "-"), help=f"{words} (formats: {formats_with(option)})", **given
+        )
+
+    convert = _command(added, "convert", commands.do_convert, "convert a published format to HDF5")
+    convert.add_argument("source", help="file or folder to convert")
+    convert.add_argument("destination", help="HDF5 file to write")
+    _add_inputs(convert)
+    _add_force(convert)
+    convert.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the samples")
+    convert.add_argument("--seed", type=int, default=0, help="seed of the shuffle (default: 0)")
+    add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)
+    add("array", "name of the array with the samples")
+    add("n_features", "number of features; default: the largest index", type=int)
+    add("dtype", "type of the values", choices=("float32", "float64"))
+    convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
+
+
+def _add_train(added: Any) -> None:
+    from fastsvm.estimators import ESTIMATORS
+
+    train = _command(added, "train", commands.do_train, "train a model from a file")
+    train.usage = "fastsvm train DATA [-o FILE | --out FOLDER] [--model MODEL] [options] [parameters of the model]"
+    train.add_argument("data", help=_DATA)
+    train.add_argument("-o", "--output", help="file for the model (default: the model is not saved)")
+    words = "folder of a run with checkpoints, log, report and model, which `fastsvm resume` resumes"
+    train.add_argument("--out", metavar="FOLDER", help=words)
+    train.add_argument("--holdout", type=float, default=0.0, help="share of samples held out for a test (default: 0)")
+    train.add_argument("--seed", type=int, default=0, help="seed of held-out samples and estimator (default: 0)")
+    train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="estimator (default: svc)")
+    _add_inputs(train)
+    _add_force(train)
+    group = train.add_argument_group("parameters of the model")
+    for name, defaults in parameters().items():
+        flags = dict.fromkeys([f"--{name}", f"--{name.replace('_', '-')}"])
+        words = f"{meaning(next(iter(defaults)), name)} (default: {_shown(defaults)})"
+        if all(isinstance(default, bool) for default in defaults.values()) and name != "average":  # may be an int too
+            action: Any = argparse.BooleanOptionalAction
+            group.add_argument(*flags, dest=name, action=action, default=argparse.SUPPRESS, help=words)
+        else:
+            group.add_argument(*flags, dest=name, type=value, metavar="VALUE", default=argparse.SUPPRESS, help=words)
+
+
+def _shown(defaults: dict[str, Any]) -> str:
+    """Return the defaults of a parameter by model, or the only one."""
+    if len(set(map(str, defaults.values()))) == 1:
+        few = "" if len(defaults) > 1 else f"; {next(iter(defaults))} only"
+        return f"{next(iter(defaults.values()))}{few}"
+    return ", ".join(f"{model}: {default}" for model, default in defaults.items())

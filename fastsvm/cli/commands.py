@@ -1,0 +1,161 @@
+"""The commands: each takes its arguments and returns a report."""
+
+import argparse
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from fastsvm.cli.arguments_of_models import parameters
+from fastsvm.files.atomic_file import check_output
+from fastsvm.jobs.inputs import InputOptions
+from fastsvm.jobs.say import say
+from fastsvm.memory import parse_memory
+
+__all__ = [
+    "do_convert",
+    "do_demo",
+    "do_evaluate",
+    "do_fetch",
+    "do_info",
+    "do_predict",
+    "do_resume",
+    "do_run",
+    "do_status",
+    "do_train",
+]
+
+
+def do_convert(options: argparse.Namespace) -> dict[str, Any]:
+    """Convert a file to HDF5."""
+    from fastsvm.formats import convert
+
+    _refuse_existing(options, options.destination, options.source, *([options.label] if options.label else []))
+    summary = convert(
+        options.source,
+        options.destination,
+        format=options.format,
+        split=options.split,
+        shuffle=options.shuffle,
+        seed=options.seed,
+        dense=options.dense,
+        label=options.label,
+        id=options.id,
+        array=options.array,
+        n_features=options.n_features,
+        dtype=options.dtype,
+        memory=parse_memory(options.memory),
+        progress=True,
+    )
+    for note in summary.notes:
+        say(f"note: {note}")
+    return {name: value for name, value in summary._asdict().items() if name != "notes"}
+
+
+def _refuse_existing(options: argparse.Namespace, path: str | None, *inputs: str) -> None:
+    """Raise an error if an output cannot be written, or if it exists and may not be replaced."""
+    if path is None:
+        return
+    check_output(path, *inputs)
+    if Path(path).exists() and not options.force:
+        raise ValueError(f"{path} exists. Pass --force to replace it, or name another file.")
+
+
+def _inputs(options: argparse.Namespace) -> InputOptions:
+    return InputOptions(options.format, options.label, options.id, options.split)
+
+
+def do_fetch(options: argparse.Namespace) -> dict[str, Any]:
+    """Download a published data set and convert it."""
+    from fastsvm.formats.fetch import fetch
+
+    return {"files": [str(path) for path in fetch(options.name, options.folder)]}
+
+
+def do_info(options: argparse.Namespace) -> dict[str, Any]:
+    """Describe a data set or a model."""
+    from fastsvm.jobs.inspection import describe
+
+    return describe(options.file, _inputs(options))
+
+
+def do_train(options: argparse.Namespace) -> dict[str, Any]:
+    """Train a model, in a folder of its own with --out."""
+    from fastsvm.estimators import ESTIMATORS
+    from fastsvm.jobs.inputs import as_hdf5
+    from fastsvm.jobs.runner import run
+    from fastsvm.jobs.training.job_file import Job
+    from fastsvm.jobs.training.train import train
+
+    _refuse_existing(options, options.output, options.data)
+    given = {name: getattr(options, name) for name in parameters() if hasattr(options, name)}
+    known = [name for name in parameters() if name in signature(ESTIMATORS[options.model]).parameters]
+    for name in given:
+        if name not in known:
+            raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(known)}.")
+    given.setdefault("verbose", True)
+    path = str(Path(options.data).absolute())
+    inputs = _inputs(options)
+    if inputs.label is False:
+        raise ValueError("Training needs labels; --no-label is for files to predict.")
+    if options.out is not None and inputs.split == "test":
+        raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
+    job = Job(
+        path,
+        holdout=options.holdout,
+        seed=options.seed,
+        kind=options.model,
+        parameters=given,
+        format=inputs.format,
+        label=inputs.label,
+        id=inputs.id,
+    )
+    if options.out is None:
+        with as_hdf5(path, inputs, seed=options.seed) as file:
+            return train(job._replace(train=str(file)), options.output).report._asdict()
+    if options.output is not None:
+        raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --out or --output, not both.")
+    return run(job, options.out)
+
+
+def do_run(options: argparse.Namespace) -> dict[str, Any]:
+    """Run a job."""
+    from fastsvm.jobs.runner import run
+    from fastsvm.jobs.training.job_file import read_job
+
+    return run(read_job(options.job, options.set), options.out)
+
+
+def do_resume(options: argparse.Namespace) -> dict[str, Any]:
+    """Resume a run."""
+    from fastsvm.jobs.runner import resume
+
+    return resume(options.run_folder)
+
+
+def do_status(options: argparse.Namespace) -> dict[str, Any]:
+    """Show the state of a run."""
+    from fastsvm.jobs.runner import status
+
+    return status(options.run_folder)
+
+
+def do_predict(options: argparse.Namespace) -> dict[str, Any]:
+    """Predict the samples of a file."""
+    from fastsvm.jobs.prediction.predict import predict
+
+    _refuse_existing(options, options.output, options.model, options.data)
+    return predict(options.model, options.data, options.output, _inputs(options))._asdict()
+
+
+def do_evaluate(options: argparse.Namespace) -> dict[str, Any]:
+    """Compare predictions with the labels of a file."""
+    from fastsvm.jobs.prediction.predict import evaluate
+
+    return evaluate(options.model, options.data, _inputs(options))._asdict()
+
+
+def do_demo(options: argparse.Namespace) -> dict[str, Any]:
+    """Run the demo."""
+    from fastsvm.jobs.demo import demo
+
+    return demo(options.folder)._asdict()
