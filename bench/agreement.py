@@ -18,6 +18,7 @@ from sklearn.svm import SVC as LIBSVM
 
 from bench.kernel.exact_kernel import ExactKernel
 from bench.kernel.referee import Answer, Verdict, examine
+from bench.workers.results import answer_of
 from fastsvm import SVC
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
@@ -69,7 +70,8 @@ def main() -> None:
 
 def _judge(model: SVC | LIBSVM, X: np.ndarray, y: np.ndarray, given: dict) -> Verdict:
     kernel = ExactKernel(X, given["kernel"], given["gamma"], 3, 0.0)
-    return examine(kernel, y, given["C"], Answer(model.support_, model.dual_coef_, model.intercept_))
+    answer = answer_of(model)
+    return examine(kernel, y, given["C"], Answer(answer["support"], answer["dual_coef"], answer["intercept"]))
 
 
 def _reason(theirs: LIBSVM, mine: Verdict, other: Verdict) -> str:

@@ -1,13 +1,13 @@
 """Describe a file: a data set or a model."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fastsvm.jobs.inputs import InputOptions, as_hdf5
 from fastsvm.persistence.model_file import is_model_file, load
-from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.sources import HDF5Data, HDF5Source, open_hdf5
 from fastsvm.sources.hdf5_checks import reading
 
 __all__ = ["class_name", "describe"]
@@ -45,7 +45,7 @@ def describe(path: str | Path, options: InputOptions | None = None) -> dict[str,
 
 
 def _data(data: HDF5Data) -> dict[str, Any]:
-    node = data.X.node
+    node = cast(HDF5Source, data.X).node
     found: dict[str, Any] = {
         "file": str(data.path),
         "kind": "data set",

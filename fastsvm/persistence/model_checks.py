@@ -19,6 +19,7 @@ from fastsvm.sources.compressed import check_compressed
 __all__ = ["check_fitted", "check_name", "is_fitted_name"]
 
 _PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
+_SPARSE = {"support_vectors_", "dual_coef_"}  # after a fit on sparse samples
 _NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
 _COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and not value < 0, "a count")
 _RULES = {
@@ -96,7 +97,7 @@ def _check_plain(name: str, value: Any) -> None:
     elif isinstance(value, tuple):
         if not all(isinstance(item, _PLAIN) for item in value):
             raise ValueError(f"{name} is {_told(value)}")
-    elif not (isinstance(value, _PLAIN) or (sparse.issparse(value) and name == "support_vectors_")):
+    elif not (isinstance(value, _PLAIN) or (sparse.issparse(value) and name in _SPARSE)):
         raise ValueError(f"{name} is {_told(value)}")
 
 
@@ -106,7 +107,7 @@ def _check_kernel_model(model: SVC, found: dict[str, Any]) -> None:
     counts = _array(found, "n_support_", (n_classes,), "i")
     n = len(support)
     _holds(found, "n_support_", (counts >= 0).all() and counts.sum(dtype=object) == n, f"counts of {n} rows in all")
-    _array(found, "dual_coef_", (n_classes - 1, n), "d")
+    _check_rows(found, "dual_coef_", (n_classes - 1, n), "d")
     _array(found, "intercept_", (n_classes * (n_classes - 1) // 2,), "d")
     shape = found.get("shape_fit_")
     if not (isinstance(shape, tuple) and len(shape) == 2 and all(isinstance(k, Integral) for k in shape)):
@@ -117,6 +118,7 @@ def _check_kernel_model(model: SVC, found: dict[str, Any]) -> None:
         _require(found, name)
     if found.get("_centre") is not None:
         _array(found, "_centre", (d,), "d")
+    _check_standardization(model, found, d)
     degree = model.degree if isinstance(model.kernel, str) else getattr(model.kernel, "degree", 0)
     if degree >= _MOST_DEGREE:
         raise ValueError(f"the degree of the kernel is {degree}")
@@ -124,21 +126,22 @@ def _check_kernel_model(model: SVC, found: dict[str, Any]) -> None:
         _holds(found, "support_", n == 0 or support.max() < d, f"columns of {d} kernel values")
         _array(found, "support_vectors_", (0, 0), "biuf")
     else:
-        _check_rows(found, n, d)
+        _check_rows(found, "support_vectors_", (n, d), "biuf")
 
 
-def _check_rows(found: dict[str, Any], n: int, d: int) -> None:
-    """Raise ValueError unless the support vectors are n rows of d numbers, dense or CSR."""
-    rows = _require(found, "support_vectors_")
+def _check_rows(found: dict[str, Any], name: str, shape: tuple[int, int], kinds: str) -> None:
+    """Raise ValueError unless an attribute is a matrix of finite numbers of this shape, dense or CSR."""
+    rows = _require(found, name)
     if not sparse.issparse(rows):
-        _array(found, "support_vectors_", (n, d), "biuf")
+        _array(found, name, shape, kinds)
         return
-    _holds(found, "support_vectors_", rows.format == "csr" and rows.shape == (n, d), f"{n} rows of {d} features")
-    _finite("support_vectors_", rows.data)
+    words = "a matrix of {} rows and {} columns".format(*shape)
+    _holds(found, name, rows.format == "csr" and rows.shape == shape, words)
+    _array({name: rows.data}, name, (None,), kinds)
     try:
         check_compressed(rows, *rows.shape)
     except ValueError as error:
-        raise ValueError(f"support_vectors_ are damaged: {error}") from None
+        raise ValueError(f"{name} is damaged: {error}") from None
 
 
 def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
@@ -151,14 +154,23 @@ def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
         n_scores = 1
         _array(found, "coef_", (d,), "d")
     _array(found, "intercept_", (n_scores,), "d")
+    _check_standardization(model, found, d)
+    if (found.get("_scale") is None) != (found.get("_shift") is None):
+        raise ValueError("_shift and _scale must be both present or both missing")
+
+
+def _check_standardization(model: Any, found: dict[str, Any], d: int) -> None:
+    """Raise ValueError unless the map of d features to standardised ones can be applied; it may be missing."""
     for name in ("_shift", "_scale"):
         if found.get(name) is not None:
             _array(found, name, (d,), "d")
     scale = found.get("_scale")
-    if (scale is None) != (found.get("_shift") is None) or (scale is not None and not scale.all()):
-        raise ValueError("_shift and _scale must be both present or both missing, and no scale may be 0")
     if model.standardize and scale is None:
         raise ValueError("it lacks _scale, by which features are standardised")
+    if scale is None and found.get("_shift") is not None:
+        raise ValueError("it has _shift, but lacks _scale")
+    if scale is not None and not scale.all():
+        raise ValueError("no scale may be 0 in _scale")
 
 
 # --- parts -----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -135,6 +135,10 @@ class Source(ABC):
     def take(self, indices: np.ndarray) -> "Source":
         """Return the source of the rows `indices` alone, in that order."""
         return SubsetSource(self, indices)
+
+    def as_passed(self, block: Block) -> Any:
+        """Return the rows of a block in the kind in which the user passed them: an array or a CSR matrix."""
+        return block.user_array()
 
     def in_memory(self) -> "MemorySource":
         """Return a source of the same rows in memory, in the type in which they are stored."""

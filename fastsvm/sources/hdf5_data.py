@@ -1,11 +1,14 @@
 """A data set in one HDF5 file: rows, labels and sample weights."""
 
+import copy
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
-from fastsvm.sources.hdf5 import HDF5Source, hdf5_source, open_file
+from fastsvm.sources.base import Source
+from fastsvm.sources.hdf5 import hdf5_source, open_file
 from fastsvm.sources.hdf5_checks import attribute, check_storage, kind_of, member, place_of, reading
 
 __all__ = ["HDF5Data", "open_hdf5", "read_column"]
@@ -21,7 +24,7 @@ class HDF5Data:
 
     Attributes
     ----------
-    X : HDF5Source
+    X : Source
         The rows, on disk.
     y : ndarray of shape (n_samples,) or None
         Labels, in memory; strings are str. None if the file has no labels.
@@ -50,8 +53,10 @@ class HDF5Data:
     def __init__(self, file: h5py.File) -> None:
         self.path = Path(file.filename)
         self._file = file
+        self._taken: np.ndarray | None = None
         with reading(self.path):
-            self.X: HDF5Source = hdf5_source(self._rows())
+            self.X: Source = hdf5_source(self._rows())
+            self._n_stored = len(self.X)
             self.y = self._column("y")
             self.sample_weight = self._column("sample_weight")
             names = attribute(member(file, "y"), "class_names") if "y" in file else None
@@ -72,13 +77,14 @@ class HDF5Data:
         """Return a dataset with an entry for each row (axis 0) or each feature (axis 1) of X; None if there is none."""
         if name not in self._file:
             return None
-        column, n = member(self._file, name), self.X.shape[axis]
+        column, n = member(self._file, name), self._n_stored if axis == 0 else self.X.shape[1]
         if not isinstance(column, h5py.Dataset) or column.shape != (n,):
             found = f"has shape {column.shape}" if isinstance(column, h5py.Dataset) else f"is {kind_of(column)}"
             of = "row" if axis == 0 else "column"
             raise ValueError(f"{place_of(column)} must have shape ({n},), one entry for each {of} of X; it {found}.")
         check_storage(column)
-        return read_column(column)
+        values = read_column(column)
+        return values if self._taken is None or axis == 1 else values[self._taken]
 
     def _feature_names(self) -> np.ndarray | None:
         names = self._column("feature_names", axis=1)
@@ -109,6 +115,50 @@ class HDF5Data:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.X)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions, 2."""
+        return 2
+
+    def __getitem__(self, rows: Any) -> "HDF5Data":
+        """Return some of the rows, with their labels and weights. The rows stay in the file.
+
+        So scikit-learn's `cross_val_score` and `GridSearchCV` can split the data.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool, list or slice
+            Row numbers, or a mask. An Ellipsis may follow.
+        """
+        if isinstance(rows, tuple):
+            if len(rows) != 2 or rows[1] is not Ellipsis:
+                raise TypeError(f"Only rows of {self.path} can be taken, not columns. Use data.X to read values.")
+            rows = rows[0]
+        numbers = np.atleast_1d(np.arange(len(self))[rows])
+        found = copy.copy(self)
+        found.X = self.X.take(numbers)
+        found._taken = numbers if self._taken is None else self._taken[numbers]
+        found.y = None if self.y is None else self.y[numbers]
+        found.sample_weight = None if self.sample_weight is None else self.sample_weight[numbers]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Raise TypeError: rows are never read into memory without being asked."""
+        raise TypeError(
+            f"The rows of {self.path} stay in the file, but this function needs an array in memory. To scale features, "
+            "pass standardize=True to the estimator of fastsvm instead of StandardScaler in a Pipeline. If the rows "
+            "fit in memory, pass data.X.in_memory().block.user_array()."
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the open file, which another process opens again."""
+        return {name: value for name, value in vars(self).items() if name != "_file"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state and open the file again."""
+        vars(self).update(state)
+        self._file = open_file(self.path)
 
     def close(self) -> None:
         """Close the file. Its rows cannot be read afterwards."""

@@ -36,6 +36,10 @@ class Quantization(NamedTuple):
     scale: float
     offset: float
 
+    def times(self, factor: float) -> "Quantization":
+        """Return the map to `factor` times the values."""
+        return self if factor == 1 else Quantization(self.scale * factor, self.offset * factor)
+
     def convert(self, block: Block, pool: Pool) -> DenseBlock | None:
         """Return the bytes of a block, or None if a value is not a level."""
         if self == IDENTITY and isinstance(block, DenseBlock) and block.values.dtype == np.uint8:

@@ -72,6 +72,13 @@ class ScaledSource(Source):
         scale[varying] /= np.sqrt(found.feature_variance[varying])
         return cls(source, None if source.sparse else found.mean, scale, dtype)
 
+    def streamed(self) -> "ScaledSource":
+        """Return the view as one of rows that are not in memory: they are scaled anew, in blocks of some megabytes."""
+        found = ScaledSource(self.source, self.shift, self.scale, self.dtype)
+        found.resident = False
+        del found.block_rows  # now the default, some megabytes
+        return found
+
     def _scaled(self, block: Block) -> Block:
         if self.shift is None and isinstance(block, CSRBlock):
             data = block.data.astype(self.dtype) * self.scale[block.indices]

@@ -83,7 +83,7 @@ def test_adult_without_an_offset(published):
     found = SVC(solver="coordinate", gamma=0.05).fit(X, y)
     sums = found.decision_function(X) - found.intercept_[0]
     alpha, signs = np.zeros(4000), np.where(y > 0, 1.0, -1.0)
-    alpha[found.support_] = found.dual_coef_[0] * signs[found.support_]
+    alpha[found.support_] = found.dual_coef_.toarray()[0] * signs[found.support_]
     square = (alpha * signs) @ sums
     dual, primal = alpha.sum() - square / 2, square / 2 + np.maximum(0, 1 - signs * sums).sum()
     assert ((alpha >= 0) & (alpha <= 1)).all()

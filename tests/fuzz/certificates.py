@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 __all__ = [
     "LONG", "Kernel", "U", "Verdict", "decisions_of", "judge_svc", "kernel_of", "long", "resolved_gamma",
@@ -167,12 +168,13 @@ def _problems(model: Any, codes: np.ndarray, upper: np.ndarray) -> list[_Problem
     """Return the two-class problems and the multipliers that `dual_coef_` gives them."""
     k = len(model.classes_)
     class_of = np.repeat(np.arange(k), model.n_support_)
+    coef = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else model.dual_coef_
     found = []
     for number, (a, b) in enumerate(combinations(range(k), 2)):
         beta = np.zeros(len(codes))
         of_a, of_b = class_of == a, class_of == b
-        beta[model.support_[of_a]] = model.dual_coef_[b - 1, of_a]
-        beta[model.support_[of_b]] = model.dual_coef_[a, of_b]
+        beta[model.support_[of_a]] = coef[b - 1, of_a]
+        beta[model.support_[of_b]] = coef[a, of_b]
         rows = np.flatnonzero(((codes == a) | (codes == b)) & (upper > 0))
         y = np.where(codes[rows] == (b if k == 2 else a), 1.0, -1.0)
         found.append(_Problem(rows, y, upper[rows], beta[rows] * y, float(model.intercept_[number])))

@@ -53,6 +53,7 @@ def _fitted(case: Case, drawn: Drawn, order: np.ndarray | None = None, **changed
     """Return the fitted model, None if it was refused for a reason; say what is said in between."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "The features have very different lengths")
         model = _quietly_fitted(case, drawn, order, **changed)
     others = [each for each in said if not issubclass(each.category, ConvergenceWarning)]
     if others:
@@ -77,6 +78,7 @@ def _quietly_fitted(case: Case, drawn: Drawn, order: np.ndarray | None = None, *
 
 def _bits(model: Any, drawn: Drawn, regresses: bool) -> dict[str, Any]:
     found = {name: getattr(model, name) for name in _BITS if name in vars(model)}
+    found = {name: value.toarray() if sparse.issparse(value) else value for name, value in found.items()}
     found["predict"] = model.predict(drawn.others)
     if not regresses:
         found["decision_function"] = model.decision_function(drawn.others)

@@ -143,9 +143,13 @@ def cases_of(inputs: Path, data: Path | None, only: Collection[str] = (), small:
         n = 6000 if small or kind == "bytes" else 20_000
         table = np.column_stack([rows[0][:n, :200], rows[1][:n]])
         np.savetxt(text, np.tile(table, (1 if small or kind == "bytes" else 8, 1)), "%.8g", ",")
-        convert_words = lambda folder, text=text: ["convert", str(text), str(folder / "rows.h5"), "--memory", "1MB"]  # noqa: E731
-        found.append(file_case(f"convert, {kind}", convert_words, "rows.h5", "*.part"))
+        found.append(_convert_case(kind, text))
     return found
+
+
+def _convert_case(kind: str, text: Path) -> Case:
+    words = ["convert", "--memory", "1MB", "--force", str(text)]
+    return file_case(f"convert, {kind}", lambda folder: [*words, str(folder / "rows.h5")], "rows.h5", "*.part")
 
 
 def predict_case(kind: str, inputs: Path, rows: tuple[np.ndarray, np.ndarray], small: bool) -> Case:
@@ -158,7 +162,7 @@ def predict_case(kind: str, inputs: Path, rows: tuple[np.ndarray, np.ndarray], s
     times = 1 if small else 10 if kind == "floats" else 4
     data = written(inputs / f"predict-{kind}.h5", np.tile(rows[0], (times, 1)), np.tile(rows[1], times))
     ending = "csv" if kind == "floats" else "h5"
-    words = ["predict", str(inputs / f"{kind}.model"), str(data), "-o"]
+    words = ["predict", str(inputs / f"{kind}.model"), str(data), "--force", "-o"]
     return file_case(
         f"predict, {kind}", lambda folder: [*words, str(folder / f"out.{ending}")], f"out.{ending}", "*.part.json"
     )

@@ -26,6 +26,8 @@ def save_version_1(model, path, **changed):
     for key, value in vars(model).items():
         if not ((key.endswith("_") and not key.startswith("_")) or key in PRIVATE):
             continue
+        if key == "dual_coef_" and sparse.issparse(value):
+            value = value.toarray()  # as that version kept it
         if isinstance(value, dict):
             arrays |= {f"{key}.{name}": column for name, column in value.items()}
         elif isinstance(value, np.ndarray) or sparse.issparse(value):

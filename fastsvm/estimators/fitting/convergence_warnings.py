@@ -12,10 +12,10 @@ __all__ = ["warn_of_gap", "warn_of_sgd", "warn_of_violation"]
 _STACK_LEVEL = 7  # the call of `fit`: above are this file, session.py, `_fit`, `fit` and its two decorators
 
 _ADVICE = {
-    StopReason.MAX_ITER: "raise max_iter, scale the features, lower C, or choose another solver",
+    StopReason.MAX_ITER: "raise max_iter, scale the features (standardize=True), lower C, or choose another solver",
     StopReason.MAX_TIME: "raise max_time, resume with warm_start=True, or choose another solver",
     StopReason.CALLBACK: "a callback asked to stop",
-    StopReason.STALLED: "no step improves in floating point: scale the features, or raise tol",
+    StopReason.STALLED: "no step improves in floating point: scale the features (standardize=True), or raise tol",
 }
 
 

@@ -10,10 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import check_rows, required_labels
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed, resolve_kernel
+from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.kernels import Linear
 from fastsvm.multiclass import one_vs_rest_scores, pair_coefficients, votes
-from fastsvm.sources import check_finite, is_stored
+from fastsvm.sources import MemorySource, check_finite, is_stored
 
 __all__ = ["KernelClassifier"]
 
@@ -33,29 +35,33 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "dual_coef_")
 
     @property
-    def coef_(self) -> np.ndarray:
+    def coef_(self) -> np.ndarray | sparse.csr_matrix:
         """Weights of the features, one row a pair of classes; for the linear kernel only."""
         check_is_fitted(self)
         if not isinstance(resolve_kernel(self), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        vectors = self.support_vectors_
-        if not sparse.issparse(vectors):
-            vectors = vectors.astype(np.float64, copy=False)
-        return np.asarray(self._pair_coefficients().T @ vectors)
+        vectors: Any = self.support_vectors_
+        standardization = Standardization.of_model(self)
+        if standardization is not None:
+            vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
+        if sparse.issparse(vectors):
+            return sparse.csr_matrix(self._pair_coefficients().T) @ sparse.csr_matrix(vectors)
+        return np.asarray(self._pair_coefficients().T @ vectors.astype(np.float64, copy=False))
 
     def _pair_coefficients(self) -> np.ndarray:
-        if len(self.classes_) == 2:
-            return self.dual_coef_.T
-        return pair_coefficients(self.dual_coef_, self.n_support_)
+        dual_coef: Any = self.dual_coef_
+        dual_coef = dual_coef.toarray() if sparse.issparse(dual_coef) else np.asarray(dual_coef)
+        return dual_coef.T if len(self.classes_) == 2 else pair_coefficients(dual_coef, self.n_support_)
 
     def _decisions(self, X: Any) -> np.ndarray:
         """Return one decision a pair of classes: of the second class if there are two, else of the first."""
         check_is_fitted(self)
-        source = check_rows(self, X, reset=False)
+        rows = samples_for(self, X, self.support_vectors_)
+        source = check_rows(self, rows, reset=False)
         coef = self._pair_coefficients()
         decisions = np.empty((len(source), coef.shape[1]))
         with Pool.open() as pool:
-            predictor = Predictor(self, coef, pool)
+            predictor = Predictor(self, coef, source, pool)
             for start, block in source.blocks():
                 if is_stored(X):  # arrays were checked before
                     check_finite(block, start)

@@ -10,6 +10,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
 from fastsvm.estimators.kernel.sample_geometry import centre_of
 from fastsvm.estimators.kernel.solver_parameter import has_landmarks
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.kernel_matrix.pairwise import (
     PairwiseKernel,
     PrecomputedPairwise,
@@ -36,6 +37,7 @@ __all__ = [
     "bytes_for",
     "check_kernel",
     "choose_precision",
+    "common_factor",
     "is_precomputed",
     "resolve_gamma",
     "resolve_kernel",
@@ -155,11 +157,11 @@ class TrainingRows(NamedTuple):
     Attributes
     ----------
     source : Source
-        Rows as given, or their bytes.
+        Rows as given or standardised, or their bytes.
     quantization : Quantization or None
         How values come from bytes, None if the rows are not multiplied as bytes.
     statistics : FeatureStatistics
-        Of the rows as given.
+        Of the rows as given, or standardised.
     """
 
     source: Source
@@ -167,19 +169,41 @@ class TrainingRows(NamedTuple):
     statistics: FeatureStatistics
 
 
-def training_rows(estimator: Any, source: Source, weight: np.ndarray | None, spare: int, pool: Pool) -> TrainingRows:
-    """Return the rows of a fit, as bytes if they are quantized and a copy of `spare` bytes holds them.
+def training_rows(
+    estimator: Any,
+    source: Source,
+    standardization: Standardization | None,
+    weight: np.ndarray | None,
+    budget: int,
+    pool: Pool,
+) -> TrainingRows:
+    """Return the rows of a fit, as bytes if they are quantized and a copy in a quarter of the budget holds them.
 
     Raises
     ------
     ValueError
         If a value is NaN or infinite.
     """
-    found = bytes_for(resolve_kernel(estimator), source, pool) if _worth_a_copy(source, spare) else None
-    if found is None:
-        return TrainingRows(source, None, feature_statistics(source, weight))
-    quantization, rows = found
-    return TrainingRows(rows, quantization, feature_statistics(rows, weight).affine(*quantization))
+    kernel = resolve_kernel(estimator)
+    factor = common_factor(kernel, standardization)
+    is_tried = factor is not None and _worth_a_copy(source, budget // 4)
+    found = bytes_for(kernel, source, pool) if is_tried else None
+    if found is not None:
+        quantization, rows = found[0].times(factor or 1.0), found[1]
+        statistics = feature_statistics(rows, weight).affine(*quantization)
+        if standardization is not None:  # whose shift is left out: it does not change distances
+            statistics = statistics._replace(variance=float(statistics.feature_variance.mean()))
+        return TrainingRows(rows, quantization, statistics)
+    if standardization is not None:
+        source = standardization.training_source(source, budget // 3)
+    return TrainingRows(source, None, feature_statistics(source, weight))
+
+
+def common_factor(kernel: Any, standardization: Standardization | None) -> float | None:
+    """Return the factor of all rows if the kernel sees no other change of them, else None."""
+    if standardization is None:
+        return 1.0
+    return standardization.factor if is_kernel(kernel) and kernel.translation_invariant else None
 
 
 def _worth_a_copy(source: Source, spare: int) -> bool:
@@ -204,11 +228,11 @@ def bytes_for(kernel: Any, source: Source, pool: Pool) -> tuple[Quantization, So
     return found
 
 
-def user_pairwise(kernel: Any, columns: np.ndarray) -> PairwiseKernel | None:
+def user_pairwise(kernel: Any, columns: np.ndarray, source: Source) -> PairwiseKernel | None:
     """Return the pairwise kernel of the user's function, or of kernel values in `columns`; None for a kernel."""
     if kernel is None:
         return cast(PairwiseKernel, PrecomputedPairwise(columns))  # which Gram copies instead of pairing rows
-    return None if is_kernel(kernel) else UserPairwise(kernel)
+    return None if is_kernel(kernel) else UserPairwise(kernel, source.as_passed)
 
 
 def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: float, n: int) -> PairwiseKernel:
@@ -232,7 +256,7 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
     """
     source, quantization, statistics = rows
     kernel: Any = resolve_kernel(estimator, gamma)
-    given = user_pairwise(kernel, np.arange(len(source)))
+    given = user_pairwise(kernel, np.arange(len(source)), source)
     if given is not None:
         return given
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)

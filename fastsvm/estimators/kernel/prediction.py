@@ -1,5 +1,6 @@
 """The decision functions of a fitted estimator: expansions in kernel values with its support vectors."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,17 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.kernel.kernel_parameter import (
     Coefficients,
     bytes_for,
+    common_factor,
     resolve_kernel,
     user_pairwise,
     value_type,
 )
+from fastsvm.estimators.kernel.object_samples import ObjectSource
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.kernel_matrix.gram import expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
-from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization
+from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source
 
 __all__ = ["Predictor"]
 
@@ -32,26 +36,38 @@ class Predictor:
         Fitted.
     coef : ndarray of float64, shape (n_support, n_outputs)
         Coefficients of its support vectors.
+    source : Source
+        Samples whose blocks are passed to `scores`.
     pool : Pool
         Threads.
     """
 
-    def __init__(self, estimator: Any, coef: np.ndarray, pool: Pool) -> None:
+    def __init__(self, estimator: Any, coef: np.ndarray, source: Source, pool: Pool) -> None:
         self.estimator, self.coef, self.pool = estimator, writeable(coef), pool
+        self._source = source
         self.geometry = SampleGeometry.of_model(estimator)
         self.kernel: Any = resolve_kernel(estimator, self.geometry.gamma)
-        self.support = MemorySource.of(estimator.support_vectors_)
+        self._standardization = Standardization.of_model(estimator)
+        self._factor = common_factor(self.kernel, self._standardization)
+        vectors = estimator.support_vectors_
+        self._stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
         size = np.abs(coef)
         norms = (size.sum(axis=0), np.linalg.norm(coef, axis=0)) if coef.size else (np.zeros(1), np.zeros(1))
         self._norms = Coefficients(*(float(norm.max()) for norm in norms))
 
+    @cached_property
+    def support(self) -> MemorySource:
+        """Support vectors as the kernel sees them."""
+        map_, stored = self._standardization, self._stored
+        return stored if map_ is None else map_.apply(stored).in_memory()
+
     def _bytes_of_support(self) -> tuple[Quantization, MemorySource] | None:
         """Return the map and the bytes of the support vectors; small ones are multiplied as they are."""
-        n, d = self.support.shape
-        if n == 0 or (n * d < _MANY_VALUES and self.support.dtype != np.uint8):
+        stored, (n, d) = self._stored, self._stored.shape
+        if n == 0 or self._factor is None or (n * d < _MANY_VALUES and stored.dtype != np.uint8):
             return None
-        found = bytes_for(self.kernel, self.support, self.pool)
+        found = bytes_for(self.kernel, stored, self.pool)
         return None if found is None else (found[0], found[1].in_memory())
 
     def scores(self, block: Block) -> np.ndarray:
@@ -70,16 +86,18 @@ class Predictor:
         return self._scores_of_floats(block)
 
     def _scores_of_floats(self, block: Block) -> np.ndarray:
+        if self._standardization is not None:
+            block = self._standardization.apply(MemorySource(block), self.support.dtype).read(0, block.shape[0])
         return expand(self._pairwise(block), self.support.block, self.coef, block, self.pool)
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
         sq_norm = 0.0 if self.kernel.translation_invariant else self.geometry.largest_sq_norm
-        dtype = value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.support))
-        return Uint8Pairwise(self.kernel, dtype, quantization.scale)
+        dtype = value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self._stored))
+        return Uint8Pairwise(self.kernel, dtype, quantization.times(self._factor or 1.0).scale)
 
     def _pairwise(self, block: Block) -> PairwiseKernel:
         estimator, kernel, geometry = self.estimator, self.kernel, self.geometry
-        given = user_pairwise(kernel, np.asarray(estimator.support_, dtype=np.int64))
+        given = user_pairwise(kernel, np.asarray(estimator.support_, dtype=np.int64), self._source)
         if given is not None:
             return given
         sparse = self.support.sparse or isinstance(block, CSRBlock)

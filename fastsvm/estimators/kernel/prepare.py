@@ -24,6 +24,7 @@ from fastsvm.estimators.kernel.solver_parameter import (
     landmark_bytes,
     solver_of,
 )
+from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Uint8Pairwise
@@ -47,6 +48,8 @@ class PreparedFit(NamedTuple):
         Samples in the type in which they were passed, from which support vectors are copied.
     geometry : SampleGeometry
         What prediction must know of the samples.
+    standardization : Standardization or None
+        Map of samples to standardised ones.
     class_weight : ndarray of float64, shape (n_classes,)
         Factors of C.
     """
@@ -54,6 +57,7 @@ class PreparedFit(NamedTuple):
     task: OneVsOneFit
     samples: Source
     geometry: SampleGeometry
+    standardization: Standardization | None
     class_weight: np.ndarray
 
 
@@ -80,10 +84,14 @@ def prepare(
     ValueError
         If the samples are not finite, or the memory does not suffice.
     """
-    rows = training_rows(estimator, data.source, data.weight if data.weighted else None, budget // 4, pool)
+    weight = data.weight if data.weighted else None
+    standardization = Standardization.of(data.source, weight) if estimator.standardize else None
+    rows = training_rows(estimator, data.source, standardization, weight, budget, pool)
     source = rows.source
     _check_square(estimator, source.shape)
-    if source is not data.source:
+    if standardization is None and not is_precomputed(estimator):
+        warn_of_lengths(type(estimator).__name__, rows.statistics, len(source), source.sparse)
+    if source is not data.source and source.resident:
         budget -= source.nbytes
     class_weight, upper = bounds(estimator, classes, labels, data.weight)
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
@@ -105,7 +113,7 @@ def prepare(
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
     task = OneVsOneFit(Gram(pairwise, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
     samples = source if rows.source is data.source else data.source
-    return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), class_weight)
+    return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), standardization, class_weight)
 
 
 def bounds(

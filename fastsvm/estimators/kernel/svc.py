@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -13,10 +14,12 @@ from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.kernel.kernel_classifier import KernelClassifier
 from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed
+from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.prepare import PreparedFit, prepare
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver, most_steps
+from fastsvm.estimators.kernel.standardization import attributes_of
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import Expansion
 from fastsvm.solvers.outer_loop import Limits, StopReason
@@ -41,9 +44,14 @@ _RULES = {
     "decision_function_shape": one_of("ovr", "ovo"),
     "break_ties": boolean,
     "shrinking": boolean,
+    "standardize": boolean,
     "warm_start": boolean,
 }
 
+_PROBABILITIES = (
+    "SVC has no probabilities of its own. Use sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False), "
+    "which has predict_proba."
+)
 _ROUNDING = 1e-9  # of the violation, in parts
 
 
@@ -91,11 +99,18 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         with very many samples can be solved. None is all. Only "primal" without `learning_rate` uses it.
     shrinking : bool, default=True
         Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
+    standardize : bool, default=False
+        Whether the kernel sees features standardised to mean 0 and variance 1, by weighted statistics of one more
+        pass over the samples. The model stores them, so that predictions take samples as they are. Sparse samples are
+        scaled only. `gamma="scale"` refers to standardised samples, `support_vectors_` are samples as they were passed.
     tol : float, default=1e-3
         Largest violation of the optimality conditions at the end, in units of decision values. "coordinate" also
         requires the duality gap to be within `tol` of the objective.
     memory : "auto", int or str, default="auto"
         Memory that a fit may use: bytes, or a size such as "2GB". "auto" is half of what is available.
+    probability : bool, default=False
+        False only: there are no probabilities. `CalibratedClassifierCV(SVC(), ensemble=False)` of
+        `sklearn.calibration` computes them.
     cache_size : float or None, default=None
         Bound on the cache of kernel rows in MiB, within `memory`.
     class_weight : dict, "balanced" or None, default=None
@@ -129,12 +144,12 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Support vectors, in the type in which X was stored; empty for a precomputed kernel.
     n_support_ : ndarray of int32, shape (n_classes,)
         Number of support vectors of each class.
-    dual_coef_ : ndarray of float64, shape (n_classes - 1, n_SV)
-        Coefficients of the support vectors, in scikit-learn's layout.
+    dual_coef_ : ndarray or CSR matrix of float64, shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors, in scikit-learn's layout; sparse after a fit on sparse samples.
     intercept_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2,)
         Intercepts.
-    coef_ : ndarray of float64, shape (n_classes * (n_classes - 1) / 2, n_features)
-        Weights of the features, for the linear kernel only.
+    coef_ : ndarray or CSR matrix of float64, shape (n_classes * (n_classes - 1) / 2, n_features)
+        Weights of the features, for the linear kernel only; with `standardize` of the standardised features.
     within_margin_ : ndarray of int64
         Row numbers of those on or within the margin in some two-class problem, in rising order. With exact steps on
         all rows they are the support vectors; with `learning_rate` or `n_components` the decision function has
@@ -204,8 +219,10 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         selection: str = "cyclic",
         n_components: int | None = None,
         shrinking: bool = True,
+        standardize: bool = False,
         tol: float = 1e-3,
         memory: str | int = "auto",
+        probability: bool = False,
         cache_size: float | None = None,
         class_weight: dict | str | None = None,
         max_iter: int = -1,
@@ -228,8 +245,10 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.selection = selection
         self.n_components = n_components
         self.shrinking = shrinking
+        self.standardize = standardize
         self.tol = tol
         self.memory = memory
+        self.probability = probability
         self.cache_size = cache_size
         self.class_weight = class_weight
         self.max_iter = max_iter
@@ -269,7 +288,10 @@ shape (n_samples, n_features)
         budget = self._check_parameters()
         session = FitSession(self)
         forget(self)
-        data = check_training_set(self, X, y, sample_weight)
+        samples = samples_for(self, X)
+        if self.standardize and isinstance(samples, ObjectSource):
+            raise ValueError("standardize=True needs features, but the samples are not numbers.")
+        data = check_training_set(self, samples, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
         session.begin()
         with Pool.open() as pool:
@@ -277,11 +299,25 @@ shape (n_samples, n_features)
             self._fit(prepared, classes, session)
         return self
 
+    @property
+    def predict_proba(self) -> Any:
+        """Missing: raises AttributeError, which says how to get probabilities."""
+        raise AttributeError(_PROBABILITIES)
+
+    @property
+    def predict_log_proba(self) -> Any:
+        """Missing: raises AttributeError, which says how to get probabilities."""
+        raise AttributeError(_PROBABILITIES)
+
     def _check_parameters(self) -> int:
         """Raise ValueError for a parameter that is not usable; return the memory budget in bytes."""
         check_parameters(self, {"solver": one_of(*SOLVERS)} | _RULES)
+        if self.probability not in (False, "deprecated"):
+            raise ValueError(f"probability={self.probability!r}: {_PROBABILITIES}")
         check_solver(self)
         check_kernel(self.kernel)
+        if self.standardize and is_precomputed(self):
+            raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
         return parse_memory(self.memory)
 
     def _fit(self, prepared: PreparedFit, classes: np.ndarray, session: FitSession) -> None:
@@ -308,8 +344,11 @@ shape (n_samples, n_features)
         found = self._solution(prepared.task, classes)
         support_vectors: Any = np.empty((0, 0))
         if not is_precomputed(self):
-            support_vectors = prepared.samples.rows(found["support_"]).user_array()
+            support_vectors = prepared.samples.as_passed(prepared.samples.rows(found["support_"]))
         samples = {"support_vectors_": support_vectors, "shape_fit_": prepared.samples.shape}
+        if sparse.issparse(support_vectors):
+            samples["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
+        samples |= attributes_of(prepared.standardization)
         return {"class_weight_": prepared.class_weight} | prepared.geometry.attributes() | found | samples
 
     def _solution(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +17,8 @@ __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
 
 class LinearModel(BaseEstimator):
     """Scores of samples, and samples standardised for a fit."""
+
+    coef_: Any
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: sparse rows are taken."""
@@ -51,8 +54,9 @@ class LinearModel(BaseEstimator):
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
+        coef = self.coef_.toarray() if sparse.issparse(self.coef_) else np.atleast_2d(self.coef_)
         with Pool.open() as pool:
-            found = scores(source, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), pool, self.standardize)
+            found = scores(source, coef, np.atleast_1d(self.intercept_), pool, self.standardize)
         if is_stored(X) and not np.isfinite(found).all():
             for start, block in source.blocks():
                 check_finite(block, start)
@@ -61,6 +65,42 @@ class LinearModel(BaseEstimator):
 
 class LinearClassifier(ClassifierMixin, LinearModel):
     """Classification by the scores of the classes; for two classes there is one score, that of the second."""
+
+    def sparsify(self) -> "LinearClassifier":
+        """Store `coef_` as a CSR matrix, which is smaller if most weights are zero. Predictions stay the same.
+
+        Call `densify` before the model is fitted further, or saved.
+
+        Returns
+        -------
+        LinearClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        self.coef_ = sparse.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> "LinearClassifier":
+        """Store `coef_` as an array again, after `sparsify`.
+
+        Returns
+        -------
+        LinearClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        self.coef_ = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
+        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of samples.

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import check_training_set
+from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.estimators.search.shared_fits import SharedFits, Split, may_share
 from fastsvm.sources import as_source, is_stored
@@ -91,7 +92,8 @@ def _evaluate_together(
     if not sharing or not set(rows.fit_params) <= {"sample_weight"}:
         return
     checked = SVC()
-    data = check_training_set(checked, rows.X, rows.y, rows.fit_params.get("sample_weight"))
+    samples = samples_for(next(iter(sharing.values())), rows.X)
+    data = check_training_set(checked, samples, rows.y, rows.fit_params.get("sample_weight"))
     with Pool.open() as pool:
         fits = SharedFits(sharing, data, splits, pool)
         for group in fits.groups():

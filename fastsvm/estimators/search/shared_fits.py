@@ -27,6 +27,7 @@ from fastsvm.estimators.kernel.prepare import bounds, plan_shared
 from fastsvm.estimators.kernel.progress import NoMonitor
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
+from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
@@ -68,12 +69,15 @@ class KernelGroup(NamedTuple):
         The kernel.
     gamma : float
         Value of `gamma`, with "scale" and "auto" resolved.
+    standardization : Standardization or None
+        Map of samples to standardised ones, which is that of one split.
     parts : list of Part
         The fits.
     """
 
     kernel: Any
     gamma: float
+    standardization: Standardization | None
     parts: list[Part]
 
 
@@ -109,7 +113,7 @@ class FoldModel(SVC):
     @property
     def support_vectors_(self) -> Any:
         """Support vectors, copied on each access."""
-        return self._source.rows(self._support_rows).user_array()
+        return self._source.as_passed(self._source.rows(self._support_rows))
 
     def _decisions(self, X: Any) -> np.ndarray:
         return self._known[1] if X is self._known[0] else super()._decisions(X)
@@ -144,7 +148,8 @@ class SharedFits:
 
     def __init__(self, models: dict[int, SVC], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
         self.models, self.data, self.splits, self.pool = models, data, splits, pool
-        self._variances: dict[int, float] = {}
+        self._variances: dict[tuple[int, bool], float] = {}
+        self._maps: dict[int, Standardization] = {}
         self._folds: dict[int, _Fold] = {}
         self._place = self._places()
         self._arena = np.empty(0, np.uint8)  # reused for all matrices: the first access to new memory is expensive
@@ -166,9 +171,10 @@ class SharedFits:
         for number, model in self.models.items():
             for k in usable:
                 kernel, gamma = self._kernel(model, k)
-                group = next((group for group in groups if _same(group.kernel, kernel)), None)
+                standardization = self._standardization(k) if model.standardize else None
+                group = next((group for group in groups if _same(group, kernel, standardization)), None)
                 if group is None:
-                    groups.append(group := KernelGroup(kernel, gamma, []))
+                    groups.append(group := KernelGroup(kernel, gamma, standardization, []))
                 group.parts.append(Part(number, k))
         return [group for group in groups if len(group.parts) >= _LEAST_SHARING]
 
@@ -176,16 +182,27 @@ class SharedFits:
         """Return the kernel and gamma of a model on a split, whose training set defines gamma="scale"."""
         by_name = isinstance(model.kernel, str)
         varies = by_name and model.gamma == "scale" and "gamma" in getattr(resolve_kernel(model), "_fields", ())
-        variance = self._variance(split) if varies else 0.0
+        variance = self._variance(split, model.standardize) if varies else 0.0
         gamma = resolve_gamma(model.gamma, self.data.source.shape[1], variance)
         return resolve_kernel(model, gamma), gamma
 
-    def _variance(self, split: int) -> float:
-        if split not in self._variances:
-            train = self.splits[split].train
-            weight = self.data.weight[train] if self.data.weighted else None
-            self._variances[split] = feature_statistics(self.data.source.take(train), weight).variance
-        return self._variances[split]
+    def _variance(self, split: int, standardize: bool) -> float:
+        if (split, standardize) not in self._variances:
+            rows, weight = self._training_rows(split)
+            if standardize:
+                rows = self._standardization(split).apply(rows)
+            self._variances[split, standardize] = feature_statistics(rows, weight).variance
+        return self._variances[split, standardize]
+
+    def _standardization(self, split: int) -> Standardization:
+        if split not in self._maps:
+            self._maps[split] = Standardization.of(*self._training_rows(split))
+        return self._maps[split]
+
+    def _training_rows(self, split: int) -> tuple[Source, np.ndarray | None]:
+        """Return the training samples of a split, and their weights if there are any."""
+        train = self.splits[split].train
+        return self.data.source.take(train), self.data.weight[train] if self.data.weighted else None
 
     # --- fits -------------------------------------------------------------------------------------------------
 
@@ -207,6 +224,8 @@ class SharedFits:
         for k in dict.fromkeys(part.split for part in group.parts):
             parts = [part for part in group.parts if part.split == k]
             models = [self._model(part, tasks[part], bounded[part][0], given.geometry) for part in parts]
+            for model in models:
+                model.__dict__.update(attributes_of(group.standardization))
             decisions = self._decisions(given.kernel, self._fold(k), models)
             for part, model, decided in zip(parts, models, decisions, strict=True):
                 warn_of_violation(model)
@@ -222,7 +241,7 @@ class SharedFits:
                 return None
             source = source.in_memory()
             budget -= source.nbytes
-        rows = training_rows(first, source, None, budget // 4, self.pool)
+        rows = training_rows(first, source, group.standardization, None, budget, self.pool)
         budget -= rows.source.nbytes if rows.source is not source else 0
         place = np.arange(len(source))
         if rows.source.nbytes <= budget // 4:
@@ -321,9 +340,11 @@ class SharedFits:
         return list(decided)
 
 
-def _same(a: Any, b: Any) -> bool:
-    """Return whether two kernels are the same; functions are if they are identical."""
-    return a is b or (type(a) is type(b) and is_kernel(a) and a == b)
+def _same(group: KernelGroup, kernel: Any, standardization: Standardization | None) -> bool:
+    """Return whether a group has this kernel, of samples standardised by this very map; functions must be identical."""
+    a, b = group.kernel, kernel
+    is_same = a is b or (type(a) is type(b) and is_kernel(a) and a == b)
+    return is_same and group.standardization is standardization
 
 
 def _equal(one: dict, other: dict) -> bool:

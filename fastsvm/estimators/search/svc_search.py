@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.validation import check_training_set, labels_of
+from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.estimators.search.cv_results import SearchTable
 from fastsvm.estimators.search.evaluation import SearchData, evaluate, row_numbers
@@ -185,7 +186,7 @@ class SVCSearch(BaseEstimator):
         if not is_stored(X):
             X, y = indexable(X, y)
         if isinstance(self._given(), SVC):
-            y = check_training_set(SVC(), X, y, fit_params.get("sample_weight")).y
+            y = check_training_set(SVC(), samples_for(self._given(), X), y, fit_params.get("sample_weight")).y
         return SearchData(X, y, fit_params)
 
     # --- grid and scores ------------------------------------------------------------------------------------

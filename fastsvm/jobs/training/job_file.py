@@ -223,15 +223,9 @@ def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any
     """Return the kind of the model and its parameters."""
     kind = reader.one_of("model", "kind", section, tuple(ESTIMATORS)) or "svc"
     parameters = {name: value for name, value in section.items() if name != "kind"}
-    reader.refuse_unknown("model", parameters, _parameters_of(kind), f" of kind {kind!r}")
     if "standardize" in data:
-        reader.boolean("data", "standardize", data, False)
-        if "standardize" not in _parameters_of(kind):
-            raise ValueError(
-                f"{reader.where}: data.standardize is not available with model.kind = {kind!r}. Store the samples "
-                "scaled, or use kind = 'linear' or 'sgd'."
-            )
-        parameters["standardize"] = data["standardize"]
+        parameters["standardize"] = reader.boolean("data", "standardize", data, False)
+    reader.refuse_unknown("model", parameters, _parameters_of(kind), f" of kind {kind!r}")
     return kind, parameters
 
 

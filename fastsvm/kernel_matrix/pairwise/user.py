@@ -1,6 +1,7 @@
 """Kernels given by the user: a function, or precomputed values."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +21,16 @@ class UserPairwise:
     function : callable
         `function(X, Z)` with arrays (CSR matrices for sparse rows) of shapes (a, d) and (b, d) returns
         an array of shape (a, b).
+    as_passed : callable
+        Returns what the function takes for a block.
     """
 
     parallel = dense_only = False
     dtype = terms_dtype = np.dtype(np.float64)
     feature_bytes = 8
 
-    def __init__(self, function: Callable) -> None:
-        self.function = function
+    def __init__(self, function: Callable, as_passed: Callable[[Block], Any]) -> None:
+        self.function, self._as_passed = function, as_passed
 
     def prepare(self, block: Block) -> Block:
         """Return the block itself."""
@@ -42,7 +45,7 @@ class UserPairwise:
         out.store[out.slots, out.start : out.start + block.shape[0]] = self._values(operand, block)
 
     def _values(self, operand: Block, block: Block) -> np.ndarray:
-        values = self.function(operand.user_array(), block.user_array())
+        values = self.function(self._as_passed(operand), self._as_passed(block))
         values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
         wanted = (operand.shape[0], block.shape[0])
         if values.shape != wanted:

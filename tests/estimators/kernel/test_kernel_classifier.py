@@ -51,7 +51,11 @@ def test_coef_is_of_the_linear_kernel_only(overlapping):
 def test_coef_of_sparse_rows(three_classes):
     X, y = three_classes
     wanted = SVC(kernel="linear", tol=1e-9).fit(X, y).coef_
-    np.testing.assert_allclose(SVC(kernel="linear", tol=1e-9).fit(sparse.csr_array(X), y).coef_, wanted, atol=1e-7)
+    found = SVC(kernel="linear", tol=1e-9).fit(sparse.csr_array(X), y)
+    theirs = svm.SVC(kernel="linear", tol=1e-9).fit(sparse.csr_array(X), y)
+    for name in ("coef_", "dual_coef_", "support_vectors_"):
+        assert type(getattr(found, name)) is type(getattr(theirs, name)), name
+    np.testing.assert_allclose(found.coef_.toarray(), wanted, atol=1e-7)
 
 
 def test_a_tie_of_two_classes_goes_to_the_second():

@@ -13,6 +13,7 @@ import threadpoolctl
 from kernel_machines import KERNELS, kernel_matrix, same
 from sklearn import svm
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 
 from fastsvm import SVC
@@ -107,9 +108,36 @@ def test_numbers_are_those_of_scikit_learn(name, both):
 
 def test_parameters_have_scikit_learns_names_and_defaults():
     ours, theirs = SVC().get_params(), svm.SVC().get_params()
-    assert set(theirs) - set(ours) <= {"probability"}
+    assert set(theirs) <= set(ours)
     different = {name for name in set(ours) & set(theirs) if ours[name] != theirs[name]}
-    assert different <= {"cache_size"}
+    assert different <= {"cache_size", "probability"}
+
+
+def test_probabilities_are_answered_by_what_to_use_instead(overlapping):
+    with pytest.raises(ValueError, match="CalibratedClassifierCV"):
+        SVC(probability=True).fit(*overlapping)
+    model = SVC(probability=False).fit(*overlapping)
+    assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
+    with pytest.raises(AttributeError, match="CalibratedClassifierCV"):
+        model.predict_proba(overlapping[0])
+    calibrated = CalibratedClassifierCV(SVC(), ensemble=False).fit(*overlapping)
+    assert calibrated.predict_proba(overlapping[0]).shape == (len(overlapping[1]), 2)
+
+
+def test_attributes_that_a_user_changes_act_in_predictions(three_classes):
+    X, y = three_classes
+    model = SVC().fit(X, y)
+    before = model.decision_function(X)
+    model.intercept_ = model.intercept_ + 100
+    assert len(np.unique(model.predict(X))) == 1
+    model.intercept_ = model.intercept_ - 100
+    model.dual_coef_ = 2 * model.dual_coef_
+    found = SVC(decision_function_shape="ovo").set_params(**model.get_params())
+    vars(found).update(vars(model), decision_function_shape="ovo")
+    base = SVC(decision_function_shape="ovo").fit(X, y)
+    wanted = 2 * (base.decision_function(X) - base.intercept_) + base.intercept_
+    np.testing.assert_allclose(found.decision_function(X), wanted, atol=1e-9)
+    assert before.shape == wanted.shape
 
 
 def test_frames_give_the_names_of_features(overlapping):

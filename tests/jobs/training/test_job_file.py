@@ -80,7 +80,7 @@ MALFORMED = {
     "a memory that is none": ('[data]\ntrain = "a.h5"\n[limits]\nmemory = "much"', r"limits\.memory"),
     "an empty list": ('[data]\ntrain = "a.h5"\n[search]\nC = []', "list of values"),
     "a search over nothing": ('[data]\ntrain = "a.h5"\n[search]\nfolds = 3', "has no parameter"),
-    "rows that cannot be scaled": ('[data]\ntrain = "a.h5"\nstandardize = true', "Store the samples scaled"),
+    "a word for a choice": ('[data]\ntrain = "a.h5"\nstandardize = "yes"', "standardize"),
     "an unknown format": ('[data]\ntrain = "a.h5"\nformat = "cvs"', r"\('csv'\?\)"),
 }
 

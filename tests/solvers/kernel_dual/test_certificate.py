@@ -71,6 +71,7 @@ def _raw_tables():
 
 
 @pytest.mark.parametrize(("table", "given"), _raw_tables())
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
 def test_multipliers_far_below_their_bounds_are_kept(table, given):
     X, y = table
     model = SVC(**given).fit(X, y)

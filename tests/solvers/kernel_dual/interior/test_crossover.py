@@ -93,6 +93,7 @@ def test_a_violation_below_the_rounding_error_of_a_plain_sum():
     assert np.finfo(float).eps * (np.abs(K) @ alpha).max() > 1
 
 
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
 def test_a_fit_whose_optimum_is_lost_in_rounding_ends_soon_and_says_so():
     X, y = columns(1, 600, 5, 0.5, classes=3)
     with pytest.warns(ConvergenceWarning, match="floating point"):

@@ -357,6 +357,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("name", HARD)
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
 def test_features_that_nobody_scaled(name):
     load, parameters = HARD[name]
     X, labels = load(return_X_y=True)

@@ -1,0 +1,88 @@
+"""Standardised samples of a kernel machine, and the warning that samples should be standardised."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm.linalg.row_products import product_type
+from fastsvm.sources import FeatureStatistics, ScaledSource, Source
+
+__all__ = ["Standardization", "attributes_of", "warn_of_lengths"]
+
+_STACK_LEVEL = 6  # the call of `fit`: above are this file, prepare.py, `fit` and its two decorators
+_LONGER, _LONGER_SPARSE = 100, 1000  # rare non-zeros alone give sparse features different lengths
+_SHARE = 0.25  # of the features that vary, whose lengths count as usual
+
+
+class Standardization(NamedTuple):
+    """The map of each feature to mean 0 and variance 1, (x - shift) * scale.
+
+    Attributes
+    ----------
+    shift : ndarray of float64, shape (n_features,), or None
+        Means of the features; None for sparse samples, which are not centred.
+    scale : ndarray of float64, shape (n_features,)
+        Reciprocal standard deviations; 1 for constant features.
+    """
+
+    shift: np.ndarray | None
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, source: Source, weight: np.ndarray | None) -> "Standardization":
+        """Return the map for the samples of a fit, after one pass over them. Weights count in means and variances."""
+        view = ScaledSource.standardized(source, product_type(source.dtype), weight)
+        shift = None if view.shift is None else view.shift.astype(np.float64)
+        return cls(shift, view.scale.astype(np.float64))
+
+    @classmethod
+    def of_model(cls, model: Any) -> "Standardization | None":
+        """Return the map that a fitted model stores, or None."""
+        scale = getattr(model, "_scale", None)
+        return None if scale is None else cls(model._shift, scale)
+
+    @property
+    def factor(self) -> float | None:
+        """The scale, if it is the same for all features, else None."""
+        return float(self.scale[0]) if (self.scale == self.scale[0]).all() else None
+
+    def apply(self, source: Source, dtype: np.dtype | type = np.float32) -> ScaledSource:
+        """Return a view of mapped samples, in float64 if their type or `dtype` has so many digits."""
+        return ScaledSource(source, self.shift, self.scale, np.result_type(product_type(source.dtype), dtype))
+
+    def training_source(self, source: Source, most_bytes: int) -> Source:
+        """Return the mapped samples of a fit: a copy in memory of at most `most_bytes`, else mapped when read."""
+        view = self.apply(source)
+        if not source.resident:
+            return view
+        return view.in_memory() if view.nbytes <= most_bytes else view.streamed()
+
+
+def attributes_of(standardization: Standardization | None) -> dict[str, Any]:
+    """Return the attributes in which a fitted model, and its file, store the map."""
+    shift, scale = (None, None) if standardization is None else standardization
+    return {"_shift": shift, "_scale": scale}
+
+
+def warn_of_lengths(name: str, statistics: FeatureStatistics, n_rows: int, is_sparse: bool) -> None:
+    """Warn if a feature is so much longer than the others that kernel values depend on it alone.
+
+    The length of a feature is its standard deviation. It is compared with the lower quartile of the lengths of those
+    that vary, because a few long features, or a rare one, must not hide the difference.
+    """
+    varying = statistics.varying(n_rows)
+    if varying.sum() < 2:
+        return
+    length = np.sqrt(statistics.feature_variance)
+    usual = float(np.quantile(length[varying], _SHARE, method="lower"))
+    longest = int(np.argmax(length))
+    if length[longest] <= (_LONGER_SPARSE if is_sparse else _LONGER) * usual:
+        return
+    warnings.warn(
+        f"The features have very different lengths: the standard deviation of feature {longest} is "
+        f"{length[longest]:.3g}, of a quarter of the others at most {usual:.3g}. {name} sees the longest alone. "
+        "Pass standardize=True, or scale the features.",
+        UserWarning,
+        stacklevel=_STACK_LEVEL,
+    )
