@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
-from fastsvm.kernels import KERNELS
 from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
+from fastsvm.persistence.search_content import search_content, search_of
+from fastsvm.persistence.values import kernel_object, kernel_words, plain
 from fastsvm.persistence.version_1 import is_version_1, read_version_1
 
 __all__ = ["is_model_file", "load", "save"]
@@ -30,8 +31,9 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
-        A fitted estimator. Its kernel must be built-in or precomputed, its class labels numbers or strings.
+    model : SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor or SVCSearch
+        A fitted estimator. Its kernel must be built-in or precomputed, its class labels numbers or strings. A search is
+        stored with its results and its best model, one of these estimators.
     path : str or Path
         The file to write, with any name. An existing file is replaced.
 
@@ -54,14 +56,22 @@ def save(model: Any, path: str | Path) -> None:
     >>> fastsvm.load(path).predict([[0.9]])
     array([1])
     """
+    header, arrays = search_content(model, _content) if isinstance(model, SVCSearch) else _content(model)
+    with atomic_write(path) as part:
+        write_arrays(part, json.dumps({"format": FORMAT, "version": VERSION} | header, default=plain), arrays)
+
+
+def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header, without format and version, and the arrays of a fitted model."""
     name, classes = type(model).__name__, _classes()
-    if name not in classes:
-        raise TypeError(f"Only {', '.join(classes)} can be saved, found {name}.")
+    if type(model) not in classes.values():
+        known = ", ".join([*classes, SVCSearch.__name__])
+        raise TypeError(f"Only {known} can be saved, found {type(model).__module__}.{name}.")
     if not model.__sklearn_is_fitted__():
         raise ValueError(f"This {name} is not fitted; call fit before save.")
     parameters = model.get_params()
     if "kernel" in parameters:
-        parameters["kernel"] = _kernel_words(parameters["kernel"])
+        parameters["kernel"] = kernel_words(parameters["kernel"])
     seed = parameters["random_state"]  # the state of a random number generator is not stored
     parameters["random_state"] = int(seed) if isinstance(seed, Integral) else None
     try:
@@ -69,10 +79,8 @@ def save(model: Any, path: str | Path) -> None:
     except ValueError as error:
         raise ValueError(f"This {name} cannot be saved: {error}.") from error
     if isinstance(parameters.get("class_weight"), dict):
-        parameters["class_weight"] = [[_plain(key), value] for key, value in parameters["class_weight"].items()]
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
+        parameters["class_weight"] = [[plain(key), value] for key, value in parameters["class_weight"].items()]
+    header: dict[str, Any] = {
         "estimator": name,
         "parameters": parameters,
         "attributes": {},
@@ -83,8 +91,7 @@ def save(model: Any, path: str | Path) -> None:
     for key, value in vars(model).items():
         if is_fitted_name(key):
             _part(key, value, header, arrays)
-    with atomic_write(path) as part:
-        write_arrays(part, json.dumps(header, default=_plain), arrays)
+    return header, arrays
 
 
 def load(path: str | Path) -> Any:
@@ -101,7 +108,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+    SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor or SVCSearch
         The fitted estimator.
 
     Raises
@@ -131,7 +138,8 @@ def load(path: str | Path) -> Any:
         raise ValueError(f"{path} is not a model file, or is damaged: its first bytes are not those of one.")
     _check_header(header, path)
     try:
-        return _model(header, arrays)
+        is_search = header["estimator"] == SVCSearch.__name__
+        return search_of(header, arrays, _model) if is_search else _model(header, arrays)
     except Exception as error:  # a forged header may raise any error
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged, or was not written by fastsvm: {reason}.") from error
@@ -178,7 +186,7 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = {key: value for key, value in parameters["class_weight"]}
     if isinstance(parameters.get("kernel"), dict):
-        parameters["kernel"] = _kernel_object(parameters["kernel"])
+        parameters["kernel"] = kernel_object(parameters["kernel"])
     if not isinstance(parameters.get("random_state"), int | None):
         raise ValueError(f"the parameter random_state is {parameters['random_state']!r}")
     model = kind(**parameters)
@@ -188,25 +196,6 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         vars(model)[key] = tuple(value) if isinstance(value, list) else value
     check_fitted(model)
     return model
-
-
-def _kernel_words(kernel: Any) -> str | dict[str, Any]:
-    """Return a kernel for JSON: its name, or name and parameters of an object."""
-    if isinstance(kernel, str):
-        return kernel
-    name = next((name for name, kind in KERNELS.items() if type(kernel) is kind), None)
-    if name is None:
-        raise TypeError(
-            "A model whose kernel is not of fastsvm.kernels can only be pickled, not saved: code is not data."
-        )
-    return {"name": name, "parameters": kernel._asdict()}
-
-
-def _kernel_object(words: dict[str, Any]) -> Any:
-    try:
-        return KERNELS[words["name"]](**words["parameters"])
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"it has the kernel {words}, which this fastsvm does not know") from error
 
 
 def _part(key: str, value: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -256,12 +245,3 @@ def _whole(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, A
         else:
             raise ValueError(f"it has an unknown part {name!r}")
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Return the Python number of a NumPy scalar, for JSON."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (str, int, float, bool)):
-        return value
-    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be stored in a model file.")

@@ -1,12 +1,16 @@
 """Results of a grid search, in the layout of scikit-learn's `GridSearchCV`."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.ma import MaskedArray
 from scipy.stats import rankdata
+from sklearn.exceptions import FitFailedWarning
 
-__all__ = ["SearchTable"]
+from fastsvm.estimators.search.evaluation import Scored
+
+__all__ = ["SearchTable", "parameter_columns"]
 
 
 class SearchTable:
@@ -25,40 +29,82 @@ class SearchTable:
         Names of the scores so far; ["score"] for a single score without a name.
     named : bool
         Whether scores have names.
+    errors : list of str
+        Tracebacks of the fits that failed.
     """
 
     def __init__(self, cells: list[dict[str, Any]], n_splits: int) -> None:
         self.cells, self._shape = cells, (len(cells), n_splits)
         self._times = {name: np.zeros(self._shape) for name in ("fit_time", "score_time")}
-        self._scores: dict[str, np.ndarray] = {}
+        self._scores: dict[str, dict[str, np.ndarray]] = {"test": {}, "train": {}}
+        self._failed = np.zeros(self._shape, bool)
+        self.errors: list[str] = []
         self.named = False
 
     @property
     def metrics(self) -> list[str]:
         """Names of the scores."""
-        return list(self._scores)
+        return list(self._scores["test"])
 
-    def note(self, cell: int, split: int, score: Any, seconds: tuple[float, float]) -> None:
-        """Record the score of a cell on a split (a number or a dict of several) and the seconds of fit and score."""
-        self.named = isinstance(score, dict)
-        for name, value in (score if self.named else {"score": score}).items():
-            self._scores.setdefault(name, np.full(self._shape, np.nan))[cell, split] = value
-        for times, value in zip(self._times.values(), seconds, strict=True):
-            times[cell, split] = value
+    def note(self, scored: Scored) -> None:
+        """Record the scores and times of a fit, or its error."""
+        place = scored.cell, scored.split
+        for times, value in zip(self._times.values(), (scored.fit_seconds, scored.score_seconds), strict=True):
+            times[place] = value
+        if scored.error:
+            self._failed[place] = True
+            self.errors.append(scored.error)
+            return
+        self.named |= isinstance(scored.test, dict)
+        for kind, score in (("test", scored.test), ("train", scored.train)):
+            if score is not None:
+                for name, value in (score if isinstance(score, dict) else {"score": score}).items():
+                    self._scores[kind].setdefault(name, np.full(self._shape, np.nan))[place] = value
+
+    def fill(self, error_score: float) -> None:
+        """Set the scores of fits that failed, and warn of them.
+
+        Raises
+        ------
+        ValueError
+            If all fits failed.
+        """
+        if not self.errors:
+            return
+        n_failed, n_fits = int(self._failed.sum()), self._failed.size
+        if n_failed == n_fits:
+            raise ValueError(
+                f"All the {n_fits} fits failed. error_score='raise' shows where. The first error:\n{self.errors[0]}"
+            )
+        for scores in self._scores.values():
+            for values in scores.values():
+                values[self._failed] = error_score
+        warnings.warn(
+            f"{n_failed} fits failed out of a total of {n_fits}. Their scores are set to {error_score}. If these "
+            f"failures are not expected, debug them by error_score='raise'. The first error:\n{self.errors[0]}",
+            FitFailedWarning,
+            stacklevel=4,
+        )
 
     def results(self) -> dict[str, Any]:
         """Return the columns of `cv_results_`."""
         found: dict[str, Any] = {}
         for name, times in self._times.items():
             found |= {f"mean_{name}": times.mean(axis=1), f"std_{name}": times.std(axis=1)}
-        found |= _parameter_columns(self.cells)
+        found |= parameter_columns(self.cells)
         found["params"] = self.cells
-        for name, scores in self._scores.items():
-            mean = scores.mean(axis=1)
-            found |= {f"split{k}_test_{name}": scores[:, k] for k in range(self._shape[1])}
-            found |= {f"mean_test_{name}": mean, f"std_test_{name}": scores.std(axis=1)}
-            found[f"rank_test_{name}"] = _ranks(mean)
+        for name in self.metrics:
+            for kind in ("test", "train"):
+                if name in self._scores[kind]:
+                    found |= self._columns(name, kind)
         return found
+
+    def _columns(self, name: str, kind: str) -> dict[str, np.ndarray]:
+        scores = self._scores[kind][name]
+        mean = scores.mean(axis=1)
+        found = {f"split{k}_{kind}_{name}": scores[:, k] for k in range(self._shape[1])}
+        found |= {f"mean_{kind}_{name}": mean, f"std_{kind}_{name}": scores.std(axis=1)}
+        return found if kind == "train" else found | {f"rank_test_{name}": _ranks(mean)}
 
 
 def _ranks(mean: np.ndarray) -> np.ndarray:
@@ -69,7 +115,7 @@ def _ranks(mean: np.ndarray) -> np.ndarray:
     return rankdata(-known, method="min").astype(np.int32)
 
 
-def _parameter_columns(cells: list[dict[str, Any]]) -> dict[str, MaskedArray]:
+def parameter_columns(cells: list[dict[str, Any]]) -> dict[str, MaskedArray]:
     """Return a column for each parameter, masked where a cell does not set it."""
     names = dict.fromkeys(name for cell in cells for name in cell)
     columns = {}

@@ -2,53 +2,73 @@
 
 import inspect
 import time
+import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import clone
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.parallel import Parallel, delayed
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.validation import check_training_set
+from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
 from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.svc import SVC
-from fastsvm.estimators.search.shared_fits import SharedFits, Split, may_share
-from fastsvm.sources import as_source, is_stored
+from fastsvm.estimators.search.search_data import SearchData
+from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split, may_share
+from fastsvm.memory import parse_memory
 
-__all__ = ["SearchData", "evaluate", "row_numbers"]
+__all__ = ["Rules", "Scored", "evaluate", "row_numbers"]
 
 
-class SearchData(NamedTuple):
-    """Samples, labels and further arguments of `fit`, as the user passed them."""
+class Rules(NamedTuple):
+    """How cells are scored.
 
-    X: Any
-    y: Any
-    fit_params: dict[str, Any]
+    Attributes
+    ----------
+    scorer : callable
+        Returns a number, or a dict of several.
+    error_score : float or "raise"
+        Score of a fit that fails.
+    train_score : bool
+        Whether training samples are scored too.
+    n_jobs : int or None
+        Number of processes, as joblib counts them.
+    pre_dispatch : int or str
+        Tasks that are sent to processes in advance.
+    """
 
-    def to_split(self) -> Any:
-        """Return the samples for a splitter; for samples in a file, an array of the same length without columns."""
-        return np.empty((len(as_source(self.X)), 0)) if is_stored(self.X) else self.X
+    scorer: Callable
+    error_score: float | str
+    train_score: bool
+    n_jobs: int | None
+    pre_dispatch: int | str
 
-    def to_fit(self, model: Any, split: Split) -> tuple[Any, Any, dict[str, Any]]:
-        """Return training samples, labels and further arguments of `fit`."""
-        cut = {name: self._cut(value, split.train) for name, value in self.fit_params.items()}
-        return *self._of(model, split.train), cut
 
-    def to_score(self, model: Any, split: Split) -> tuple[Any, Any]:
-        """Return test samples and labels; a precomputed kernel matrix keeps the columns of the training set only."""
-        return self._of(model, split.test, split.train)
+class Scored(NamedTuple):
+    """Scores of a fit. They are numbers, or dicts of several; None if the fit failed.
 
-    def _of(self, model: Any, rows: np.ndarray, columns: np.ndarray | None = None) -> tuple[Any, Any]:
-        if is_stored(self.X):
-            return as_source(self.X).take(rows), np.asarray(self.y)[rows]
-        return _safe_split(model, self.X, self.y, rows, columns)
+    Attributes
+    ----------
+    cell, split : int
+        Numbers of the model and the split.
+    test, train : float, dict of str to float, or None
+        Scores of test and training samples.
+    fit_seconds, score_seconds : float
+        Times.
+    error : str
+        Traceback of a fit that failed.
+    """
 
-    def _cut(self, value: Any, rows: np.ndarray) -> Any:
-        """Return the entries of these rows if `value` has one entry for each row, else `value`."""
-        whole = hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0
-        return np.asarray(value)[rows] if whole and len(value) == _num_samples(self.to_split()) else value
+    cell: int
+    split: int
+    test: Any
+    train: Any
+    fit_seconds: float
+    score_seconds: float
+    error: str = ""
 
 
 def row_numbers(rows: Any) -> np.ndarray:
@@ -57,37 +77,44 @@ def row_numbers(rows: Any) -> np.ndarray:
     return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
 
 
-def evaluate(
-    models: list[Any], rows: SearchData, splits: list[Split], scorer: Callable
-) -> Iterator[tuple[int, int, Any, tuple[float, float]]]:
-    """Fit and score all models on all splits.
-
-    Yields
-    ------
-    cell, split : int
-        Numbers of the model and the split, in any order.
-    score : float or dict of str to float
-        Value of the scorer.
-    seconds : tuple of float
-        Time to fit and to score.
-    """
+def evaluate(models: list[Any], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
+    """Fit and score all models on all splits; yield the scores in any order."""
     left = {(cell, k) for cell in range(len(models)) for k in range(len(splits))}
-    for cell, k, score, seconds in _evaluate_together(models, rows, splits, scorer):
-        left.remove((cell, k))
-        yield cell, k, score, seconds
-    for cell, k in sorted(left):
-        model, begin = clone(models[cell]), time.perf_counter()
-        X, y, beside = rows.to_fit(model, splits[k])
-        model.fit(X, y, **beside) if y is not None else model.fit(X, **beside)
-        fitted = time.perf_counter()
-        score = _score(scorer, model, *rows.to_score(model, splits[k]), _weight(rows, splits[k]))
-        yield cell, k, score, (fitted - begin, time.perf_counter() - fitted)
+    for scored in _together(models, rows, splits, rules):
+        left.remove((scored.cell, scored.split))
+        yield scored
+    models = _within_one_share(models, rules)
+    tasks = [(cell, k, models[cell], rows, splits[k], rules) for cell, k in sorted(left)]
+    if _in_this_process(rules, len(tasks)):
+        yield from (_fitted_and_scored(*task) for task in tasks)
+    else:
+        yield from _parallel(rules)(delayed(_fitted_and_scored)(*task) for task in tasks)
 
 
-def _evaluate_together(
-    models: list[Any], rows: SearchData, splits: list[Split], scorer: Callable
-) -> Iterator[tuple[int, int, Any, tuple[float, float]]]:
-    """Yield the results of fits that can share kernel values."""
+def _in_this_process(rules: Rules, n_tasks: int) -> bool:
+    return n_tasks <= 1 or effective_n_jobs(rules.n_jobs) == 1
+
+
+def _parallel(rules: Rules) -> Parallel:
+    return Parallel(n_jobs=rules.n_jobs, pre_dispatch=rules.pre_dispatch, return_as="generator_unordered")
+
+
+def _within_one_share(models: list[Any], rules: Rules) -> list[Any]:
+    """Return the models; with several processes, those with `memory="auto"` get a share of the memory each."""
+    n_jobs = effective_n_jobs(rules.n_jobs)
+    if n_jobs == 1:
+        return models
+    automatic = [getattr(model, "memory", None) == "auto" for model in models]
+    share = parse_memory("auto") // n_jobs
+    return [clone(m).set_params(memory=share) if is_auto else m for m, is_auto in zip(models, automatic, strict=True)]
+
+
+# --- fits that share kernel values -------------------------------------------------------------------------
+
+
+def _together(models: list[Any], rows: SearchData, splits: list[Split], rules: Rules) -> Iterator[Scored]:
+    """Yield the scores of fits that can share kernel values. A group of them is a task for a process."""
+    models = _within_one_share(models, rules)
     sharing = {cell: clone(model) for cell, model in enumerate(models) if may_share(model)}
     if not sharing or not set(rows.fit_params) <= {"sample_weight"}:
         return
@@ -96,30 +123,114 @@ def _evaluate_together(
     data = check_training_set(checked, samples, rows.y, rows.fit_params.get("sample_weight"))
     with Pool.open() as pool:
         fits = SharedFits(sharing, data, splits, pool)
-        for group in fits.groups():
-            for part, model, decided, seconds in fits.fit(group):
-                begin = time.perf_counter()
-                model.__dict__.update(vars(checked) | vars(model))  # number and names of features
-                X, y = rows.to_score(model, splits[part.split])
-                model.knows(X, decided)
-                score = _score(scorer, model, X, y, _weight(rows, splits[part.split]))
-                yield *part, score, (seconds, time.perf_counter() - begin)
+        groups = _groups(fits, rules)
+        if _in_this_process(rules, len(groups)):
+            for group in groups:
+                yield from _scores_of_group(fits, group, rows, checked, rules)
+            return
+    tasks = (delayed(_group_alone)(sharing, data, splits, group, rows, checked, rules) for group in groups)
+    for scores in _parallel(rules)(tasks):
+        yield from scores
 
 
-def _weight(rows: SearchData, split: Split) -> Any:
-    """Return the weights of the test samples, None if there are none."""
-    weight = rows.fit_params.get("sample_weight")
-    return None if weight is None else rows._cut(weight, split.test)
+def _groups(fits: SharedFits, rules: Rules) -> list[KernelGroup]:
+    try:
+        return fits.groups()
+    except Exception:
+        if rules.error_score == "raise":
+            raise
+        return []  # fits by themselves will tell which of them fail
 
 
-def _score(scorer: Callable, model: Any, X: Any, y: Any, weight: Any) -> Any:
+def _group_alone(
+    sharing: dict[int, SVC],
+    data: TrainingSet,
+    splits: list[Split],
+    group: KernelGroup,
+    rows: SearchData,
+    checked: SVC,
+    rules: Rules,
+) -> list[Scored]:
+    """Return the scores of a group, in a process of its own."""
+    with Pool.open() as pool:
+        return list(_scores_of_group(SharedFits(sharing, data, splits, pool), group, rows, checked, rules))
+
+
+def _scores_of_group(
+    fits: SharedFits, group: KernelGroup, rows: SearchData, checked: SVC, rules: Rules
+) -> Iterator[Scored]:
+    """Yield the scores of a group, none of those after an error, which a fit by itself will meet again."""
+    try:
+        for part, model, seconds in fits.fit(group, rules.train_score):
+            begin, split = time.perf_counter(), fits.splits[part.split]
+            model.__dict__.update(vars(checked) | vars(model))  # number and names of features
+            X, y = rows.to_score(model, split)
+            model.know_test(X)
+            test = _score(rules, model, X, y, rows.weight(split.test))
+            train = None
+            scored = time.perf_counter()
+            if rules.train_score:
+                X, y, _ = rows.to_fit(model, split)
+                model.know_train(X)
+                train = _score(rules, model, X, y, rows.weight(split.train))
+            yield Scored(part.model, part.split, test, train, seconds, scored - begin)
+    except Exception:
+        if rules.error_score == "raise":
+            raise
+
+
+# --- fits by themselves ------------------------------------------------------------------------------------
+
+
+def _fitted_and_scored(cell: int, k: int, model: Any, rows: SearchData, split: Split, rules: Rules) -> Scored:
+    """Fit and score a model on a split."""
+    begin = time.perf_counter()
+    try:
+        model = clone(model)
+        X, y, beside = rows.to_fit(model, split)
+        model.fit(X, y, **beside) if y is not None else model.fit(X, **beside)
+    except Exception:
+        if rules.error_score == "raise":
+            raise
+        return Scored(cell, k, None, None, time.perf_counter() - begin, 0.0, traceback.format_exc())
+    fitted = time.perf_counter()
+    test = _score(rules, model, *rows.to_score(model, split), rows.weight(split.test))
+    scored = time.perf_counter()
+    train = _score(rules, model, X, y, rows.weight(split.train)) if rules.train_score else None
+    return Scored(cell, k, test, train, fitted - begin, scored - fitted)
+
+
+def _score(rules: Rules, model: Any, X: Any, y: Any, weight: Any) -> Any:
     """Return the score of a model; weights are passed to scorers that accept them, as in scikit-learn's searches."""
-    beside = {} if weight is None or not _takes_weight(scorer) else {"sample_weight": weight}
-    found = scorer(model, X, y, **beside) if y is not None else scorer(model, X, **beside)
-    numbers = found.values() if isinstance(found, dict) else [found]
-    if not all(np.ndim(value) == 0 and isinstance(float(value), float) for value in numbers):
-        raise ValueError(f"scoring must return a number, or numbers by name; it returned {found!r}.")
-    return found
+    beside = {} if weight is None or not _takes_weight(rules.scorer) else {"sample_weight": weight}
+    try:
+        found = rules.scorer(model, X, y, **beside) if y is not None else rules.scorer(model, X, **beside)
+    except Exception as error:
+        if rules.error_score == "raise":
+            raise
+        _warn_of_scoring(rules, str(error))
+        return rules.error_score
+    if not isinstance(found, dict):
+        return _number(found)
+    for name, value in found.items():  # a scorer of several scores returns the traceback of one that failed
+        if isinstance(value, str):
+            _warn_of_scoring(rules, value)
+            found[name] = rules.error_score
+    return {name: _number(value) for name, value in found.items()}
+
+
+def _number(value: Any) -> Any:
+    if np.ndim(value) != 0 or isinstance(value, str) or not isinstance(float(value), float):
+        raise ValueError(f"scoring must return a number, or numbers by name; it returned {value!r}.")
+    return value
+
+
+def _warn_of_scoring(rules: Rules, error: str) -> None:
+    warnings.warn(
+        f"Scoring failed. The score of this fit is set to {rules.error_score}. The error: {error}",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def _takes_weight(scorer: Callable) -> bool:

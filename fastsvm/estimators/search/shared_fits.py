@@ -100,15 +100,21 @@ class _Given(NamedTuple):
 
 
 class FoldModel(SVC):
-    """A model of a split, which knows the decision values of its test samples."""
+    """A model of a split, which knows the decision values of its test samples, and may know those of training."""
 
-    _known: tuple[Any, np.ndarray] = None, np.empty(0)
+    _known: tuple[Any, np.ndarray | None] = None, None
+    _of_test: np.ndarray
+    _of_train: np.ndarray | None
     _source: Source
     _support_rows: np.ndarray
 
-    def knows(self, X: Any, decisions: np.ndarray) -> None:
-        """Store the decision values of the samples X."""
-        self._known = X, decisions
+    def know_test(self, X: Any) -> None:
+        """Take X for the test samples."""
+        self._known = X, self._of_test
+
+    def know_train(self, X: Any) -> None:
+        """Take X for the training samples."""
+        self._known = X, self._of_train
 
     @property
     def support_vectors_(self) -> Any:
@@ -116,7 +122,8 @@ class FoldModel(SVC):
         return self._source.as_passed(self._source.rows(self._support_rows))
 
     def _decisions(self, X: Any) -> np.ndarray:
-        return self._known[1] if X is self._known[0] else super()._decisions(X)
+        known = self._known[1] if X is self._known[0] else None
+        return super()._decisions(X) if known is None else known
 
 
 def may_share(model: Any) -> bool:
@@ -206,10 +213,17 @@ class SharedFits:
 
     # --- fits -------------------------------------------------------------------------------------------------
 
-    def fit(self, group: KernelGroup) -> Iterator[tuple[Part, FoldModel, np.ndarray, float]]:
-        """Yield the fits of a group: the fit, its model, the decision values of its test samples, and the seconds.
+    def fit(self, group: KernelGroup, train_score: bool = False) -> Iterator[tuple[Part, FoldModel, float]]:
+        """Yield the fits of a group: the fit, its model, and the seconds.
 
         Yields nothing if the memory is too small for a shared kernel matrix.
+
+        Parameters
+        ----------
+        group : KernelGroup
+            The fits.
+        train_score : bool, default=False
+            Whether a model knows the decision values of its training samples too.
         """
         begin = time.perf_counter()
         bounded = {part: self._bounds(part) for part in group.parts}
@@ -226,10 +240,15 @@ class SharedFits:
             models = [self._model(part, tasks[part], bounded[part][0], given.geometry) for part in parts]
             for model in models:
                 model.__dict__.update(attributes_of(group.standardization))
-            decisions = self._decisions(given.kernel, self._fold(k), models)
-            for part, model, decided in zip(parts, models, decisions, strict=True):
+            fold = self._fold(k)
+            of_test = self._decisions(given.kernel, fold, models, fold.split.test)
+            of_train: list[Any] = [None] * len(models)
+            if train_score:
+                of_train = self._decisions(given.kernel, fold, models, fold.split.train)
+            for part, model, test, train in zip(parts, models, of_test, of_train, strict=True):
+                model._of_test, model._of_train = test, train
                 warn_of_violation(model)
-                yield part, model, decided, seconds
+                yield part, model, seconds
 
     def _given(self, group: KernelGroup, most: float) -> _Given | None:
         """Return what the fits of a group share, None if the memory is too small; `most` is the largest bound."""
@@ -312,9 +331,11 @@ class SharedFits:
         model.__dict__.update(geometry.attributes())
         return model
 
-    def _decisions(self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel]) -> list[np.ndarray]:
-        """Return each model's decision values of the test samples of a split, one for each pair of classes."""
-        n_classes, test = len(fold.classes), fold.split.test
+    def _decisions(
+        self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel], test: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return each model's decision values of the rows `test`, one for each pair of classes."""
+        n_classes = len(fold.classes)
         pairs = class_pairs(n_classes)
         coef = np.zeros((len(fold.labels), n_classes - 1, len(models)))
         for k, model in enumerate(models):

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,25 @@ from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import one_threaded_blas
+from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import check_training_set, labels_of
 from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.estimators.search.cv_results import SearchTable
-from fastsvm.estimators.search.evaluation import SearchData, evaluate, row_numbers
+from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
+from fastsvm.estimators.search.search_data import SearchData
 from fastsvm.estimators.search.shared_fits import Split
-from fastsvm.sources import is_stored
+from fastsvm.sources import MemorySource, check_finite, is_stored
 
 __all__ = ["SVCSearch"]
+
+
+_RULES = {
+    "n_jobs": optional(number(integral=True)),
+    "error_score": either(one_of("raise"), Rule(lambda value: isinstance(value, Real), "a number")),
+    "return_train_score": boolean,
+    "verbose": either(boolean, number(integral=True, least=0)),
+}
 
 
 def _best_has(name: str) -> Callable[[Any], bool]:
@@ -34,6 +44,29 @@ def _best_has(name: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+def _of_best(name: str, words: str) -> Any:
+    """Return a method that calls the best model's method of this name; it is missing where that model has none."""
+
+    def method(self: "SVCSearch", X: Any) -> Any:
+        return getattr(self._best(name), name)(X)
+
+    method.__name__ = name
+    method.__qualname__ = f"SVCSearch.{name}"
+    method.__doc__ = f"""Return {words} of the best model.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray
+            What `best_estimator_.{name}` returns.
+        """
+    return available_if(_best_has(name))(method)
 
 
 class SVCSearch(BaseEstimator):
@@ -64,7 +97,16 @@ class SVCSearch(BaseEstimator):
     refit : bool, str or callable, default=True
         Whether to fit a model with the best parameters to all samples. With several scores, the name of the one that
         selects the best. A function gets `cv_results_` and returns the index of the best cell.
-    verbose : bool, default=False
+    n_jobs : int or None, default=None
+        Number of processes, by joblib. All fits with the same kernel values are one task. None is 1, in which each fit
+        uses all threads; -1 is one for each processor.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Number of tasks that are sent to processes in advance, as in `joblib.Parallel`.
+    error_score : "raise" or float, default=nan
+        Score of a fit that fails, which is warned of. Parameters are checked before the first fit in any case.
+    return_train_score : bool, default=False
+        Whether `cv_results_` has scores of the training samples.
+    verbose : bool or int, default=False
         Show progress, on a terminal.
 
     Attributes
@@ -115,13 +157,21 @@ class SVCSearch(BaseEstimator):
         cv: Any = None,
         scoring: Any = None,
         refit: bool | str | Callable = True,
-        verbose: bool = False,
+        n_jobs: int | None = None,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | str = np.nan,
+        return_train_score: bool = False,
+        verbose: bool | int = False,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.n_jobs = n_jobs
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.return_train_score = return_train_score
         self.verbose = verbose
 
     def __sklearn_tags__(self):
@@ -161,20 +211,23 @@ class SVCSearch(BaseEstimator):
             If a parameter, a value in the grid or the data are invalid. The whole grid is checked before the first
             fit.
         """
+        check_parameters(self, _RULES)
         cells, models = self._cells()
-        scorer = self._scorer()
+        rules = Rules(self._scorer(), self.error_score, self.return_train_score, self.n_jobs, self.pre_dispatch)
         rows = self._rows(X, labels_of(X, y), fit_params)
-        cv = check_cv(self.cv, y, classifier=is_classifier(self._given()))
-        splits = [Split(*map(row_numbers, split)) for split in cv.split(rows.to_split(), y, groups)]
+        cv = check_cv(self.cv, rows.y, classifier=is_classifier(self._given()))
+        splits = [Split(*map(row_numbers, split)) for split in cv.split(rows.to_split(), rows.y, groups)]
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
         table = SearchTable(cells, len(splits))
         with tqdm(
             total=len(models) * len(splits), unit="fit", desc="SVCSearch", disable=None if self.verbose else True
         ) as bar:
-            for cell, split, score, seconds in evaluate(models, rows, splits, scorer):
-                table.note(cell, split, score, seconds)
+            for scored in evaluate(models, rows, splits, rules):
+                table.note(scored)
                 bar.update(1)
+        if self.error_score != "raise":
+            table.fill(float(self.error_score))
         self.multimetric_, self.n_splits_ = table.named, len(splits)
         self.scorer_ = self._scorers()
         self._choose(table, rows)
@@ -186,7 +239,10 @@ class SVCSearch(BaseEstimator):
         if not is_stored(X):
             X, y = indexable(X, y)
         if isinstance(self._given(), SVC):
-            y = check_training_set(SVC(), samples_for(self._given(), X), y, fit_params.get("sample_weight")).y
+            data = check_training_set(SVC(), samples_for(self._given(), X), y, fit_params.get("sample_weight"))
+            y = data.y
+            if isinstance(data.source, MemorySource):
+                check_finite(data.source.block, 0)
         return SearchData(X, y, fit_params)
 
     # --- grid and scores ------------------------------------------------------------------------------------
@@ -211,7 +267,9 @@ class SVCSearch(BaseEstimator):
         """Return the scoring function; it returns a number, or a dict of several."""
         if isinstance(self.scoring, (list, tuple, set, dict)):
             self._check_refit(list(self.scoring))
-        return self.scoring if callable(self.scoring) else check_scoring(self._given(), self.scoring)
+        if callable(self.scoring):
+            return self.scoring
+        return check_scoring(self._given(), self.scoring, raise_exc=self.error_score == "raise")
 
     def _scorers(self) -> Any:
         """Return the attribute `scorer_`, a dict if there are several scores."""
@@ -277,37 +335,13 @@ class SVCSearch(BaseEstimator):
             raise AttributeError(f"{name} needs a model fitted to all rows; refit={self.refit!r} makes none.")
         return self.best_estimator_
 
-    @available_if(_best_has("predict"))
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions of the best model.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predictions of `best_estimator_`.
-        """
-        return self._best("predict").predict(X)
-
-    @available_if(_best_has("decision_function"))
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decision values of the best model.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of float64
-            Decision values of `best_estimator_`, in the shape that it returns.
-        """
-        return self._best("decision_function").decision_function(X)
+    predict = _of_best("predict", "the predictions")
+    decision_function = _of_best("decision_function", "the decision values")
+    predict_proba = _of_best("predict_proba", "the class probabilities")
+    predict_log_proba = _of_best("predict_log_proba", "the logarithms of the class probabilities")
+    score_samples = _of_best("score_samples", "the scores of the samples")
+    transform = _of_best("transform", "the samples, transformed by the steps")
+    inverse_transform = _of_best("inverse_transform", "the samples, transformed back by the steps")
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of the best model, by `scoring`. With several scores, return the one that `refit` names.

@@ -3,8 +3,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from searches import both
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
@@ -15,64 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fastsvm import SVC, SVCSearch, kernels
 from fastsvm.estimators.kernel import one_vs_one
 from fastsvm.estimators.search import shared_fits
-from fastsvm.estimators.search.shared_fits import SharedFits
 
 GRID = {"C": [0.1, 1, 30], "gamma": [0.01, 0.1]}
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return X, np.array(["setosa", "versicolor", "virginica"])[y]
-
-
-@pytest.fixture(scope="module")
-def ten_digits():
-    X, y = load_digits(return_X_y=True)
-    return X[:500] / 16, y[:500]
-
-
-@pytest.fixture(scope="module")
-def digits(ten_digits):
-    """Return rows of four classes: these are six problems, ten classes are 45."""
-    X, y = ten_digits
-    return X[y < 4], y[y < 4]
-
-
-@pytest.fixture
-def shared(monkeypatch):
-    """Return a list to which every fit that shared is added."""
-    parts, fit = [], SharedFits.fit
-
-    def recorded(self, group):
-        for found in fit(self, group):
-            parts.append(found[:2])
-            yield found
-
-    monkeypatch.setattr(SharedFits, "fit", recorded)
-    return parts
-
-
-def both(X, y, grid, model=None, fit=None, **settings):
-    """Return our search and scikit-learn's, fitted, after a look at whether they are the same."""
-    model, fit = SVC(tol=1e-6) if model is None else model, fit or {}  # at 1e-3 a row may be on either side
-    ours = SVCSearch(model, grid, **settings).fit(X, y, **fit)
-    theirs = GridSearchCV(model, grid, **settings).fit(X, y, **fit)
-    names = [name for name in theirs.cv_results_ if "time" not in name]
-    assert [name for name in ours.cv_results_ if "time" not in name] == names
-    assert list(ours.cv_results_) == list(theirs.cv_results_)
-    for name in names:
-        ours_is, theirs_is = ours.cv_results_[name], theirs.cv_results_[name]
-        if "score" in name or "test" in name:
-            np.testing.assert_allclose(ours_is, theirs_is, rtol=1e-6, atol=1e-12, err_msg=name)
-        elif name != "params":
-            assert ours_is.dtype == theirs_is.dtype and (ours_is == theirs_is).all()
-    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
-    assert ours.n_splits_ == theirs.n_splits_ and ours.multimetric_ == theirs.multimetric_
-    for name in ("best_params_", "best_index_"):
-        assert getattr(ours, name, None) == getattr(theirs, name, None)
-    assert getattr(ours, "best_score_", 0) == pytest.approx(getattr(theirs, "best_score_", 0))
-    return ours, theirs
 
 
 # --- the same as GridSearchCV ---------------------------------------------------------------------------------
@@ -333,7 +277,9 @@ def test_other_errors(iris):
     with pytest.raises(ValueError, match="must return a number"):
         SVCSearch(SVC(), GRID, scoring=lambda model, X, y: model.predict(X)).fit(X, y)
     with pytest.raises(ValueError, match="number of classes"):
-        SVCSearch(SVC(), GRID, cv=KFold(3)).fit(X[:60], np.repeat([0, 1], [20, 40]))
+        SVCSearch(SVC(), GRID, cv=KFold(3), error_score="raise").fit(X[:60], np.repeat([0, 1], [20, 40]))
+    with pytest.raises(ValueError, match="'error_score' parameter of SVCSearch"):
+        SVCSearch(SVC(), GRID, error_score="ignore").fit(X, y)
     with pytest.raises(NotFittedError):
         SVCSearch(SVC(), GRID).predict(X)
 
@@ -349,7 +295,7 @@ def test_an_error_in_a_fit_stops_the_others(digits, monkeypatch):
 
     monkeypatch.setattr(one_vs_one, "drive", failing)
     with pytest.raises(MemoryError, match="no more"):
-        SVCSearch(SVC(), GRID).fit(*digits)
+        SVCSearch(SVC(), GRID, error_score="raise").fit(*digits)
     assert len(begun) < 20
 
 

@@ -1,0 +1,40 @@
+"""Data of searches, and a look at what fits share."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+from fastsvm.estimators.search.shared_fits import SharedFits
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+@pytest.fixture(scope="module")
+def ten_digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:500] / 16, y[:500]
+
+
+@pytest.fixture(scope="module")
+def digits(ten_digits):
+    """Return rows of four classes: these are six problems, ten classes are 45."""
+    X, y = ten_digits
+    return X[y < 4], y[y < 4]
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Return a list to which every fit that shared is added."""
+    parts, fit = [], SharedFits.fit
+
+    def recorded(self, group, train_score=False):
+        for found in fit(self, group, train_score):
+            parts.append(found[:2])
+            yield found
+
+    monkeypatch.setattr(SharedFits, "fit", recorded)
+    return parts

@@ -1,0 +1,57 @@
+"""Fits that fail, scores of training samples, and processes of a search."""
+
+import numpy as np
+import pytest
+from searches import both
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+
+from fastsvm import SVC, SVCSearch
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the")
+@pytest.mark.parametrize("error_score", [np.nan, -1.0])
+@pytest.mark.parametrize("scoring", [None, ["accuracy", "f1_macro"]])
+def test_fits_that_fail_get_the_error_score(iris, scoring, error_score, shared):
+    X, y = iris[0][:60], np.repeat([0, 1], [20, 40])
+    with pytest.warns(FitFailedWarning, match="fits failed out of a total of"):
+        both(X, y, {"C": [0.1, 1]}, cv=KFold(3), scoring=scoring, refit="accuracy" if scoring else True,
+             error_score=error_score, return_train_score=True)  # fmt: skip
+
+
+def test_all_fits_fail(iris):
+    with pytest.raises(ValueError, match=r"(?s)All the 4 fits failed.*number of classes"):
+        SVCSearch(SVC(), {"C": [1, 2]}, cv=2).fit(iris[0], np.zeros(150))
+
+
+def test_scores_that_fail(iris):
+    def scoring(model, X, y):
+        if model.C == 1:
+            raise RuntimeError("not this one")
+        return 0.5
+
+    with pytest.warns(UserWarning, match=r"(?s)Scoring failed.*not this one"):
+        both(*iris, {"C": [0.1, 1]}, scoring=scoring, cv=2, error_score=0.25)
+    with pytest.raises(RuntimeError, match="not this one"):
+        SVCSearch(SVC(), {"C": [0.1, 1]}, scoring=scoring, error_score="raise").fit(*iris)
+
+
+@pytest.mark.parametrize("model", [None, SVC(max_iter=10**6), LogisticRegression(max_iter=1000)])
+def test_scores_of_training_samples(digits, model, shared):
+    both(*digits, {"C": [0.01, 1]}, model, cv=3, return_train_score=True, scoring=["accuracy", "neg_log_loss"][:1],
+         refit="accuracy")  # fmt: skip
+    assert len(shared) == (6 if model is None else 0)
+
+
+@pytest.mark.parametrize("model", [None, SVC(max_iter=10**6)])
+def test_processes(digits, model):
+    grid = {"C": [0.1, 1], "gamma": [0.02, 0.1]}
+    ours, _ = both(*digits, grid, model, cv=2, n_jobs=2, pre_dispatch="n_jobs", return_train_score=True)
+    np.testing.assert_array_equal(ours.predict(digits[0]), ours.best_estimator_.predict(digits[0]))
+
+
+def test_methods_are_those_of_the_best_model(iris):
+    search = SVCSearch(LogisticRegression(max_iter=1000), {"C": [1]}).fit(*iris)
+    np.testing.assert_array_equal(search.predict_proba(iris[0]), search.best_estimator_.predict_proba(iris[0]))
+    assert not hasattr(search, "transform") and not hasattr(SVCSearch(SVC(), {"C": [1]}), "predict_proba")
