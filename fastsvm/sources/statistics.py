@@ -224,6 +224,6 @@ def _refuse(block: Block, start: int) -> None:
         row, column = int(first[0]), int(first[1])
     name = "NaN" if np.isnan(data[first]) else "infinity"
     raise ValueError(
-        f"Input X contains {name}, first at row {start + row}, column {column}. SVMs take finite numbers only "
+        f"Input X contains {name}. The first is at row {start + row}, column {column}. SVMs take finite numbers only "
         "(no NaN, no inf): remove such rows, or impute them, for example with sklearn.impute.SimpleImputer."
     )

@@ -249,7 +249,7 @@ def test_values_that_are_not_finite_are_named(where, scales):
     B, y = labelled(256)
     X = B / 255
     X[where, 5] = np.nan
-    with pytest.raises(ValueError, match=f"NaN, first at row {where}, column 5"):
+    with pytest.raises(ValueError, match=f"NaN. The first is at row {where}, column 5"):
         SVC().fit(X, y)
 
 

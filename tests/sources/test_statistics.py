@@ -58,7 +58,7 @@ def test_what_is_not_finite_is_named(kind, value, tmp_path, monkeypatch):
             "subset": lambda: as_source(file["X"]).take(np.arange(N)),
         }.get(kind, lambda: as_source(X))()
         name = "NaN" if np.isnan(value) else "infinity"
-        with pytest.raises(ValueError, match=f"{name}, first at row 29, column 3"):
+        with pytest.raises(ValueError, match=f"{name}. The first is at row 29, column 3"):
             feature_statistics(source)
 
 

@@ -3,8 +3,12 @@
 from numbers import Real
 
 import numpy as np
+from sklearn.utils._param_validation import InvalidParameterError
 
 __all__ = ["class_weights", "encode"]
+
+# Programs match on the words of scikit-learn's messages, so these contain them.
+_ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
 
 
 def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -34,7 +38,7 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(classes) < 2:
         raise ValueError(
             f"The number of classes has to be greater than one; got {len(classes)} class"
-            + (" with positive weight (sample_weight)." if len(np.unique(y)) > 1 else ".")
+            + (_ONE_WITH_WEIGHT if len(np.unique(y)) > 1 else ".")
         )
     labels = np.full(len(y), -1, np.int64)
     labels[used] = np.searchsorted(classes, y[used])  # faster than np.unique's own inverse, which needs an argsort
@@ -70,18 +74,19 @@ def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndar
         return np.ones(len(classes))
     if isinstance(given, str):
         if given != "balanced":
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
+            raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
         used = labels >= 0
         count = np.bincount(labels[used], weight[used], len(classes))
         return count.sum() / (len(classes) * count)
     if not isinstance(given, dict):
-        raise ValueError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
+        raise InvalidParameterError(f"class_weight must be a dict, 'balanced' or None; found {given!r}.")
     known = classes.tolist()
     weighted = [label for label in known if label in given]
     if len(weighted) < len(known) and len(weighted) < len(given):  # a misspelt name is more likely than a rare class
         unknown = [label for label in given if label not in known]
         raise ValueError(
-            f"class_weight has keys that are not classes, {unknown}, and lacks some of the classes {known}."
+            f"class_weight has keys that are not classes, {unknown}. The classes, "
+            f"{[label for label in known if label not in given]}, are not in class_weight."
         )
     factors = [given.get(label, 1.0) for label in known]
     numbers = all(isinstance(factor, Real) for factor in given.values())

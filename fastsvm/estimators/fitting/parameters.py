@@ -5,6 +5,8 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+from sklearn.utils._param_validation import InvalidParameterError
+
 __all__ = ["Rule", "boolean", "check_parameters", "either", "number", "one_of", "optional"]
 
 
@@ -65,10 +67,10 @@ boolean = Rule(lambda value: isinstance(value, bool) or type(value).__name__ in 
 
 
 def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:
-    """Raise ValueError for the first parameter that breaks its rule."""
+    """Raise scikit-learn's InvalidParameterError, a ValueError, for the first parameter that breaks its rule."""
     for name, rule in rules.items():
         value = getattr(estimator, name)
         if not rule.holds(value):
-            raise ValueError(
+            raise InvalidParameterError(
                 f"The {name!r} parameter of {type(estimator).__name__} must be {rule.words}. Got {value!r} instead."
             )

@@ -185,7 +185,7 @@ def check_training_set(
         sample_weight = sample_weight[:]
     if y is None:
         raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
             + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
         )
     source = check_rows(estimator, X, reset=reset)
@@ -199,7 +199,10 @@ def check_training_set(
     if of_classes:
         check_classification_targets(y)
     if len(y) != len(source):
-        raise ValueError(f"X and y have inconsistent numbers of samples: X has {len(source)}, y has {len(y)}.")
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[len(source), len(y)]}. X has "
+            f"{len(source)}, y has {len(y)}."
+        )
     targets = y if of_classes else writeable(y)
     return TrainingSet(source, targets, writeable(_weights(sample_weight, len(y), name)), sample_weight is not None)
 
@@ -215,14 +218,17 @@ def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
     if weight.shape != (n,):
         if weight.ndim != 1:
             raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim}D array.")
-        raise ValueError(f"{name} has the shape {weight.shape}, expected {(n,)}: one weight for each sample of X.")
+        raise ValueError(f"{name}.shape == {weight.shape}, expected {(n,)}! There is one weight for each sample of X.")
     if not np.isfinite(weight).all():
         raise ValueError(f"{name} contains NaN or infinity.")
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise ValueError(f"Negative values in {name}: {weight[row]} at sample {row}; weights must be at least 0.")
     if not weight.any():
-        raise ValueError(f"All entries of {name} are zero: there is nothing to fit.")
+        raise ValueError(
+            f"All entries of {name} are zero. Sample weights must contain at least one non-zero number. "
+            "Invalid input - all samples have zero or negative weights."
+        )
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if not n * np.finfo(np.float64).tiny <= total < np.inf:

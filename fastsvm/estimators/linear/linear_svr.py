@@ -26,7 +26,7 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
     ----------
     epsilon : float, default=0.0
         Distance from the target up to which there is no loss.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be.
     C : float, default=1.0
         Factor of the losses.
@@ -119,7 +119,7 @@ class LinearSVR(LinearRegressor, BaseLinearSVM):
         self,
         *,
         epsilon: float = 0.0,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         C: float = 1.0,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,

@@ -30,6 +30,42 @@ class LinearModel(BaseEstimator):
         """Return whether a fit was completed."""
         return hasattr(self, "coef_")
 
+    def sparsify(self) -> "LinearModel":
+        """Store `coef_` as a CSR matrix, which is smaller if most weights are zero. Predictions stay the same.
+
+        Call `densify` before the model is fitted further, or saved.
+
+        Returns
+        -------
+        LinearModel
+            The estimator itself.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        self.coef_ = sparse.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> "LinearModel":
+        """Store `coef_` as an array again, after `sparsify`.
+
+        Returns
+        -------
+        LinearModel
+            The estimator itself.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        self.coef_ = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
+        return self
+
     def _standardized(self, source: Source, weight: np.ndarray) -> Source:
         """Return the samples, standardised by a weighted pass over them if the estimator's `standardize` is set."""
         if not self.standardize:
@@ -65,42 +101,6 @@ class LinearModel(BaseEstimator):
 
 class LinearClassifier(ClassifierMixin, LinearModel):
     """Classification by the scores of the classes; for two classes there is one score, that of the second."""
-
-    def sparsify(self) -> "LinearClassifier":
-        """Store `coef_` as a CSR matrix, which is smaller if most weights are zero. Predictions stay the same.
-
-        Call `densify` before the model is fitted further, or saved.
-
-        Returns
-        -------
-        LinearClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        check_is_fitted(self)
-        self.coef_ = sparse.csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> "LinearClassifier":
-        """Store `coef_` as an array again, after `sparsify`.
-
-        Returns
-        -------
-        LinearClassifier
-            The estimator itself.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        check_is_fitted(self)
-        self.coef_ = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
-        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of samples.
