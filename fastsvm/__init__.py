@@ -1,6 +1,7 @@
 """Exact kernel SVMs, several times faster, on data that need not fit in memory."""
 
 from fastsvm import kernels
+from fastsvm._compiled.threads import note_usual_limits
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, SVCSearch
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
@@ -20,3 +21,5 @@ __all__ = [
     "open_hdf5",
     "save",
 ]
+
+note_usual_limits()  # now that SciPy has loaded its BLAS

@@ -6,6 +6,7 @@ file, it would load stale code. Code for a user's classes is not cached.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numba
 from llvmlite import binding
 from numba.core import caching
@@ -23,6 +25,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import IRLegalization
+from numba.np.ufunc import parallel as _parallel
 
 __all__ = ["JIT_DISABLED", "OPTIONS", "inlined", "jit", "processor_has", "thread_count"]
 
@@ -37,8 +40,21 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def thread_count() -> int:
-    """Return the number of threads to use: Numba's setting, which follows NUMBA_NUM_THREADS and the CPU mask."""
-    return int(_config.NUMBA_NUM_THREADS)
+    """Return the number of threads to use.
+
+    It is Numba's setting, which follows NUMBA_NUM_THREADS and the CPU mask, at most `numba.set_num_threads` of the
+    calling thread, and, where NUMBA_NUM_THREADS is not set, the CPU quota of a container.
+    """
+    count = int(_config.NUMBA_NUM_THREADS)
+    if "NUMBA_NUM_THREADS" not in os.environ:
+        count = min(count, _processor_count())
+    # Asking Numba starts its threads, which we do not need; nobody has set a number before they run.
+    return min(count, numba.get_num_threads()) if getattr(_parallel, "_is_initialized", False) else count
+
+
+@functools.cache
+def _processor_count() -> int:
+    return int(joblib.cpu_count())
 
 
 def processor_has(feature: str, setting: str) -> bool:

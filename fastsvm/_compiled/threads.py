@@ -18,7 +18,7 @@ import threadpoolctl
 
 from fastsvm._compiled.compiler import thread_count
 
-__all__ = ["Pool", "at_most", "one_threaded_blas", "spans"]
+__all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans"]
 
 _most_threads: list[int] = []  # limits of `at_most`; the last one applies
 
@@ -29,12 +29,24 @@ def _executor() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="fastsvm", initializer=one_threaded_blas.hold_thread)
 
 
+_usual: dict[str, int] = {}  # threads of each BLAS library, by its file
+
+
+def note_usual_limits() -> None:
+    """Note the numbers of threads of BLAS. A lower number at the time of a fit is a limit that the user has set."""
+    for controller in threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers:
+        _usual[controller.filepath] = controller.num_threads or 0
+
+
 class _Library(NamedTuple):
-    """A BLAS library: how to get and set its number of threads, and whether each calling thread has its own limit."""
+    """A BLAS library: how to get and set its number of threads, whether each calling thread has its own limit, and
+    the number when the package was imported, 0 if it was not loaded then.
+    """
 
     get: Callable[[], int]
     set: Callable[[int], Any]
     of_thread: bool
+    usual: int
 
 
 def _library(controller: Any) -> _Library:
@@ -52,7 +64,9 @@ def _library(controller: Any) -> _Library:
         get = getattr(ctypes.PyDLL(dynlib._name, handle=dynlib._handle), names[0]) if names else get
         own = [name.replace("_get_", "_set_") for name in names]
     setters = [getattr(dynlib, name) for name in own if hasattr(dynlib, name)]
-    return _Library(get, setters[0] if setters else controller.set_num_threads, of_thread)
+    return _Library(
+        get, setters[0] if setters else controller.set_num_threads, of_thread, _usual.get(controller.filepath, 0)
+    )
 
 
 @functools.cache
@@ -97,6 +111,14 @@ class _OneThreadedBLAS(ContextDecorator):
     def _depth_here(self) -> int:
         return getattr(self._own, "depth", 0)
 
+    def limit(self) -> int | None:
+        """Return the lowest number to which the user has limited BLAS since the import, None for no limit.
+
+        `threadpoolctl.threadpool_limits` sets such a limit.
+        """
+        given = [*self._given, *getattr(self._own, "given", [])] if self._depth else _limits()
+        return min((limit for library, limit in given if limit < library.usual), default=None)
+
     def hold(self) -> None:
         """Set the limits again, because another thread may have changed them. Outside of fits, do nothing."""
         if self._depth:
@@ -117,6 +139,10 @@ class _OneThreadedBLAS(ContextDecorator):
         if self._depth and not self._depth_here:
             _restore(self._given)
         self._depth = self._depth_here
+
+
+def _limits() -> list[tuple[_Library, int]]:
+    return [(library, library.get()) for library in _libraries()]
 
 
 def _restore(given: list[tuple[_Library, int]]) -> None:
@@ -204,7 +230,8 @@ class Pool:
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
-        usual = min([thread_count(), *_most_threads[-1:]])
+        limit = one_threaded_blas.limit()
+        usual = max(1, min([thread_count(), *_most_threads[-1:], *([] if limit is None else [limit])]))
         self.n_threads = usual if n_threads is None else n_threads
         self._begun = _Batch(self.n_threads)
 
