@@ -155,6 +155,15 @@ def _is_ours(kind: Any) -> bool:
     return ours and all(_is_ours(part) for part in getattr(kind, "types", ()))
 
 
+@functools.cache
+def _tell_of_compiling() -> None:
+    """Say, once in a process and on a terminal only, why this takes seconds."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed, or none
+        if sys.stderr.isatty():
+            words = "compiling; this takes some seconds, once on this machine. `fastsvm warmup` does it beforehand."
+            print(f"fastsvm: {words}", file=sys.stderr, flush=True)
+
+
 class _OurCode(caching.FunctionCache):
     """Cache on disk for code of the package's own classes; code of a user's class is compiled in each process.
 
@@ -164,7 +173,10 @@ class _OurCode(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code for the types `sig`, or None."""
-        return super().load_overload(sig, target_context) if all(map(_is_ours, sig)) else None
+        found = super().load_overload(sig, target_context) if all(map(_is_ours, sig)) else None
+        if found is None:
+            _tell_of_compiling()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store the code for the types `sig`."""

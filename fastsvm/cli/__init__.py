@@ -1,4 +1,4 @@
-"""The command line: `fastsvm convert | fetch | info | train | run | resume | status | predict | evaluate | demo`."""
+"""The command line, `fastsvm COMMAND`."""
 
 from fastsvm.cli.entry import main
 

@@ -21,12 +21,13 @@ _EXAMPLES = {
         "a9a.h5 -o a9a.model --C 1 --gamma 0.05",
         "big.h5 -o big.model --model linear --standardize --memory 2GB",
     ],
-    "run": ["job.toml --out run/", "job.toml --out run/ --set model.C=10"],
+    "run": ["job.toml --folder run/", "job.toml --folder run/ --set model.C=10"],
     "resume": ["run/"],
     "status": ["run/"],
     "predict": ["a9a.model a9a-test.h5 -o predictions.csv", "table.model new.csv -o predictions.csv --id name"],
     "evaluate": ["a9a.model a9a-test.h5"],
     "demo": ["--folder demo"],
+    "warmup": ["", "--model svc"],
 }
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
@@ -58,6 +59,7 @@ class _Parser(argparse.ArgumentParser):
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     from fastsvm import __version__
+    from fastsvm.estimators import ESTIMATORS
 
     words = "Support vector machines on data of any size."
     parser = _Parser(prog="fastsvm", description=words, allow_abbrev=False)
@@ -73,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_train(added)
     run = _command(added, "run", commands.do_run, "run a training job in a folder of its own")
     run.add_argument("job", help="TOML file")
-    run.add_argument("--out", required=True, metavar="FOLDER", help="folder of the run, new or empty")
+    _add_run_folder(run, "folder of the run, new or empty")
     run.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a key")
     resume = _command(added, "resume", commands.do_resume, "resume an interrupted run from its latest checkpoint")
     resume.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
@@ -95,6 +97,10 @@ def make_parser() -> argparse.ArgumentParser:
         added, "demo", commands.do_demo, "train on bundled images from a file and compare with scikit-learn"
     )
     demo.add_argument("--folder", help="folder for the files (default: a temporary folder)")
+    warmup = _command(
+        added, "warmup", commands.do_warmup, "compile what the estimators need, so that no fit waits for it later"
+    )
+    warmup.add_argument("--model", choices=tuple(ESTIMATORS), help="estimator (default: all)")
     return parser
 
 
@@ -103,13 +109,19 @@ def _command(added: Any, name: str, run: Callable, words: str) -> argparse.Argum
         name,
         help=words,
         description=words[0].upper() + words[1:] + ".",
-        epilog="examples:\n" + "".join(f"  fastsvm {name} {line}\n" for line in _EXAMPLES[name]),
+        epilog="examples:\n" + "".join(f"  {f'fastsvm {name} {line}'.strip()}\n" for line in _EXAMPLES[name]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.set_defaults(run=run)
     return parser
+
+
+def _add_run_folder(parser: argparse.ArgumentParser, words: str) -> None:
+    """Add the option of a run's folder; -o and --output name files."""
+    parser.add_argument("--folder", metavar="FOLDER", help=words)
+    parser.add_argument("--out", dest="folder", help=argparse.SUPPRESS)  # as in earlier versions
 
 
 def _add_force(parser: argparse.ArgumentParser) -> None:
@@ -158,11 +170,11 @@ def _add_train(added: Any) -> None:
     from fastsvm.estimators import ESTIMATORS
 
     train = _command(added, "train", commands.do_train, "train a model from a file")
-    train.usage = "fastsvm train DATA [-o FILE | --out FOLDER] [--model MODEL] [options] [parameters of the model]"
+    train.usage = "fastsvm train DATA [-o FILE | --folder FOLDER] [--model MODEL] [options] [parameters of the model]"
     train.add_argument("data", help=_DATA)
     train.add_argument("-o", "--output", help="file for the model (default: the model is not saved)")
     words = "folder of a run with checkpoints, log, report and model, which `fastsvm resume` resumes"
-    train.add_argument("--out", metavar="FOLDER", help=words)
+    _add_run_folder(train, words)
     train.add_argument("--holdout", type=float, default=0.0, help="share of samples held out for a test (default: 0)")
     train.add_argument("--seed", type=int, default=0, help="seed of held-out samples and estimator (default: 0)")
     train.add_argument("--model", choices=tuple(ESTIMATORS), default="svc", help="estimator (default: svc)")

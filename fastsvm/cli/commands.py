@@ -22,6 +22,7 @@ __all__ = [
     "do_run",
     "do_status",
     "do_train",
+    "do_warmup",
 ]
 
 
@@ -79,7 +80,7 @@ def do_info(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def do_train(options: argparse.Namespace) -> dict[str, Any]:
-    """Train a model, in a folder of its own with --out."""
+    """Train a model, in a folder of its own with --folder."""
     from fastsvm.estimators import ESTIMATORS
     from fastsvm.jobs.inputs import as_hdf5
     from fastsvm.jobs.runner import run
@@ -97,7 +98,7 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
     inputs = _inputs(options)
     if inputs.label is False:
         raise ValueError("Training needs labels; --no-label is for files to predict.")
-    if options.out is not None and inputs.split == "test":
+    if options.folder is not None and inputs.split == "test":
         raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
     job = Job(
         path,
@@ -109,12 +110,12 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
         label=inputs.label,
         id=inputs.id,
     )
-    if options.out is None:
+    if options.folder is None:
         with as_hdf5(path, inputs, seed=options.seed) as file:
             return train(job._replace(train=str(file)), options.output).report._asdict()
     if options.output is not None:
-        raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --out or --output, not both.")
-    return run(job, options.out)
+        raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --folder or --output, not both.")
+    return run(job, options.folder)
 
 
 def do_run(options: argparse.Namespace) -> dict[str, Any]:
@@ -122,7 +123,9 @@ def do_run(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import read_job
 
-    return run(read_job(options.job, options.set), options.out)
+    if options.folder is None:
+        raise ValueError("A run needs a folder of its own: pass --folder FOLDER, new or empty.")
+    return run(read_job(options.job, options.set), options.folder)
 
 
 def do_resume(options: argparse.Namespace) -> dict[str, Any]:
@@ -156,6 +159,18 @@ def do_evaluate(options: argparse.Namespace) -> dict[str, Any]:
 
 def do_demo(options: argparse.Namespace) -> dict[str, Any]:
     """Run the demo."""
-    from fastsvm.jobs.demo import demo
+    from fastsvm.jobs.demo import demo, table
 
-    return demo(options.folder)._asdict()
+    report = demo(options.folder, progress=True, tell=say)
+    if options.json:
+        return report._asdict()
+    for line in table(report):
+        print(line)
+    return {}
+
+
+def do_warmup(options: argparse.Namespace) -> dict[str, Any]:
+    """Compile what the estimators need."""
+    from fastsvm.jobs.warmup import warm_up
+
+    return warm_up(None if options.model is None else [options.model], progress=True)._asdict()

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _how_to_resume(options: argparse.Namespace) -> str:
     if options.run is commands.do_predict:
         return "; the same command resumes where it stopped"
-    folder = getattr(options, "out", None) or getattr(options, "run_folder", None)
+    folder = getattr(options, "folder", None) or getattr(options, "run_folder", None)
     return f"; resume with: fastsvm resume {folder}" if folder and Path(folder, "job.json").exists() else ""
 
 

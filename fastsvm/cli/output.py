@@ -13,7 +13,7 @@ def show(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(report, default=str))
         return
-    width = max(len(name) for name in report)
+    width = max((len(name) for name in report), default=0)
     for name, value in report.items():
         if value is None or value == "" or value == [] or value == {}:
             continue

@@ -336,7 +336,7 @@ def counted(self, tree):
     return saved[-1]
 
 checkpointer.JobCheckpointer.save = counted
-code = main(["run", sys.argv[1], "--out", str(out / "run")])
+code = main(["run", sys.argv[1], "--folder", str(out / "run")])
 print("".join("yn"[not one] for one in saved[:8]), file=sys.stderr)
 import shutil
 shutil.copy(out / "run" / "model.fastsvm", sys.argv[3])
@@ -361,6 +361,6 @@ def test_a_run_goes_on_while_its_disk_is_full(tmp_path, forks):
     assert process.returncode == 0, err
     assert "yynnnnyy" in err and "The run continues and tries again later." in err
     assert "checkpoints are written again" in err
-    assert main(["run", str(tmp_path / "job.toml"), "--out", str(tmp_path / "run")]) == 0
+    assert main(["run", str(tmp_path / "job.toml"), "--folder", str(tmp_path / "run")]) == 0
     found, wanted = fastsvm.load(tmp_path / "model"), fastsvm.load(tmp_path / "run" / "model.fastsvm")
     np.testing.assert_array_equal(found.coef_, wanted.coef_)

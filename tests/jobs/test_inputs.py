@@ -89,7 +89,7 @@ def test_every_command_takes_every_format(form, told, tmp_path):
     assert found["accuracy"] > 0.95
     lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
     assert np.mean([line.split(",")[0] == str(y) for line, y in zip(lines, KIND, strict=True)]) > 0.95
-    told("train", path, "--out", tmp_path / "run", "--gamma", "0.5")
+    told("train", path, "--folder", tmp_path / "run", "--gamma", "0.5")
     assert sorted(os.listdir(tmp_path)) == [path.name, "model", "out.csv", "run"]
 
 
@@ -147,7 +147,7 @@ def test_options_that_do_not_apply(refused, model, tmp_path):
     assert "format, label, id and split apply to files that are converted" in refused(
         "info", tmp_path / "iris.h5", "--id", "a"
     )
-    assert "trains on the part 'train'" in refused("train", path, "--out", tmp_path / "run", "--split", "test")
+    assert "trains on the part 'train'" in refused("train", path, "--folder", tmp_path / "run", "--split", "test")
     assert "split does not apply to csv" in refused("info", path, "--split", "test")
     assert "Training needs labels" in refused("train", path, "--no-label")
     assert "There is no format 'excel'" in refused("info", path, "--format", "excel")
@@ -197,5 +197,5 @@ def test_the_table_of_a_test_has_the_features_of_the_training(told, tmp_path):
     write_csv(tmp_path / "test.csv", ("d", "c", "b", "a"), X[:, ::-1], NAMES[KIND])
     job = tmp_path / "job.toml"
     job.write_text(f'[data]\ntrain = "{train.name}"\ntest = "test.csv"\nlabel = "species"\n[model]\ngamma = 0.5\n')
-    report, _ = told("run", job, "--out", tmp_path / "run")
+    report, _ = told("run", job, "--folder", tmp_path / "run")
     assert report["accuracy"] > 0.95 and report["n_features"] == 4

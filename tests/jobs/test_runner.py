@@ -134,11 +134,11 @@ def test_a_run_in_one_line(file, tmp_path, capsys):
     words = ["train", str(file), "--model", "sgd", "--max-iter", "3", "--tol", "none", "--holdout", "0.2", "--json"]
     assert main(words) == 0
     alone = json.loads(capsys.readouterr().out)
-    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    assert main([*words, "--folder", str(tmp_path / "run")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["objective"] == alone["objective"] and found["accuracy"] == alone["accuracy"]
     assert status(tmp_path / "run")["state"] == "done" and (tmp_path / "run" / "model.fastsvm").exists()
-    assert main([*words, "--out", str(tmp_path / "other"), "-o", str(tmp_path / "m")]) == 2
+    assert main([*words, "--folder", str(tmp_path / "other"), "-o", str(tmp_path / "m")]) == 2
     assert "not both" in capsys.readouterr().err
 
 
@@ -148,5 +148,5 @@ def test_a_job_of_text_files(tmp_path):
     y = (X[:, 0] > 0).astype(int)
     np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%g")
     (tmp_path / "job.toml").write_text('[data]\ntrain = "rows.csv"\nholdout = 0.3\n[model]\nkind = "linear"\n')
-    assert main(["run", str(tmp_path / "job.toml"), "--out", str(tmp_path / "run"), "--set", "model.C=10"]) == 0
+    assert main(["run", str(tmp_path / "job.toml"), "--folder", str(tmp_path / "run"), "--set", "model.C=10"]) == 0
     assert RunFolder(tmp_path / "run").result["accuracy"] > 0.9

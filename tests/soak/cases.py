@@ -97,7 +97,7 @@ def job_case(name: str, kind: str, inputs: Path, rows: tuple[np.ndarray, np.ndar
     def words(folder: Path) -> list[str]:
         if (folder / "run" / "job.json").exists():
             return ["resume", str(folder / "run")]
-        return ["run", str(job), "--out", str(folder / "run")]
+        return ["run", str(job), "--folder", str(folder / "run")]
 
     def left(folder: Path) -> dict[str, Any]:
         return arrays_of(fastsvm.load(folder / "run" / "model.fastsvm"))

@@ -122,7 +122,7 @@ def until(condition, seconds=60.0):
 
 @posix
 def test_a_process_that_is_stopped_and_one_that_is_killed(job, tmp_path, capsys, forks):
-    process = forks.start("run", job, "--out", "run", code=TALKATIVE, folder=tmp_path)
+    process = forks.start("run", job, "--folder", "run", code=TALKATIVE, folder=tmp_path)
     folder = tmp_path / "run"
     until(lambda: list(folder.glob("checkpoint-*.fastsvm")))
     assert status(folder)["state"] == "running" and status(folder)["process"] == process.pid
@@ -156,7 +156,7 @@ def test_a_signal_ends_a_run_with_a_checkpoint(number, code, job, tmp_path, monk
         observe(self, tree, facts)
 
     monkeypatch.setattr(JobCheckpointer, "observe", signalled)
-    assert main(["run", str(job), "--out", str(folder), "--set", "checkpoint.every=1h"]) == code
+    assert main(["run", str(job), "--folder", str(folder), "--set", "checkpoint.every=1h"]) == code
     assert f"resume with: fastsvm resume {folder}" in capsys.readouterr().err
     assert len(steps) == 5 and len(list(folder.glob("checkpoint-*.fastsvm"))) == 1
     assert status(folder)["state"] == "interrupted" and status(folder)["last_event"] == "stopped"

@@ -1,0 +1,206 @@
+"""The demo: write deformed images to a file, train an exact SVM from it, compare with scikit-learn, save."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC as ReferenceSVC
+from tqdm.auto import tqdm
+
+from fastsvm.estimators import SVC
+from fastsvm.files.atomic_file import atomic_write
+from fastsvm.files.hdf5_output import hdf5_written
+from fastsvm.jobs.demo.deformations import deformed, enlarged
+from fastsvm.jobs.demo.picture import draw
+from fastsvm.memory import parse_memory
+from fastsvm.multiclass import pair_coefficients
+from fastsvm.persistence.model_file import load, save
+from fastsvm.sources import open_hdf5
+
+__all__ = ["DemoReport", "demo"]
+
+_SIDE, _MEMORY = 24, "64MB"
+_PARAMETERS: dict[str, Any] = {"C": 10.0, "gamma": 0.022}  # of values from 0 to 1
+_BLOCK = 1000
+
+
+class DemoReport(NamedTuple):
+    """The result of the demo. Names with `reference` are of scikit-learn.
+
+    Attributes
+    ----------
+    folder : str
+        Folder of the files.
+    n_training, n_test, n_features : int
+        Number of training and of test images, and of pixels.
+    n_originals : int
+        Number of images of which the training images are deformations.
+    memory_mb, kernel_matrix_mb : float
+        Memory budget of the fit, and size of the whole kernel matrix, in 10⁶ bytes.
+    compile_seconds : float
+        How much longer a first fit took, which compiles code that is not cached.
+    fit_seconds, reference_seconds : float
+        Time of the fit from the file, and of scikit-learn's fit in memory.
+    times_faster : float
+        Their ratio.
+    accuracy, reference_accuracy : float
+        Accuracy on the test images; ours is that of the model loaded from its file.
+    plain_accuracy : float
+        Accuracy of a model of the originals alone.
+    objective, reference_objective : float
+        Dual objectives by one judge in float64; larger is better.
+    kkt_violation, tol : float
+        Largest violation of the optimality conditions, and its bound.
+    same_predictions : float
+        Share of test images for which both models predict the same digit.
+    picture : str
+        File of the picture, "" without matplotlib.
+    """
+
+    folder: str
+    n_training: int
+    n_test: int
+    n_features: int
+    n_originals: int
+    memory_mb: float
+    kernel_matrix_mb: float
+    compile_seconds: float
+    fit_seconds: float
+    reference_seconds: float
+    times_faster: float
+    accuracy: float
+    reference_accuracy: float
+    plain_accuracy: float
+    objective: float
+    reference_objective: float
+    kkt_violation: float
+    tol: float
+    same_predictions: float
+    picture: str
+
+
+def demo(
+    folder: str | Path | None = None,
+    n_training: int = 20_000,
+    progress: bool = False,
+    tell: Callable[[str], None] = lambda words: None,
+) -> DemoReport:
+    """Train on deformed images of digits from a file, and compare with scikit-learn on the same images.
+
+    Parameters
+    ----------
+    folder : str or Path or None
+        Folder for the files; None makes a temporary folder, which is not removed.
+    n_training : int, default=20000
+        Number of training images, deformations of 1,347 originals.
+    progress : bool, default=False
+        Show bars, on a terminal.
+    tell : callable, optional
+        Takes a line on each step.
+
+    Returns
+    -------
+    DemoReport
+    """
+    folder = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="fastsvm-demo-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = load_digits()
+    parts = train_test_split(digits.images / 16, digits.target, test_size=0.25, random_state=0, stratify=digits.target)
+    images, test_images, labels, y_test = parts
+    X, originals = deformed(images, n_training, _SIDE, seed=0, progress=progress)
+    y, X_test = labels[originals], enlarged(test_images, _SIDE)
+    _write(folder / "train.h5", X, y)
+    _write(folder / "test.h5", X_test, y_test)
+    given = _PARAMETERS | {"gamma": _PARAMETERS["gamma"] / 255**2}
+
+    tell("compiling, once: later runs load the code")
+    with open_hdf5(folder / "train.h5") as data:
+        with _clock("compiling, once", progress):
+            _, first = _timed(SVC(memory=_MEMORY, **given).fit, data)
+            plain = SVC(**given).fit(enlarged(images, _SIDE), labels)
+        tell(f"training on {n_training:,} images from {folder / 'train.h5'}, in {_MEMORY}")
+        model, seconds = _timed(SVC(memory=_MEMORY, verbose=progress, **given).fit, data)
+    save(model, folder / "model.fastsvm")
+    with open_hdf5(folder / "test.h5") as test:
+        predicted = load(folder / "model.fastsvm").predict(test)
+
+    tell(f"training scikit-learn's SVC on the same images; fastsvm took {seconds:.2f} s")
+    with _clock("scikit-learn", progress):
+        reference, reference_seconds = _timed(ReferenceSVC(**_PARAMETERS).fit, X / 255, y)
+    expected = reference.predict(X_test / 255)
+    report = DemoReport(
+        folder=str(folder),
+        n_training=n_training,
+        n_test=len(y_test),
+        n_features=X.shape[1],
+        n_originals=len(images),
+        memory_mb=parse_memory(_MEMORY) / 1e6,
+        kernel_matrix_mb=n_training**2 * 8 / 1e6,
+        compile_seconds=max(0.0, first - seconds),
+        fit_seconds=seconds,
+        reference_seconds=reference_seconds,
+        times_faster=reference_seconds / seconds,
+        accuracy=float(np.mean(predicted == y_test)),
+        reference_accuracy=float(np.mean(expected == y_test)),
+        plain_accuracy=plain.score(X_test, y_test),
+        objective=_objective(model, X),
+        reference_objective=_objective(reference, X),
+        kkt_violation=model.kkt_violation_,
+        tol=model.tol,
+        same_predictions=float(np.mean(predicted == expected)),
+        picture="",
+    )
+    return report._replace(picture=draw(folder / "demo.png", report, (images, X, _SIDE), (X_test, y_test, predicted)))
+
+
+def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
+    def fill(file: h5py.File) -> None:
+        file.create_dataset("X", data=X, chunks=(min(256, len(X)), X.shape[1]))
+        file["y"] = y
+
+    with atomic_write(path) as part, hdf5_written(part) as output:
+        output.do(fill)
+
+
+def _timed(function: Any, *arguments: Any) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    return function(*arguments), time.perf_counter() - begin
+
+
+@contextmanager
+def _clock(words: str, progress: bool) -> Iterator[None]:
+    """Show the time that passes, on a terminal: what is called here cannot tell how far it is."""
+    ended = threading.Event()
+    with tqdm(desc=words, bar_format="{desc}: {elapsed}", disable=None if progress else True) as bar:
+
+        def tick() -> None:
+            while not ended.wait(0.5):
+                bar.refresh()
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _objective(model: Any, X: np.ndarray) -> float:
+    """Return the dual objective of a fitted model of either library, summed over the pairs of classes, in float64."""
+    rows, gamma = X[model.support_] / 255, _PARAMETERS["gamma"]
+    coef, norms = pair_coefficients(model.dual_coef_, model.n_support_), np.einsum("ij,ij->i", rows, rows)
+    total = np.abs(coef).sum()
+    for start in range(0, len(rows), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        distances = np.maximum(norms[part, None] + norms - 2 * rows[part] @ rows.T, 0)
+        total -= np.einsum("ij,ij->", np.exp(-gamma * distances) @ coef, coef[part]) / 2
+    return float(total)
