@@ -24,6 +24,7 @@ from numba.core import caching
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.registry import cpu_target
 from numba.core.typed_passes import IRLegalization
 from numba.np.ufunc import parallel as _parallel
 
@@ -72,6 +73,11 @@ def processor_has(feature: str, setting: str) -> bool:
     if _config.CPU_NAME or _config.CPU_FEATURES:  # the user's target, not this machine
         return f"+{feature}" in (_config.CPU_FEATURES or "")
     return bool(binding.get_host_cpu_features().get(feature, False))
+
+
+if not JIT_DISABLED:
+    # Numba would do this in the first fit: it takes 40 MB, which are not within the `memory` of a fit.
+    cpu_target.target_context.refresh()
 
 
 # --- where machine code is cached --------------------------------------------------------------------------

@@ -17,6 +17,7 @@ _LEAST_WORKING_SET = 16
 _TILE_COLUMNS = 256
 _TILES = 4  # tiles of threads; a constant, as results must not depend on the number of threads
 _TOUCH_COST = 2.6  # nanoseconds per value for the first access to memory
+_RETAINED_SHARE, _MOST_RETAINED = 5, 24 << 20
 _BLOCKS_READ = 4  # one being read, one waiting, two in use
 
 
@@ -145,7 +146,7 @@ def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     """Return the plan with as many workers as memory allows; shared tiles get the remaining memory."""
     row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # copies of the rows of each class
     worker = spent.cache_bytes + _fixed(need, spent.working_set) + _squares(need, spent.active_set, spent.newton_rows)
-    left = budget - (spent.resident * need.stored_bytes) - row_bytes
+    left = budget - (spent.resident * need.stored_bytes) - row_bytes - _retained(budget)
     if left < worker:
         return spent
     workers = max(1, min(need.workers, left // worker))
@@ -164,7 +165,7 @@ def _divide(budget: int, need: Need) -> Plan:
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     active = _active_rows(budget, need)
     newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))
-    taken += _squares(need, active, newton)
+    taken += _squares(need, active, newton) + _retained(budget)
     row_bytes = need.n_rows * need.value_bytes
     while size > _LEAST_WORKING_SET and taken + _fixed(need, size) + size * row_bytes > budget:
         size = max(size // 2, _LEAST_WORKING_SET)
@@ -173,6 +174,11 @@ def _divide(budget: int, need: Need) -> Plan:
 
 def _squares(need: Need, active: int, newton: int) -> int:
     return active**2 * need.value_bytes + newton**2 * _NEWTON_BYTES
+
+
+def _retained(budget: int) -> int:
+    """Return the bytes for small arrays, and for memory that the allocator keeps after it was freed."""
+    return min(budget // _RETAINED_SHARE, _MOST_RETAINED)
 
 
 def _active_rows(budget: int, need: Need) -> int:

@@ -140,6 +140,16 @@ class Source(ABC):
         """Return the rows of a block in the kind in which the user passed them: an array or a CSR matrix."""
         return block.user_array()
 
+    def in_blocks(self, most_bytes: int) -> "Source":
+        """Return the source with blocks of at most `most_bytes`, or of one chunk; rows in memory have no such bound."""
+        row_bytes = max(1, self.nbytes // max(1, len(self)))
+        n_rows = max(1, most_bytes // row_bytes // self.chunk_rows) * self.chunk_rows
+        if self.resident or n_rows >= self.block_rows:
+            return self
+        found = object.__new__(type(self))  # a copy by pickle's rules would open the file again
+        found.__dict__.update(vars(self), block_rows=n_rows)
+        return found
+
     def in_memory(self) -> "MemorySource":
         """Return a source of the same rows in memory, in the type in which they are stored."""
         return MemorySource(self.read(0, len(self)))

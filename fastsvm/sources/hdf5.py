@@ -21,6 +21,9 @@ _LEAST_BLOCKS = 16
 _DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of the rows whose values are in the digest of a file
 
 
+_CHUNK_CACHE = 1 << 20  # bytes; blocks are whole chunks, so HDF5's own 8 MB would hold what is read once
+
+
 def open_file(path: str | Path) -> h5py.File:
     """Open an HDF5 file for reading.
 
@@ -35,7 +38,7 @@ def open_file(path: str | Path) -> h5py.File:
         raise FileNotFoundError(f"There is no file {path}.")
     check_heaps(path)
     try:
-        return h5py.File(path, "r")
+        return h5py.File(path, "r", rdcc_nbytes=_CHUNK_CACHE)
     except Exception as error:
         if not h5py.is_hdf5(path):
             raise ValueError(f"{path} is not an HDF5 file; `fastsvm convert` makes one.") from None

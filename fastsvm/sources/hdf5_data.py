@@ -1,6 +1,5 @@
 """A data set in one HDF5 file: rows, labels and sample weights."""
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +135,8 @@ class HDF5Data:
                 raise TypeError(f"Only rows of {self.path} can be taken, not columns. Use data.X to read values.")
             rows = rows[0]
         numbers = np.atleast_1d(np.arange(len(self))[rows])
-        found = copy.copy(self)
+        found = object.__new__(type(self))  # a copy by pickle's rules would open the file again
+        found.__dict__.update(vars(self))
         found.X = self.X.take(numbers)
         found._taken = numbers if self._taken is None else self._taken[numbers]
         found.y = None if self.y is None else self.y[numbers]

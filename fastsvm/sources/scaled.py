@@ -121,6 +121,12 @@ class ScaledSource(Source):
             found.update(np.ascontiguousarray(array).view(np.uint8).data)
         return found.hexdigest()
 
+    def in_blocks(self, most_bytes: int) -> "ScaledSource":
+        """Return the view with smaller blocks, of at most so many bytes when they are scaled."""
+        share = max(1, most_bytes * self.source.nbytes // max(1, self.nbytes))
+        source = self.source.in_blocks(share)
+        return self if source is self.source else ScaledSource(source, self.shift, self.scale, self.dtype)
+
     def check_unchanged(self) -> None:
         """Raise ValueError if the file with the rows has changed since the source was made."""
         self.source.check_unchanged()

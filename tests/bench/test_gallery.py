@@ -33,7 +33,7 @@ class Balance(HTMLParser):
 
 def test_all_pictures_are_drawn_and_listed(tmp_path, monkeypatch):
     monkeypatch.setitem(STYLE, "savefig.dpi", 20)  # nobody looks at them
-    main(["--quick", "--folder", str(tmp_path)])
+    main(["--quick", "--out", str(tmp_path)])
     assert sorted(path.stem for path in tmp_path.glob("*.png")) == sorted(NAMES)
     shown = Balance()
     shown.feed((tmp_path / "index.html").read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ def test_the_page_quotes_what_is_shown():
 
 def test_an_unknown_picture_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
-        main(["sunset", "--folder", str(tmp_path)])
+        main(["sunset", "--out", str(tmp_path)])
     told = capsys.readouterr().err
     assert "sunset" in told and "cifar_losses" in told
 

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fastsvm._compiled.writeable import writeable
+from fastsvm.memory import parse_memory
 from fastsvm.sources import (
     HDF5Data,
     MemorySource,
@@ -21,6 +22,8 @@ from fastsvm.sources import (
     read_column,
 )
 from fastsvm.sources.hdf5_checks import place_of
+
+_BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four are there at once
 
 __all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
 
@@ -188,7 +191,7 @@ def check_training_set(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
             + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
         )
-    source = check_rows(estimator, X, reset=reset)
+    source = check_rows(estimator, X, reset=reset).in_blocks(parse_memory(estimator.memory) // _BLOCK_SHARE)
     if not of_classes and np.asarray(y).dtype.kind in "SU":
         raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. Use a classifier for classes.")
     kind = None if of_classes else np.float64

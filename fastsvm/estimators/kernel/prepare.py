@@ -34,6 +34,7 @@ from fastsvm.sources import Source
 
 __all__ = ["PreparedFit", "bounds", "plan_shared", "prepare"]
 
+_PROBLEM_BYTES = 24  # for a row of a two-class problem: number, label and bound
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
 
@@ -104,7 +105,7 @@ def prepare(
     need = _need(source, pairwise, counts, n)
     if isinstance(pairwise, Uint8Pairwise) and not observed and not has_landmarks(estimator):
         need = need._replace(workers=pool.n_threads)
-    left = budget - landmark_bytes(estimator, n)
+    left = budget - landmark_bytes(estimator, n) - _PROBLEM_BYTES * (len(counts) - 1) * int(counts.sum())
     check_landmarks(estimator, left, n)
     spent = _spent(estimator, left, need)
     check_landmarks(estimator, spent.cache_bytes, n)

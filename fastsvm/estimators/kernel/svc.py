@@ -109,7 +109,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         Largest violation of the optimality conditions at the end, in units of decision values. "coordinate" also
         requires the duality gap to be within `tol` of the objective.
     memory : "auto", int or str, default="auto"
-        Memory that a fit may use: bytes, or a size such as "2GB". "auto" is half of what is available.
+        Memory that a fit may use, the support vectors of the model included: bytes, or a size such as "2GB". "auto" is
+        half of what is available. Samples in memory do not count. Beside it, machine code takes some 20 MB in the first
+        fit of a process, up to 100 MB if it must be compiled, and the allocator may keep some 10 MB that were freed.
     probability : bool, default=False
         False only: there are no probabilities. `CalibratedClassifierCV(SVC(), ensemble=False)` of
         `sklearn.calibration` computes them.

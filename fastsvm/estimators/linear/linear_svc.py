@@ -59,8 +59,8 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
         this limit if the epochs do not suffice and there are few features or few samples.
     memory : "auto", int or str, default="auto"
         Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
-        Samples on disk are read once if they fit in a third of it, else window by window in each epoch. It must hold
-        some blocks of 4 MB. "auto" is half of what is available.
+        Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
+        of what is available. Samples in memory do not count.
     max_time : float or None, default=None
         Time limit of a fit in seconds.
     warm_start : bool, default=False

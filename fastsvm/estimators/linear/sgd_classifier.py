@@ -95,8 +95,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         Largest norm of a batch's gradient; longer ones are shortened. Sparse rows as with `momentum`.
     memory : "auto", int or str, default="auto"
         What rows on disk may take in memory: bytes, or a size such as "2GB". If a third of it holds them, they are read
-        once, else window after window; less than some blocks of 4 MB, and 2,048 rows a thread, it cannot be. "auto" is
-        half of what is available.
+        once, else window after window, of 2,048 rows a thread at least. "auto" is half of what is available.
     max_time : float or None, default=None
         Time limit of a fit in seconds.
     standardize : bool, default=False

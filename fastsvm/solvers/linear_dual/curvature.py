@@ -14,7 +14,7 @@ __all__ = ["metric_of"]
 
 _DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
 _SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
-_SPARSE_ROWS = 1 << 16  # at a time
+_SPARSE_VALUES = 1 << 17  # at a time
 _LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose variables are small, are clipped to this
 
 
@@ -105,6 +105,8 @@ def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:
     if not problem.source.resident:
         yield from _sample(problem)
         return
-    for start in range(0, len(problem.source), _SPARSE_ROWS):
-        rows = np.arange(start, min(start + _SPARSE_ROWS, len(problem.source)))
+    n = len(problem.source)
+    n_rows = max(1, _SPARSE_VALUES * n // max(1, len(problem.block.stored)))
+    for start in range(0, n, n_rows):
+        rows = np.arange(start, min(start + n_rows, n))
         yield Window(problem.block.slice(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)

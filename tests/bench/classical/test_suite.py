@@ -30,7 +30,7 @@ def few_warm_ups():
 
 
 def test_quick_cases_run_and_are_saved(few_warm_ups, command_in_process, tmp_path, capsys):
-    assert main(["classical", "--quick", "--repeat", "1", "--folder", str(tmp_path)]) == 0
+    assert main(["classical", "--quick", "--repeat", "1", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "FAILED" not in told
     (path,) = tmp_path.glob("classical-*.json")
@@ -64,7 +64,7 @@ def test_exit_code_is_one_if_an_answer_is_wrong(command_in_process, tmp_path, ca
     monkeypatch.setitem(SUITES, "classical", replace(SUITES["classical"], view=view))
     command = ["classical", "--case", "primal-*-hinge", "--case", "primal-digits-hinge", "--only", "sklearn"]
     monkeypatch.delenv("FASTSVM_DATA", raising=False)
-    assert main([*command, "--repeat", "1", "--folder", str(tmp_path)]) == 1
+    assert main([*command, "--repeat", "1", "--out", str(tmp_path)]) == 1
     told = capsys.readouterr().out
     assert "FAILED: an answer is wrong" in told
     assert "primal-mnist-5000-hinge is skipped: FASTSVM_DATA names no folder" in told

@@ -48,7 +48,7 @@ def small(monkeypatch):
 
 
 def test_all_suites_run_and_are_saved(small, command_in_process, tmp_path, capsys):
-    command = ["all", "--quick", "--repeat", "1", "--folder", str(tmp_path), "--only", "fastsvm", "--only", "sklearn"]
+    command = ["all", "--quick", "--repeat", "1", "--out", str(tmp_path), "--only", "fastsvm", "--only", "sklearn"]
     assert main(command) == 0
     for suite in ("kernel", "multiclass", "predict", "cold", "growth", "sgd", "linear"):
         (path,) = tmp_path.glob(f"{suite}-*.json")
@@ -67,7 +67,7 @@ def test_all_suites_run_and_are_saved(small, command_in_process, tmp_path, capsy
 
 
 def test_fresh_processes_measure_import_fit_and_prediction(small, tmp_path):
-    command = ["cold", "--case", "empty", "--only", "sklearn", "--repeat", "2", "--no-gap", "--folder", str(tmp_path)]
+    command = ["cold", "--case", "empty", "--only", "sklearn", "--repeat", "2", "--no-gap", "--out", str(tmp_path)]
     assert main(command) == 0
     (path,) = tmp_path.glob("cold-*.json")
     (found,) = json.loads(path.read_text())["cases"][0]["results"]
@@ -120,7 +120,7 @@ def check_curve(each, suite):
 
 
 def test_fit_that_takes_too_long_is_reported(tmp_path, capsys):
-    arguments = ["multiclass", "--case", "digits", "--only", "sklearn", "--timeout", "0.002", "--folder", str(tmp_path)]
+    arguments = ["multiclass", "--case", "digits", "--only", "sklearn", "--timeout", "0.002", "--out", str(tmp_path)]
     assert main(arguments) == 0
     assert "digits, sklearn: fit took more than 0.002 s" in capsys.readouterr().out
     (path,) = tmp_path.glob("*.json")
@@ -129,14 +129,14 @@ def test_fit_that_takes_too_long_is_reported(tmp_path, capsys):
 
 def test_missing_data_are_skipped_with_a_line(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("FASTSVM_DATA", raising=False)
-    assert main(["kernel", "--case", "a9a", "--folder", str(tmp_path)]) == 0
+    assert main(["kernel", "--case", "a9a", "--out", str(tmp_path)]) == 0
     assert "a9a is skipped: FASTSVM_DATA names no folder" in capsys.readouterr().out
 
 
 def test_missing_competitors_are_skipped_with_a_line(tmp_path, capsys, monkeypatch):
     ghost = Competitor("ghost", "no_such_module", ("kernel",), lambda *given: None)
     monkeypatch.setitem(SUITES, "kernel", replace(SUITES["kernel"], competitors=[ghost]))
-    assert main(["kernel", "--quick", "--folder", str(tmp_path)]) == 0
+    assert main(["kernel", "--quick", "--out", str(tmp_path)]) == 0
     assert "ghost is skipped: the module no_such_module cannot be imported" in capsys.readouterr().out
 
 

@@ -44,5 +44,5 @@ def test_curves_of_those_who_did_not_finish_are_left_out(curve_result, options):
 
 def test_who_has_not_the_loss_is_skipped_with_a_line(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("FASTSVM_DATA", raising=False)
-    assert main(["sgd", "--case", "mnist-sgd-softmax", "--only", "sklearn", "--folder", str(tmp_path)]) == 0
+    assert main(["sgd", "--case", "mnist-sgd-softmax", "--only", "sklearn", "--out", str(tmp_path)]) == 0
     assert "mnist-sgd-softmax, sklearn is skipped: it has no loss 'softmax'" in capsys.readouterr().out

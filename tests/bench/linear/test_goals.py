@@ -88,7 +88,7 @@ def test_curve_ends_where_a_fit_takes_too_long(tmp_path, capsys, monkeypatch):
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     out = tmp_path / "results"
-    command = ["linear", "--quick", "--only", "sklearn", "--repeat", "1", "--timeout", "0.5", "--folder", str(out)]
+    command = ["linear", "--quick", "--only", "sklearn", "--repeat", "1", "--timeout", "0.5", "--out", str(out)]
     assert main(command) == 0
     (path,) = out.glob("*.json")
     (found,) = json.loads(path.read_text())["cases"][0]["results"]

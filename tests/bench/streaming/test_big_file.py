@@ -58,5 +58,5 @@ def test_folder_is_needed_outside_the_repository(options, tmp_path, capsys):
     large = cases_of("streaming")["cifar-10-8GB"]
     with pytest.raises(DataMissing, match="inside the repository"):
         written(large, replace(options, folder=ROOT / "data"), tmp_path)
-    assert main(["streaming", "--case", "cifar*", "--folder", str(tmp_path)]) == 0
+    assert main(["streaming", "--case", "cifar*", "--out", str(tmp_path)]) == 0
     assert "cifar-10-8GB is skipped: --folder is needed" in capsys.readouterr().out

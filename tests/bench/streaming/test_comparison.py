@@ -97,7 +97,7 @@ def test_quick_run_measures_judges_and_saves(command_in_process, tmp_path, capsy
     (quick,) = [one for one in CASES if one.name == "digits-4MB"]
     fewer = replace(quick.parameters, rows=20_000, memory="1MB", limit_s=0.5, max_iter=20)
     monkeypatch.setattr("bench.cases.CASES", [replace(quick, parameters=fewer)])
-    assert main(["streaming", "--quick", "--folder", str(tmp_path)]) == 0
+    assert main(["streaming", "--quick", "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.glob("streaming-*.json")
     assert path.with_suffix(".png").stat().st_size > 1000
     (case,) = json.loads(path.read_text())["cases"]

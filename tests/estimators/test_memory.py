@@ -1,0 +1,89 @@
+"""The memory that a fit adds to its process is at most `memory=`, and a part for the allocator and compiled code."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks can be reset on Linux only")
+
+CODE = """
+import ctypes, gc, json, sys, warnings
+import h5py, numpy as np
+from scipy import sparse
+import fastsvm
+
+kind, given, form, on_disk, budget = json.loads(sys.argv[1])
+warnings.simplefilter("ignore")
+n, d, classes = (5000, 80, 4) if kind in ("SVC", "SVCSearch") else (15_000, 120, 4)
+n = 2000 if given.get("solver") == "primal" else n
+
+def made(n, name):
+    rng = np.random.default_rng(0)
+    y = rng.integers(classes if given.get("solver") != "primal" else 2, size=n)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    X += np.random.default_rng(1).normal(size=(classes, d)).astype(np.float32)[y] / 4
+    if form == "bytes":
+        X = np.clip(30 * X + 128, 0, 255).astype(np.uint8)
+    elif form == "CSR":
+        X = sparse.csr_matrix(np.where(X > 1.2, X, 0), dtype=np.float64)
+    elif form == "float64":
+        X = X.astype(np.float64)
+    if not on_disk:
+        return X, y
+    with h5py.File(name, "w") as file:
+        if form == "CSR":
+            group = file.create_group("X")
+            group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
+            group.attrs["shape"] = X.shape
+        else:
+            file.create_dataset("X", data=X, chunks=(128, d))
+        file["y"] = y
+    return (fastsvm.open_hdf5(name),)
+
+def model():
+    if kind == "SVCSearch":
+        svc = fastsvm.SVC(gamma=given["gamma"], memory=budget)
+        return fastsvm.SVCSearch(svc, {"C": [0.1, 1.0]}, cv=2, error_score="raise")
+    return getattr(fastsvm, kind)(memory=budget, **given)
+
+def status(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+data = made(n, sys.argv[2])
+model().fit(*data)  # compiles, or loads, the code
+gc.collect()
+ctypes.CDLL(None).malloc_trim(0)
+open("/proc/self/clear_refs", "w").write("5")
+before = status("VmRSS")
+model().fit(*data)
+print(status("VmHWM") - before)
+"""
+KINDS = {
+    "smo": ("SVC", {"gamma": 0.01}),
+    "coordinate": ("SVC", {"gamma": 0.01, "solver": "coordinate", "tol": 0.01}),
+    "primal": ("SVC", {"gamma": 0.01, "solver": "primal", "tol": 0.01}),
+    "standardised": ("SVC", {"gamma": 0.01, "standardize": True}),
+    "search": ("SVCSearch", {"gamma": 0.01}),
+    "LinearSVC": ("LinearSVC", {"C": 1e-4, "tol": 0.01}),
+    "LinearSVR": ("LinearSVR", {"C": 1e-4, "tol": 0.01, "max_iter": 10}),
+    "SGDClassifier": ("SGDClassifier", {"max_iter": 2, "tol": None}),
+    "SGDRegressor": ("SGDRegressor", {"max_iter": 2, "tol": None}),
+}
+FORMS = ("float64", "CSR", "bytes")
+ONE_FORM = {"standardised": "CSR", "search": "float64", "LinearSVR": "bytes", "SGDRegressor": "float64"}
+CASES = [(name, form, False) for name, form in product(KINDS, FORMS) if ONE_FORM.get(name, form) == form]
+CASES += [(name, form, True) for name, form in product(("smo", "LinearSVC", "SGDClassifier"), FORMS)]
+
+
+@pytest.mark.parametrize(("name", "form", "on_disk"), CASES)
+def test_a_fit_stays_within_its_memory(name, form, on_disk, forks, tmp_path):
+    kind, given = KINDS[name]
+    given = given | ({"gamma": 0.01 / 900} if form == "bytes" and "gamma" in given else {})
+    for budget in (20_000_000, 60_000_000):
+        words = json.dumps([kind, given, form, on_disk, budget]), str(budget)
+        out, err = (process := forks.start(*words, code=CODE, folder=tmp_path)).communicate()
+        assert process.returncode == 0, err
+        assert int(out) <= 1.1 * budget + 12_000_000
