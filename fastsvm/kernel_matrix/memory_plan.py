@@ -89,6 +89,8 @@ class Need(NamedTuple):
         Bytes of the kernel within all classes if more than two classes may share it, else 0.
     workers : int
         Problems that may be solved in parallel.
+    problem_bytes : int
+        Bytes of the rows, labels and bounds of all problems.
     """
 
     n_rows: int
@@ -103,6 +105,7 @@ class Need(NamedTuple):
     value_cost: float = 5.0
     tile_bytes: int = 0
     workers: int = 1
+    problem_bytes: int = 0
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
@@ -193,7 +196,7 @@ def _cache_floor(need: Need, spent: Plan) -> int:
 
 def _fixed(need: Need, size: int) -> int:
     """Return the bytes besides the cache: solver state, block, operand, tiles, blocks being read."""
-    state = 64 * need.n_rows
+    state = 64 * need.n_rows + need.problem_bytes
     block = 2 * size * size * need.value_bytes
     operand = 2 * min(size, operand_rows(need.n_features, need.feature_bytes)) * need.n_features * need.feature_bytes
     columns = min(_TILE_COLUMNS, need.block_rows)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
@@ -107,6 +108,9 @@ class ScaledSource(Source):
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
         """Yield the number of its first row with each block of scaled rows, in order."""
+        if self.resident != self.source.resident:  # a streamed view has blocks of its own
+            yield from super().blocks()
+            return
         for start, block in self.source.blocks():
             yield start, self._scaled(block)
 
@@ -123,6 +127,8 @@ class ScaledSource(Source):
 
     def in_blocks(self, most_bytes: int) -> "ScaledSource":
         """Return the view with smaller blocks, of at most so many bytes when they are scaled."""
+        if self.resident != self.source.resident:
+            return cast(ScaledSource, super().in_blocks(most_bytes))
         share = max(1, most_bytes * self.source.nbytes // max(1, self.nbytes))
         source = self.source.in_blocks(share)
         return self if source is self.source else ScaledSource(source, self.shift, self.scale, self.dtype)

@@ -25,6 +25,8 @@ from fastsvm.sources.hdf5_checks import place_of
 
 _BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four are there at once
 
+_LEAST_BLOCK = 1 << 16  # bytes
+
 __all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
 
 
@@ -191,7 +193,7 @@ def check_training_set(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
             + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
         )
-    source = check_rows(estimator, X, reset=reset).in_blocks(parse_memory(estimator.memory) // _BLOCK_SHARE)
+    source = check_rows(estimator, X, reset=reset).in_blocks(_block_bytes(estimator.memory))
     if not of_classes and np.asarray(y).dtype.kind in "SU":
         raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. Use a classifier for classes.")
     kind = None if of_classes else np.float64
@@ -208,6 +210,10 @@ def check_training_set(
         )
     targets = y if of_classes else writeable(y)
     return TrainingSet(source, targets, writeable(_weights(sample_weight, len(y), name)), sample_weight is not None)
+
+
+def _block_bytes(memory: str | int) -> int:
+    return max(_LEAST_BLOCK, parse_memory(memory) // _BLOCK_SHARE)
 
 
 def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:

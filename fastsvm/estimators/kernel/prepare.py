@@ -105,7 +105,7 @@ def prepare(
     need = _need(source, pairwise, counts, n)
     if isinstance(pairwise, Uint8Pairwise) and not observed and not has_landmarks(estimator):
         need = need._replace(workers=pool.n_threads)
-    left = budget - landmark_bytes(estimator, n) - _PROBLEM_BYTES * (len(counts) - 1) * int(counts.sum())
+    left = budget - landmark_bytes(estimator, n)
     check_landmarks(estimator, left, n)
     spent = _spent(estimator, left, need)
     check_landmarks(estimator, spent.cache_bytes, n)
@@ -171,6 +171,7 @@ def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int) 
         n_features=source.shape[1],
         value_bytes=pairwise.dtype.itemsize,
         feature_bytes=pairwise.feature_bytes,
+        problem_bytes=_PROBLEM_BYTES * (len(counts) - 1) * int(counts.sum()),
         stored_bytes=0 if source.resident else source.nbytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),

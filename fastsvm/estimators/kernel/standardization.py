@@ -56,7 +56,7 @@ class Standardization(NamedTuple):
         view = self.apply(source)
         if not source.resident:
             return view
-        return view.in_memory() if view.nbytes <= most_bytes else view.streamed()
+        return view.in_memory() if view.nbytes <= most_bytes else view.streamed().in_blocks(most_bytes // 10)
 
 
 def attributes_of(standardization: Standardization | None) -> dict[str, Any]:
