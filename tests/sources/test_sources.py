@@ -215,6 +215,16 @@ def test_bytes_in_memory_are_as_stated(case):
     assert source.nbytes <= 2 * held + 64
 
 
+def test_smaller_blocks(case):
+    source, wanted = case
+    smaller = source.in_blocks(max(1, source.nbytes // 9))
+    blocks = [block for _, block in smaller.blocks()]
+    rows = source.chunk_rows * max(1, N // 9 // source.chunk_rows)
+    longest = max(block.shape[0] for block in blocks)
+    assert longest == (source.block_rows if source.resident else min(rows, source.block_rows))
+    np.testing.assert_array_equal(np.concatenate([dense(block) for block in blocks]), wanted)
+
+
 def test_pickle(case):
     source, wanted = case
     again = pickle.loads(pickle.dumps(source))
