@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from bench import recipes
+from bench import made_up_tables, recipes
 from bench.classical.cases import CLASSICAL_CASES
 from bench.harness.suite import Case
 from bench.kernel.competitors import KernelParameters
@@ -12,12 +12,34 @@ from bench.streaming.cases import STREAMING_CASES
 __all__ = ["CASES", "cases_of"]
 
 _KERNEL, _MULTICLASS, _PREDICT, _COLD, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("cold",), ("growth",))
-_SGD, _LINEAR = ("sgd",), ("linear",)
+_SGD, _LINEAR, _TABLES = ("sgd",), ("linear",), ("tables",)
 _MNIST = KernelParameters(C=10, gamma=0.02)
 _MNIST_BYTES = KernelParameters(C=10, gamma=0.02 / 255**2)
 _CIFAR = KernelParameters(C=10, gamma=0.002)
 _CIFAR_BYTES = KernelParameters(C=10, gamma=0.002 / 255**2)
 _DIGITS = KernelParameters(C=10, gamma=0.2)
+
+TABLE_CASES = [
+    *[
+        Case(f"cod-rna-C{C}-gamma{gamma:g}", _TABLES, recipes.cod_rna, KernelParameters(C=C, gamma=gamma))
+        for C in (1, 10, 100, 1000)
+        for gamma in (0.125, 0.5, 2)
+    ],
+    Case("kdd-attacks", _TABLES, partial(recipes.kdd, False), KernelParameters(C=10, gamma=0.02)),
+    Case("kdd-kinds", _TABLES, partial(recipes.kdd, True), KernelParameters(C=10, gamma=0.02)),
+    Case("vessels-50000", _TABLES, partial(recipes.vessels, 50_000), KernelParameters(C=10, gamma=1 / (75 * 40**2))),
+    Case("a9a-C10", _TABLES, recipes.a9a, KernelParameters(C=10, gamma=0.05)),
+    Case("board-C100", _TABLES, made_up_tables.board, KernelParameters(C=100, gamma=4)),
+    Case("mixture-C10", _TABLES, made_up_tables.mixture, KernelParameters(C=10, gamma=0.1)),
+    Case("mixture-C1000", _TABLES, made_up_tables.mixture, KernelParameters(C=1000, gamma=0.1)),
+    Case("friedman-C100", _TABLES, made_up_tables.friedman, KernelParameters(C=100, gamma=0.05)),
+    Case("sums-C1", _TABLES, made_up_tables.sums, KernelParameters(C=1, gamma=1 / 28)),
+    Case("sums-C100", _TABLES, made_up_tables.sums, KernelParameters(C=100, gamma=1 / 28)),
+    Case("one-hot-C10", _TABLES, made_up_tables.one_hot, KernelParameters(C=10, gamma=1 / 54)),
+    Case("walks-C10", _TABLES, made_up_tables.walks, KernelParameters(C=10, gamma=1 / 60)),
+    Case("arcs-C10", _TABLES, made_up_tables.arcs, KernelParameters(C=10, gamma=1)),
+    Case("mixture-2000", _TABLES, partial(made_up_tables.mixture, 2500), KernelParameters(C=10, gamma=0.1), quick=True),
+]
 
 CASES = [
     Case("breast_cancer", _KERNEL, recipes.breast_cancer, KernelParameters(C=10, gamma=0.03), quick=True),
@@ -79,6 +101,7 @@ CASES = [
         )
         for C in (0.01, 0.1)
     ],
+    *TABLE_CASES,
     *CLASSICAL_CASES,
     *STREAMING_CASES,
 ]

@@ -6,6 +6,9 @@ FASTSVM_DATA names:
     a9a, a9a.t
     mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz
     cifar-10-batches-bin/{data_batch_1,...,data_batch_5,test_batch}.bin
+    cod-rna, cod-rna.t
+    kddcup99/{kddcup.data_10_percent,corrected}.csv
+    drive/drive-training.npz
 """
 
 import gzip
@@ -16,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_svmlight_file, make_classification
 
-from bench.harness.data import Data, DataMissing
+from bench.harness.data import Data, DataMissing, standardised
 
 _ANIMALS = (2, 3, 4, 5, 6, 7)  # bird cat deer dog frog horse
 _CIFAR_PIXELS = 3 * 32 * 32
@@ -30,7 +33,7 @@ def iris() -> Data:
 
 
 def breast_cancer() -> Data:
-    return _standardised(_split(*load_breast_cancer(return_X_y=True)))
+    return standardised(_split(*load_breast_cancer(return_X_y=True)))
 
 
 def digits() -> Data:
@@ -56,12 +59,6 @@ def _split(X: np.ndarray, y: np.ndarray) -> Data:
     order = np.random.default_rng(0).permutation(len(y))
     cut = len(y) * 3 // 4
     return Data(X[order[:cut]], y[order[:cut]], X[order[cut:]], y[order[cut:]])
-
-
-def _standardised(data: Data) -> Data:
-    """Return features with mean 0 and variance 1 over the training samples."""
-    mean, deviation = data.X.mean(axis=0), data.X.std(axis=0)
-    return data._replace(X=(data.X - mean) / deviation, X_test=(data.X_test - mean) / deviation)
 
 
 # --- real data ----------------------------------------------------------------------------------------------
@@ -114,12 +111,12 @@ def cifar_pixels(n: int) -> Data:
 
 def cifar_standardised(n: int) -> Data:
     """Return standardised samples in float32, and animals against vehicles."""
-    return _float32(_standardised(cifar_pixels(n)))
+    return _float32(standardised(cifar_pixels(n)))
 
 
 def cifar10_standardised() -> Data:
     """Return all samples, standardised, in float32, and the ten classes."""
-    return _float32(_standardised(cifar10(50_000)))
+    return _float32(standardised(cifar10(50_000)))
 
 
 def cifar10_centred(n: int) -> Data:
@@ -127,6 +124,48 @@ def cifar10_centred(n: int) -> Data:
     data = cifar10(n)
     mean = data.X.mean(axis=0, dtype=np.float64) / 255
     return _float32(data._replace(X=data.X / 255 - mean, X_test=data.X_test / 255 - mean))
+
+
+def cod_rna(n: int | None = None) -> Data:
+    """Return standardised samples, the first n of a fixed order, and 50,000 test samples."""
+    (X, y), (X_test, y_test) = (load_svmlight_file(_real(name)) for name in ("cod-rna", "cod-rna.t"))
+    order = np.random.default_rng(0).permutation(len(y))[:n]
+    return standardised(Data(X.toarray()[order], y[order], X_test[:50_000].toarray(), y_test[:50_000]))
+
+
+def kdd(kinds: bool) -> Data:
+    """Return the distinct connections of the tenth that is for training, and 30,000 for test.
+
+    Numbers are standardised, words one-hot. The labels are attack or normal, or with `kinds` the kinds of connections
+    of which there are fifty or more.
+    """
+    names = "kddcup.data_10_percent.csv", "corrected.csv"
+    train, test = (sorted(set(_real(f"kddcup99/{name}").read_text().split())) for name in names)
+    rng, cut = np.random.default_rng(0), len(train)
+    lines = [train[k] for k in rng.permutation(cut)] + [test[k] for k in rng.permutation(len(test))[:30_000]]
+    *columns, labels = (np.array(column) for column in zip(*(line.split(",") for line in lines), strict=True))
+    numbers = np.stack([*columns[:1], *columns[4:]], axis=1).astype(float)
+    words = np.concatenate([column[:, None] == np.unique(column) for column in columns[1:4]], axis=1)
+    found = standardised(Data(numbers[:cut], labels[:cut], numbers[cut:], labels[cut:]))
+    X, X_test = np.concatenate([found.X, words[:cut]], axis=1), np.concatenate([found.X_test, words[cut:]], axis=1)
+    if not kinds:
+        return Data(X, (found.y != "normal.").astype(np.int64), X_test, (found.y_test != "normal.").astype(np.int64))
+    known, counts = np.unique(found.y, return_counts=True)
+    many = known[counts >= 50]
+    some, some_test = np.isin(found.y, many), np.isin(found.y_test, many)
+    y, y_test = np.searchsorted(many, found.y[some]), np.searchsorted(many, found.y_test[some_test])
+    return Data(X[some], y, X_test[some_test], y_test)
+
+
+def vessels(n: int) -> Data:
+    """Return 5 × 5 pixels of three bytes from images of the retina, and whether the middle is part of a vessel."""
+    with np.load(_real("drive/drive-training.npz")) as file:
+        images, (field, vessel) = file["images"], (np.unpackbits(file[name], axis=2) for name in ("mask", "vessel"))
+    inner = np.argwhere(field[:, 2:-2, 2 : images.shape[2] - 2])
+    image, row, column = inner[np.random.default_rng(0).permutation(len(inner))[: n + n // 5]].T
+    patches = [images[image, row + i, column + j] for i in range(5) for j in range(5)]
+    X, y = np.concatenate(patches, axis=1), vessel[image, row + 2, column + 2].astype(np.int64)
+    return Data(X[:n], y[:n], X[n:], y[n:])
 
 
 def _float32(data: Data) -> Data:

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 from scipy import sparse
 
-__all__ = ["FILE", "Data", "DataMissing", "load", "save"]
+__all__ = ["FILE", "Data", "DataMissing", "load", "save", "standardised"]
 
 FILE = "samples.h5"
 """Name of the link to a file of samples, in the folder that `save` writes."""
@@ -27,6 +27,13 @@ class Data(NamedTuple):
 
 class DataMissing(Exception):
     """The files of a data set are missing; the message says which."""
+
+
+def standardised(data: Data) -> Data:
+    """Return features with mean 0 and variance 1 over the training samples."""
+    mean, deviation = data.X.mean(axis=0), data.X.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1)
+    return data._replace(X=(data.X - mean) / deviation, X_test=(data.X_test - mean) / deviation)
 
 
 def save(data: Data, folder: Path) -> None:

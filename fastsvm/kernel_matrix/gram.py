@@ -1,4 +1,4 @@
-"""Rows of the kernel matrix of a source, computed block by block, and kernel expansions."""
+"""Rows of the kernel matrix of a source, computed block by block."""
 
 from typing import Any
 
@@ -7,18 +7,17 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows
 from fastsvm.kernel_matrix.pairwise import EXPENSIVE, PairwiseKernel, PrecomputedPairwise, Rows
-from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
 from fastsvm.sources import Block, Source
 
-__all__ = ["Gram", "expand", "operand_rows"]
+__all__ = ["Gram"]
 
 _LEAST_COLUMNS, _MOST_COLUMNS = 256, 4096  # of one task for a thread
 _PIECE_PRODUCTS = 24_000_000  # multiplications of a task, some tenths of a millisecond
-_OPERAND_BYTES = 64 << 20
-_EXPAND_ROWS = 2048
 _COPIED_ROWS = 512
 _AMONG_COLUMNS = 256
+_EXPANDED_ROWS = 8192  # of a kernel expansion, in memory at once
 _REST = 1024  # columns of one task when only some columns are computed
 _BESIDE = 1024  # larger sets of rows are computed in parts; each part copies from the parts before
 _DENSE = 8  # if one of so many columns or more is wanted, copying uses most of each cache line
@@ -27,11 +26,6 @@ _CHEAP = 5.0  # nanoseconds per value
 _COPY_COST = 3.0  # nanoseconds to copy a value of many rows; for few rows it is about `EXPENSIVE`
 _WORTH_FILLING = 0.9  # if this share of the rows is needed, computing all at once is cheaper
 _SMALL_PRODUCT = 4_000_000  # multiplications that take no longer than waking a thread
-
-
-def operand_rows(n_features: int, feature_bytes: int) -> int:
-    """Return how many rows are prepared at once, so that the dense operand stays within its memory."""
-    return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
 
 
 @jit
@@ -144,9 +138,7 @@ class Gram:
         pieces = [(out.store, new, (copied[0][a:b], copied[1][a:b])) for a, b in spans(len(known), _COPIED_ROWS)]
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
-        terms = self._terms
-        if terms is None:
-            terms = self._terms = np.concatenate([self.pairwise.terms(block) for _, block in self.source.blocks()])
+        terms = self._all_terms()
         most = operand_rows(self.source.shape[1], self.pairwise.feature_bytes)
         for a, b in spans(len(indices), most):
             operand, part = self.pairwise.prepare(self.left.rows(indices[a:b])), out._replace(slots=out.slots[a:b])
@@ -239,82 +231,39 @@ class Gram:
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
         if at is None:
-            support, pairwise = self.left.rows(indices), self._widened(indices)
-            parts = [expand(pairwise, support, coef[:, None], block, self.pool) for _, block in self.source.blocks()]
-            return np.concatenate(parts)[:, 0]
-        block, sums = self.source.rows(at), np.zeros((len(at), 1))
-        for a, b in spans(len(indices), _EXPAND_ROWS):  # there may be many rows, and on disk
-            part = indices[a:b]
-            sums += expand(self._widened(part), self.left.rows(part), coef[a:b, None], block, self.pool)
-        return sums[:, 0]
+            support = self.left.rows(indices)
+            parts = [self._expanded(block, support, indices, coef) for _, block in self.source.blocks()]
+            return np.concatenate(parts)
+        if np.array_equal(indices, at) and self._symmetric:
+            return expand_among(self.pairwise.widened(), self.source.rows(at), coef, self.pool)
+        block, sums = self.source.rows(at), np.zeros(len(at))
+        for a, b in spans(len(indices), _EXPANDED_ROWS):  # there may be many rows, and on disk
+            sums += self._expanded(block, self.left.rows(indices[a:b]), indices[a:b], coef[a:b])
+        return sums
 
-    def _widened(self, indices: np.ndarray) -> PairwiseKernel:
-        """Return the pairwise kernel that computes the columns `indices` in float64."""
+    @property
+    def _symmetric(self) -> bool:
+        """Whether rows and columns are those of one source in memory."""
+        return self.resident and self.left is self.source and not isinstance(self.pairwise, PrecomputedPairwise)
+
+    def _expanded(self, block: Block, support: Block, indices: np.ndarray, coef: np.ndarray) -> np.ndarray:
         if isinstance(self.pairwise, PrecomputedPairwise):
-            return PrecomputedPairwise(self.pairwise.columns[indices])
-        return self.pairwise.widened()
+            return expand(
+                PrecomputedPairwise(self.pairwise.columns[indices]), support, coef[:, None], block, self.pool
+            )[:, 0]
+        pairwise, sums = self.pairwise.widened(), np.zeros(block.shape[0])
+        add_expansion(sums, pairwise, (support, coef), (block, pairwise.terms(block)), self.pool)
+        return sums
 
+    def add_rows(self, sums: np.ndarray, indices: np.ndarray, coef: np.ndarray) -> None:
+        """Add Σ_s coef_s K_s over the rows `indices` to the sums. No row is stored; their source is in memory."""
+        terms = self._all_terms()
+        self.passes += 1
+        for start, block in self.source.blocks():
+            part = slice(start, start + block.shape[0])
+            add_expansion(sums[part], self.pairwise, (self.left.rows(indices), coef), (block, terms[part]), self.pool)
 
-def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
-    """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64, summed in the order of s.
-
-    Parameters
-    ----------
-    pairwise : PairwiseKernel
-        The kernel.
-    support : Block
-        The distinct rows of the expansion. A precomputed kernel ignores it.
-    coef : ndarray of float64, shape (n_support, n_outputs)
-        Coefficients.
-    block : Block
-        Rows to evaluate.
-    pool : Pool
-        Threads for the tiles.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_rows, n_outputs)
-    """
-    if isinstance(pairwise, PrecomputedPairwise):
-        return _expand_precomputed(pairwise, coef, block)
-    n = block.shape[0]
-    scores = np.zeros((n, coef.shape[1]))
-    terms: dict[int, np.ndarray] = {}
-    sums: dict[int, np.ndarray] = {}
-
-    def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
-        part = block.slice(a, b)
-        if a not in terms:
-            terms[a] = pairwise.terms(part)
-        count = weights.shape[1]
-        tile = scratch_array("tile", (count, b - a), pairwise.dtype)
-        pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
-        sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
-
-    most = min(_EXPAND_ROWS, operand_rows(block.shape[1], pairwise.feature_bytes))
-    for first, last in spans(len(coef), most):
-        operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
-        pieces = [(operand, weights, a, b) for a, b in spans(n, _LEAST_COLUMNS)]
-        if pairwise.parallel:
-            pool.run(add, pieces)
-        else:
-            for piece in pieces:
-                add(*piece)
-    for a, found in sums.items():
-        scores[a : a + _LEAST_COLUMNS] = found[:, : n - a].T[:_LEAST_COLUMNS]
-    return scores
-
-
-def _expand_precomputed(pairwise: PrecomputedPairwise, coef: np.ndarray, block: Block) -> np.ndarray:
-    weights, scores = np.ascontiguousarray(coef.T), np.zeros((block.shape[0], coef.shape[1]))
-    for a, b in spans(len(scores), _LEAST_COLUMNS):
-        values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
-        scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
-    return scores
-
-
-def _weighted(weights: np.ndarray, panels: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
-    """Return the products of weights with panels, added to `sums` unless it is None."""
-    out = np.empty((len(weights), panels.shape[0] * panels.shape[2])) if sums is None else sums
-    add_panel_products(weights, panels, out, sums is not None)
-    return out
+    def _all_terms(self) -> np.ndarray:
+        if self._terms is None:
+            self._terms = np.concatenate([self.pairwise.terms(block) for _, block in self.source.blocks()])
+        return self._terms

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.pairwise import Rows
 
 __all__ = ["KernelMatrix", "KernelRows"]
@@ -72,7 +73,7 @@ class KernelRows(Protocol):
     Attributes
     ----------
     store : ndarray of shape (n_slots, n)
-        The slots. A row stays in its slot until the next call of `fetch`.
+        The slots. A row stays in its slot until the next call of `fetch`. Empty if no row is stored.
     """
 
     store: np.ndarray
@@ -107,3 +108,6 @@ class KernelRows(Protocol):
 
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows, for the columns `at` or for all, from values in float64."""
+
+    def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
+        """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""

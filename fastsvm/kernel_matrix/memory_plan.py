@@ -2,18 +2,23 @@
 
 from typing import NamedTuple
 
-from fastsvm.kernel_matrix.gram import operand_rows
+from fastsvm.kernel_matrix.expansion import operand_rows
 from fastsvm.kernel_matrix.pairwise import EXPENSIVE
 
-__all__ = ["Need", "Plan", "plan"]
+__all__ = ["MOST_AT_ONCE", "RECOMPUTED_COST", "Need", "Plan", "plan"]
+
+MOST_AT_ONCE = 3072
+"""Rows that form one working set, which is solved in the order of LIBSVM."""
+RECOMPUTED_COST = 1.0
+"""Nanoseconds per kernel value up to which reading it from memory is slower."""
 
 _WORKING_SET = 1024  # rows of a float32 block that fits the processor's cache
 _STREAMED_WORKING_SET = 1024  # for fewer passes over the file
 _LEAST_ACTIVE, _MOST_ACTIVE = 2048, 8192
 _MOST_NEWTON = 4000  # with more rows a Newton step costs more than the SMO steps it saves
 _NEWTON_BYTES = 24  # per element: the block, its factor, and the columns of the inverse for fixed rows
-_WHOLE = 3072  # so few rows form one working set, solved in the order of LIBSVM
 _LEAST_WORKING_SET = 16
+_LARGE_WORKING_SETS = 8192, 4096  # where no rows are cached; solved by working sets of their own
 _TILE_COLUMNS = 256
 _TILES = 4  # tiles of threads; a constant, as results must not depend on the number of threads
 _TOUCH_COST = 2.6  # nanoseconds per value for the first access to memory
@@ -46,6 +51,8 @@ class Plan(NamedTuple):
         Memory for the shared kernel values.
     frugal : bool
         Whether caches access new memory only when that pays off.
+    recomputed : bool
+        Whether no kernel row is cached, because computing values is faster than reading them from memory.
     """
 
     resident: bool
@@ -58,6 +65,7 @@ class Plan(NamedTuple):
     shared: bool = False
     tile_bytes: int = 0
     frugal: bool = False
+    recomputed: bool = False
 
 
 class Need(NamedTuple):
@@ -91,6 +99,8 @@ class Need(NamedTuple):
         Problems that may be solved in parallel.
     problem_bytes : int
         Bytes of the rows, labels and bounds of all problems.
+    recomputable : bool
+        Whether the solver can do without cached rows.
     """
 
     n_rows: int
@@ -106,6 +116,7 @@ class Need(NamedTuple):
     tile_bytes: int = 0
     workers: int = 1
     problem_bytes: int = 0
+    recomputable: bool = False
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
@@ -125,7 +136,11 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
     ValueError
         If not even a small working set fits; the message says how much is needed.
     """
+    if (found := _recomputing(budget, need)) is not None:
+        return found
     found = _divide(budget, need)
+    if found.resident and found.cache_bytes < _cache_floor(need, found):
+        found = _divide(budget, need, may_reside=False)
     if found.cache_bytes < _cache_floor(need, found):
         enough = budget
         while (spent := _divide(enough, need)).cache_bytes < _cache_floor(need, spent):
@@ -139,6 +154,21 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
         most = min(most, max(cache_limit, least))
     found = found._replace(cache_bytes=min(found.cache_bytes, most), frugal=need.value_cost <= _TOUCH_COST)
     return _side_by_side(need, found, budget) if need.tile_bytes and not _streamed(need, found) else found
+
+
+def _recomputing(budget: int, need: Need) -> Plan | None:
+    """Return a plan without cached rows, if values are so cheap and a large working set fits; else None."""
+    if not need.recomputable or need.n_rows <= MOST_AT_ONCE or need.value_cost > RECOMPUTED_COST:
+        return None
+    resident = need.stored_bytes > 0
+    if resident and need.stored_bytes > budget // 3:
+        return None
+    for large in _LARGE_WORKING_SETS:
+        size, newton = min(large, need.n_rows), min(large, need.n_rows, int((budget / 4 / _NEWTON_BYTES) ** 0.5))
+        taken = need.stored_bytes + need.copied_bytes + _squares(need, 0, newton) + _retained(budget)
+        if taken + _fixed(need, size) <= budget:
+            return Plan(resident, False, size, 0, 0, newton, recomputed=True)
+    return None
 
 
 def _streamed(need: Need, spent: Plan) -> bool:
@@ -156,15 +186,15 @@ def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     return spent._replace(workers=workers, shared=True, tile_bytes=min(need.tile_bytes, left - workers * worker))
 
 
-def _divide(budget: int, need: Need) -> Plan:
+def _divide(budget: int, need: Need, may_reside: bool = True) -> Plan:
     """Return a plan in which the cache gets the remaining bytes, possibly too few or negative."""
     stored = need.stored_bytes > 0
-    resident = stored and need.stored_bytes <= budget // 3
+    resident = may_reside and stored and need.stored_bytes <= budget // 3
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
     taken = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
     size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= EXPENSIVE else 1)
-    size = need.n_rows if need.n_rows <= _WHOLE else size
+    size = need.n_rows if need.n_rows <= MOST_AT_ONCE else size
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size
     active = _active_rows(budget, need)
     newton = min(_MOST_NEWTON, need.n_rows, int((budget / 16 / _NEWTON_BYTES) ** 0.5))

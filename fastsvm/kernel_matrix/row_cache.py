@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.pairwise import Rows
+from fastsvm.kernel_matrix.stored_rows import add_stored_rows
 
 __all__ = ["CacheContents", "CacheCounts", "RowCache"]
 
@@ -131,6 +133,10 @@ class RowCache:
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all, from uncached float64 values."""
         return self._gram.weighted_sum(rows, coef, at)
+
+    def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
+        """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""
+        add_stored_rows(self.store, slots, coef, sums, pool)
 
     def contents(self) -> CacheContents:
         """Return which rows are and were cached."""

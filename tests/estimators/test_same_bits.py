@@ -11,6 +11,7 @@ from scipy import sparse
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
 from fastsvm._compiled.threads import Pool, at_most
 from fastsvm.estimators.kernel import prediction
+from fastsvm.kernel_matrix import expansion
 from fastsvm.kernel_matrix import gram as gram_module
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows
 from fastsvm.kernels import KERNELS
@@ -161,9 +162,9 @@ def test_supports_in_parts(monkeypatch):
     pairwise = RealPairwise(KERNELS["rbf"](0.1), np.float64, None, False, all_near=True)
     coef = rng.normal(size=(N, 6))
     with Pool.open() as pool:
-        whole = gram_module.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
-        monkeypatch.setattr(gram_module, "_EXPAND_ROWS", 41)
-        parts = gram_module.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
+        whole = expansion.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
+        monkeypatch.setattr(expansion, "_EXPAND_ROWS", 41)
+        parts = expansion.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
     np.testing.assert_array_equal(parts, whole)
     squares = ((FLOATS[:, None] - FLOATS) ** 2).sum(axis=2)
     np.testing.assert_allclose(whole, np.exp(-0.1 * squares) @ coef, rtol=0, atol=1e-11)

@@ -9,8 +9,9 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
 from fastsvm.estimators.kernel.sample_geometry import centre_of
-from fastsvm.estimators.kernel.solver_parameter import has_landmarks
+from fastsvm.estimators.kernel.solver_parameter import has_landmarks, is_dual
 from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.kernel_matrix.memory_plan import MOST_AT_ONCE, RECOMPUTED_COST
 from fastsvm.kernel_matrix.pairwise import (
     PairwiseKernel,
     PrecomputedPairwise,
@@ -56,6 +57,7 @@ class Coefficients(NamedTuple):
 
 
 _FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
+_CORRECTED = 1000  # times the error that may be seen, the error of decision values that is corrected at the end
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
@@ -263,10 +265,18 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
     centred = kernel.translation_invariant and not source.sparse
     # Kernel values of distant rows are small, and so are their errors: the mean counts.
     sq_norm = statistics.usual_sq_norm if centred else statistics.sq_norm
-    dtype = value_type(estimator, kernel, 0.0 if quantization is not None and centred else sq_norm, expected, n)
-    if quantization is not None:
-        return Uint8Pairwise(kernel, dtype, quantization.scale)
-    return RealPairwise(kernel, dtype, centre_of(statistics), source.sparse)
+    sq_norm = 0.0 if quantization is not None and centred else sq_norm
+
+    def of(dtype: type) -> PairwiseKernel:
+        if quantization is not None:
+            return Uint8Pairwise(kernel, dtype, quantization.scale)
+        return RealPairwise(kernel, dtype, centre_of(statistics), source.sparse)
+
+    corrected = is_dual(estimator) and source.resident and kernel.translation_invariant and n > MOST_AT_ONCE
+    if corrected and of(np.float32).cost(source.shape[1]) <= RECOMPUTED_COST:
+        # Errors of decision values are corrected by values in float64 before a fit ends, where values are cheap.
+        expected = Coefficients(expected.norm_1 / _CORRECTED, expected.norm_2 / _CORRECTED)
+    return of(value_type(estimator, kernel, sq_norm, expected, n))
 
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:

@@ -18,6 +18,7 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
+from fastsvm.kernel_matrix.recomputed_rows import ProblemRows, RecomputedRows
 from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
 from fastsvm.multiclass import disjoint_order
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
@@ -197,8 +198,10 @@ class OneVsOneFit:
         """Problems to be solved side by side."""
         return self._spent.workers
 
-    def rows_of(self, number: int, arena: np.ndarray) -> RowCache:
+    def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
+        if self._spent.recomputed and isinstance(self.gram, Gram):
+            return RecomputedRows(self.gram.part(self.pairs[number].rows, in_memory=True))
         return RowCache(self._gram_of(self.pairs[number]), arena, self._spent.frugal)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
@@ -206,7 +209,7 @@ class OneVsOneFit:
         alpha, old, new = before._solved[number][0].alpha, before.pairs[number].upper, self.pairs[number].upper
         self._begin[number] = np.where(alpha >= old, new, alpha)
 
-    def solve(self, number: int, rows: RowCache, limits: Limits, monitor: KernelMonitor) -> None:
+    def solve(self, number: int, rows: ProblemRows, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve a problem on its kernel rows."""
         pair, passes = self.pairs[number], rows.passes
         given = Resources(self._spent, self._pool, number, limits.deadline)
@@ -231,7 +234,7 @@ class OneVsOneFit:
         self._passes += (rows.passes - passes) * len(pair.rows) / len(self.labels)
         monitor.end()
 
-    def _initial_state(self, number: int, solver: Solver, rows: RowCache) -> tuple[Any, int]:
+    def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Any, int]:
         """Return the state at which a problem begins, and its number of steps before."""
         snapshot = self._snapshots.get(number)
         if snapshot is None:
@@ -356,7 +359,7 @@ def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelM
 class _Worker:
     """Takes snapshots of a problem that is being solved."""
 
-    def __init__(self, solver: Solver, rows: RowCache, n_steps: int) -> None:
+    def __init__(self, solver: Solver, rows: ProblemRows, n_steps: int) -> None:
         self.solver, self.rows, self.n_steps = solver, rows, n_steps
         self._next = 0.0
 

@@ -18,7 +18,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.object_samples import ObjectSource
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization
-from fastsvm.kernel_matrix.gram import expand
+from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source
 

@@ -105,6 +105,7 @@ def prepare(
     need = _need(source, pairwise, counts, n)
     if isinstance(pairwise, Uint8Pairwise) and not observed and not has_landmarks(estimator):
         need = need._replace(workers=pool.n_threads)
+    need = need._replace(recomputable=is_dual(estimator) and (source.resident or n == len(source)))
     left = budget - landmark_bytes(estimator, n)
     check_landmarks(estimator, left, n)
     spent = _spent(estimator, left, need)

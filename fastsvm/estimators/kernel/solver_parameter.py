@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
@@ -60,7 +60,7 @@ class Resources(NamedTuple):
     deadline: float
 
 
-SolverOf = Callable[[KernelProblem, RowCache, Resources], Solver]
+SolverOf = Callable[[KernelProblem, ProblemRows, Resources], Solver]
 """Makes the solver of a problem."""
 
 
@@ -81,7 +81,7 @@ class SolverEntry(NamedTuple):
         `most_steps(n_samples)` is the limit of steps if the user sets none.
     """
 
-    make: Callable[[Any, KernelProblem, RowCache, Resources, np.random.Generator], Solver]
+    make: Callable[[Any, KernelProblem, ProblemRows, Resources, np.random.Generator], Solver]
     parameters: tuple[str, ...] = ()
     steps: str = "steps"
     is_dual: bool = True
@@ -144,25 +144,27 @@ def solver_of(estimator: Any) -> SolverOf:
     seed = 0 if estimator.random_state is None else check_random_state(estimator.random_state).randint(2**31)
     make = SOLVERS[estimator.solver].make
 
-    def of(problem: KernelProblem, rows: RowCache, given: Resources) -> Solver:
+    def of(problem: KernelProblem, rows: ProblemRows, given: Resources) -> Solver:
         return make(estimator, problem, rows, given, np.random.default_rng([seed, given.number]))
 
     return of
 
 
-def _active(rows: RowCache, given: Resources, n_rows: int) -> ActiveSet | None:
+def _active(rows: ProblemRows, given: Resources, n_rows: int) -> ActiveSet | None:
     capacity = given.spent.active_set
     return ActiveSet(capacity, rows, given.pool) if 0 < capacity < n_rows else None
 
 
-def _smo(estimator: Any, problem: KernelProblem, rows: RowCache, given: Resources, rng: np.random.Generator) -> Solver:
+def _smo(
+    estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
+) -> Solver:
     active = _active(rows, given, len(problem.y))
     sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows
     return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
 
 
 def _coordinate(
-    estimator: Any, problem: KernelProblem, rows: RowCache, given: Resources, rng: np.random.Generator
+    estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     exact = estimator.learning_rate is None
     active = _active(rows, given, len(problem.y)) if exact else None
@@ -180,7 +182,7 @@ def _coordinate(
 
 
 def _primal(
-    estimator: Any, problem: KernelProblem, rows: RowCache, given: Resources, rng: np.random.Generator
+    estimator: Any, problem: KernelProblem, rows: ProblemRows, given: Resources, rng: np.random.Generator
 ) -> Solver:
     squared, fit_intercept = estimator.loss == "squared_hinge", bool(estimator.fit_intercept)
     common = problem, rows, estimator.tol, given.pool

@@ -13,6 +13,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.stored_rows import SquareRows
 
 __all__ = ["ActiveContents", "ActiveSet"]
 
@@ -28,10 +29,8 @@ class ActiveContents(NamedTuple):
     clock: int
 
 
-class ActiveSet:
+class ActiveSet(SquareRows):
     """Some rows of a problem, each in a place, and the kernel matrix among them.
-
-    It implements `KernelRows` for the problem restricted to these rows.
 
     Parameters
     ----------
@@ -50,11 +49,9 @@ class ActiveSet:
         The row in each place.
     """
 
-    expensive = False
-
     def __init__(self, capacity: int, kernel: KernelRows, pool: Pool) -> None:
         self.capacity, self._kernel = capacity, kernel
-        self.store = np.empty((capacity, capacity), kernel.store.dtype)
+        super().__init__(np.empty((capacity, capacity), kernel.store.dtype))
         self.rows = np.empty(0, np.int64)
         self._pool = pool
         self._entered = np.empty(0, np.int64)
@@ -77,10 +74,6 @@ class ActiveSet:
         """Number of rows."""
         return len(self.rows)
 
-    def fetch(self, places: np.ndarray) -> np.ndarray:
-        """Return the slots of the rows in `places`: the places themselves."""
-        return places
-
     @property
     def cheap(self) -> bool:
         """Whether computing all rows once more, in float64, costs little."""
@@ -98,14 +91,6 @@ class ActiveSet:
     def weighted_sum(self, places: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows in `places`, for the places `at` or for all, from values in float64."""
         return self._kernel.weighted_sum(self.rows[places], coef, self.rows if at is None else self.rows[at])
-
-    def computed(self, places: np.ndarray) -> np.ndarray:
-        """Return a copy of the rows in `places`."""
-        return self.store[places]
-
-    def cached(self, places: np.ndarray) -> np.ndarray:
-        """Return true for all places."""
-        return np.ones(len(places), bool)
 
     def keep(self, places: list[int]) -> None:
         """Make the movable rows in these places the last to be replaced in the next admission."""

@@ -24,18 +24,14 @@ Memory
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.interface import KernelRows
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
-from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.interior_trial import InteriorTrial
 from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.problem import (
@@ -47,100 +43,15 @@ from fastsvm.solvers.kernel_dual.problem import (
 )
 from fastsvm.solvers.kernel_dual.termination import Termination, Verdict
 from fastsvm.solvers.kernel_dual.working_set import select, settled
+from fastsvm.solvers.kernel_dual.working_set_steps import WorkingSetSteps
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["Decomposition", "WorkingSetSteps"]
+__all__ = ["Decomposition"]
 
-_STEPS_PER_ROW = 100
-_COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
 _SETS_BEFORE_ACTIVE = 128  # working sets after which progress is slow
 _ACTIVE_RATIO = 0.1  # of the gap, to which an active set is solved
 _INNER_SIZE = 1024  # rows of a working set within it
 _INNER_ITERATIONS = 100
-_LEAST_SET = 256  # rows of a working set when nothing is known
-_RATIO = 0.02  # of the gap, to which a working set is solved
-_PATIENCE = 0.6  # of the gap, that of cached rows from which on expensive rows wait
-
-SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float, int], int]
-"""Solves a block's own problem in place: block of K, problem, α, F, gap, most steps; returns the number of steps."""
-
-
-class WorkingSetSteps:
-    """Chooses working sets of a problem and solves them.
-
-    Parameters
-    ----------
-    formulation : Formulation
-        The problem.
-    rows : KernelRows
-        The kernel.
-    size : int
-        Rows of a working set.
-    pool : Pool
-        Threads.
-    """
-
-    def __init__(self, formulation: Formulation, rows: KernelRows, size: int, pool: Pool) -> None:
-        self.rows, self.size = rows, max(2, min(size, len(formulation.problem.y), rows.n_slots))
-        self.products, self.block = KernelProducts(rows, pool), WorkingBlock(rows, pool)
-        self._formulation, self._problem = formulation, formulation.problem
-
-    def take(
-        self, state: KernelDualState, tol: float, most_steps: int, solve_block: SolveBlock
-    ) -> tuple[KernelDualState, int]:
-        """Choose and solve a working set; return the state, whose arrays are changed, and the number of steps.
-
-        `solve_block` is not kept: as a method of the object that holds this one it would close a circle of references,
-        and the memory of the cache would be free only after a garbage collection.
-        """
-        low, high = self._formulation.bounds(state)
-        if high <= low:
-            return state, 0
-        whole = self.size == len(state.alpha)
-        chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, low, high, tol)
-        n_steps = self._solve(state, chosen, target, most_steps, solve_block)
-        return state._replace(working_set=chosen), n_steps
-
-    def _choose(self, state: KernelDualState, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
-        """Return a working set and the gap to which it is to be solved.
-
-        While cached rows violate much, no expensive rows are computed for others. Many of these stop to violate when
-        the cached rows are solved, and the rest are computed together.
-        """
-        # As many rows as support: a larger set would compute rows that turn out to be useless.
-        size = min(self.size, max(_LEAST_SET, int(np.count_nonzero(state.alpha))))
-        retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
-        values = *self._problem, state.alpha, state.gradient
-        chosen = np.empty(size, np.int64)
-        if self.rows.expensive:
-            known = np.flatnonzero(self.rows.cached(np.arange(len(state.alpha))))
-            y, upper, alpha, gradient = (each[known] for each in values)
-            least, most = (high, low)
-            if len(known) > size:
-                least, most = self._formulation.kkt_bounds(y, upper, alpha, gradient)
-            if most - least > _PATIENCE * (high - low):
-                places = np.searchsorted(known, retained[self.rows.cached(retained)])
-                count = select(y, upper, alpha, gradient, places, (least, most), chosen)
-                return known[chosen[:count]], max(_RATIO * (most - least), 0.5 * tol)
-        count = select(*values, retained, (low, high), chosen)
-        return chosen[:count], max(_RATIO * (high - low), 0.5 * tol)
-
-    def _solve(
-        self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
-    ) -> int:
-        part = KernelProblem(self._problem.y[chosen], self._problem.upper[chosen])
-        slots = self.rows.fetch(chosen)
-        block, products = self.block.of(chosen, slots), self.products
-        products.largest = max(products.largest, float(np.abs(np.diagonal(block)).max()))
-        before = state.alpha[chosen]
-        alpha = before.copy()
-        limit = min(most_steps, _STEPS_PER_ROW * len(chosen), _COMPARISONS // len(chosen))
-        n_steps = solve_block(block, part, alpha, state.gradient[chosen], target, limit)
-        state.alpha[chosen] = alpha
-        delta = (alpha - before) * part.y
-        changed = delta != 0
-        products.add(state.gradient, slots[changed], delta[changed])
-        return n_steps
 
 
 class Decomposition(ABC):
@@ -150,7 +61,7 @@ class Decomposition(ABC):
     ----------
     problem : KernelProblem
         Labels and bounds.
-    rows : RowCache
+    rows : ProblemRows
         The kernel.
     tol : float
         Largest gap at the end.
@@ -172,7 +83,7 @@ class Decomposition(ABC):
     def __init__(
         self,
         problem: KernelProblem,
-        rows: RowCache,
+        rows: ProblemRows,
         tol: float,
         size: int,
         pool: Pool,
@@ -213,14 +124,14 @@ class Decomposition(ABC):
         return DecompositionMemory(
             self._termination.aim, products.drift, newton.n_steps, newton.failures, self._n_sets, self._all_considered,
             None if self.active is None else self.active.contents(), None, interior.n_steps, interior.tried,
-            self.gradient.rounding, products.largest,
+            self.gradient.rounding, products.largest, newton.objective,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
         """Take over what another solver of the problem knew, to continue as that one would have."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
         self._termination.aim, products.drift = memory.aim, memory.drift
-        newton.n_steps, newton.failures = memory.since_newton, memory.failures
+        newton.n_steps, newton.failures, newton.objective = memory.since_newton, memory.failures, memory.objective
         self._n_sets, self._all_considered = memory.n_sets, memory.all_considered
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
@@ -232,6 +143,8 @@ class Decomposition(ABC):
         n = len(self.problem.y)
         nothing = np.empty(0, np.int64)
         if alpha is None:
+            if not self.gradient.exact:  # else sums of changes are replaced at the end, which rounds less
+                self.gradient.products.drift = 0.0
             return KernelDualState(np.zeros(n), -self.problem.y, nothing)
         state = KernelDualState(self.formulation.feasible(alpha), np.empty(n), nothing)
         self.gradient.recompute(state)

@@ -7,7 +7,7 @@ even float64 is too coarse, F is summed in extended precision.
 
 import numpy as np
 
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.interior.problem import extended_sums
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, rounding_is_visible
@@ -18,8 +18,8 @@ __all__ = ["DualGradient"]
 _ROUNDED = 16  # times the rounding error of the largest sum in F, a gap that may be rounding error
 _UNSEEN = 0.1  # of the tolerance, up to which errors of F do not matter
 _DECIDING_ROWS = 32  # of each of three kinds, whose F is computed in float64 before a fit ends
-_DOUBT = 10  # times the error found, the error to expect of other rows
-_FEW_DOUBTFUL = 0.7  # of the rows; if more are in doubt, F is computed of all
+_DOUBT = 5  # times the error of a few rows, the error to expect of others
+_DOUBT_OF_MANY = 2  # times the error of all rows with a multiplier
 
 
 class DualGradient:
@@ -29,7 +29,7 @@ class DualGradient:
     ----------
     formulation : Formulation
         The problem.
-    rows : RowCache
+    rows : ProblemRows
         The kernel.
     products : KernelProducts
         Changes the gradient in steps; its drift says by how much.
@@ -42,7 +42,7 @@ class DualGradient:
         Rounding error of F at the solution of the interior-point method, 0 if that was not adopted.
     """
 
-    def __init__(self, formulation: Formulation, rows: RowCache, products: KernelProducts, tol: float) -> None:
+    def __init__(self, formulation: Formulation, rows: ProblemRows, products: KernelProducts, tol: float) -> None:
         self.rows, self.products, self.rounding = rows, products, 0.0
         self._formulation, self._problem, self._tol = formulation, formulation.problem, tol
 
@@ -54,9 +54,13 @@ class DualGradient:
     @property
     def verified(self) -> bool:
         """Whether F is that of the multipliers, up to errors that are small relative to the tolerance."""
+        return not self.is_blurred(self._tol)
+
+    def is_blurred(self, gap: float) -> bool:
+        """Return whether the errors that steps left in F are visible beside a gap."""
         # Values of float32 were chosen because their rounding, times the values, is small.
         scale = self.products.largest if self.exact else 1.0
-        return not rounding_is_visible(self.products.drift * scale, self.rows.store.dtype, self._tol)
+        return rounding_is_visible(self.products.drift * scale, self.rows.store.dtype, gap)
 
     def may_be_exact(self, state: KernelDualState) -> bool:
         """Return whether kernel values in float64 would make F more exact, and are cheap to compute."""
@@ -72,10 +76,12 @@ class DualGradient:
         support = np.flatnonzero(state.alpha)
         coef = (state.alpha * self._problem.y)[support]
         state.gradient[:] = -self._problem.y
-        if self.may_be_exact(state):
-            state.gradient[:] += self.rows.weighted_sum(support, coef)
-        else:
-            self.products.add_rows(state.gradient, support, coef)
+        self.products.add_rows(state.gradient, support, coef)
+        self.products.drift = 0.0
+
+    def correct(self, state: KernelDualState) -> None:
+        """Remove the errors of earlier steps from F where they matter, by values in float64."""
+        self._correct(state, np.flatnonzero(state.alpha), np.zeros(len(state.alpha), bool), 0.0)
         self.products.drift = 0.0
 
     def extended(self, alpha: np.ndarray) -> np.ndarray:
@@ -112,34 +118,51 @@ class DualGradient:
 
         These are the rows that violate most or nearly do, and some others. If F is wrong there by more than is allowed,
         F is computed anew for more rows: for all with a multiplier, of which the objective consists, and for those
-        that would violate if F were wrong by many times as much.
+        that would violate if F were wrong by many times as much as it is found to be.
         """
         support = np.flatnonzero(state.alpha)
         if self.exact or len(support) == 0:
             return False
-        error = self._set_exactly(state, support, self._deciding(state))
-        if error > _UNSEEN * self._tol:
-            slack = settled(*self._problem, state.alpha, state.gradient, *self._formulation.bounds(state))
-            doubtful = np.flatnonzero((state.alpha > 0) | (slack <= _DOUBT * error))
-            few = self.rows.resident and len(doubtful) <= _FEW_DOUBTFUL * len(slack)
-            if not few or self._set_exactly(state, support, doubtful) > _DOUBT / 2 * error:
-                self._set_exactly(state, support, None)
+        done = np.zeros(len(state.alpha), bool)
+        error = self._set_exactly(state, support, self._deciding(state), done)
+        if _DOUBT * error > _UNSEEN * self._tol:
+            self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error)
+        self.products.drift = 0.0
         return True
 
-    def _set_exactly(self, state: KernelDualState, support: np.ndarray, places: np.ndarray | None) -> float:
-        """Write F in float64 to some rows, or to all, and return its largest error."""
+    def _correct(self, state: KernelDualState, support: np.ndarray, done: np.ndarray, error: float) -> None:
+        """Write F in float64 to the rows with a multiplier, and to rows that an error of F might make violate.
+
+        `done` marks rows where F is exact already, and `error` is the largest error found there.
+        """
+        error = max(error, self._set_exactly(state, support, support, done))
+        while error > 0:
+            slack = settled(*self._problem, state.alpha, state.gradient, *self._formulation.bounds(state))
+            doubtful = np.flatnonzero(~done & (slack <= _DOUBT_OF_MANY * error))
+            if len(doubtful) and not self.rows.resident:
+                doubtful = np.flatnonzero(~done)  # one pass over the file is enough for all
+            found = self._set_exactly(state, support, doubtful, done)
+            error = found if found > error else 0.0
+
+    def _set_exactly(self, state: KernelDualState, support: np.ndarray, places: np.ndarray, done: np.ndarray) -> float:
+        """Write F in float64 to some rows, and return its largest error there. `done` says of which rows it is."""
         coef = (state.alpha * self._problem.y)[support]
-        where = slice(None) if places is None else places
-        exact = self.rows.weighted_sum(support, coef, places) - self._problem.y[where]
-        error = float(np.abs(exact - state.gradient[where]).max(initial=0.0))
-        state.gradient[where] = exact
+        whole = len(places) == len(done)
+        exact = self.rows.weighted_sum(support, coef, None if whole else places) - self._problem.y[places]
+        error = float(np.abs(exact - state.gradient[places]).max(initial=0.0))
+        state.gradient[places] = exact
+        done[places] = True
         return error
 
     def _deciding(self, state: KernelDualState) -> np.ndarray:
-        """Return the rows of least F among those that may rise, of greatest F among those that may fall, and others."""
-        n = len(state.alpha)
-        most = min(_DECIDING_ROWS, n)
+        """Return the rows of least F among those that may rise, of greatest F among those that may fall, and others.
+
+        The others have multipliers. Elsewhere F may be wrong without changing anything.
+        """
+        support = np.flatnonzero(state.alpha)
+        most = min(_DECIDING_ROWS, len(state.alpha))
         rising, falling = movable(*self._problem, state.alpha, state.gradient)
         rises = np.argpartition(rising, most - 1)[:most]
         falls = np.argpartition(-falling, most - 1)[:most]
-        return np.unique(np.concatenate([rises, falls, np.linspace(0, n - 1, most).astype(np.int64)]))
+        others = support[np.linspace(0, len(support) - 1, most).astype(np.int64)]
+        return np.unique(np.concatenate([rises, falls, others]))

@@ -2,13 +2,10 @@
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.interface import KernelRows
 
 __all__ = ["KernelProducts"]
-
-_UPDATE_COLUMNS = 4096
 
 
 class KernelProducts:
@@ -34,9 +31,8 @@ class KernelProducts:
         self.drift, self.largest = np.inf, 1.0
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray) -> None:
-        """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned; each thread adds some columns."""
-        store = self._rows.store
-        self._pool.run(_add_rows, [(store, slots, coef, sums, a, b) for a, b in spans(len(sums), _UPDATE_COLUMNS)])
+        """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""
+        self._rows.add(sums, slots, coef, self._pool)
         self.drift += float(np.abs(coef).sum())
 
     def add_rows(self, sums: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> None:
@@ -52,22 +48,3 @@ class KernelProducts:
         sums, some = np.zeros(len(coef)), np.flatnonzero(coef)
         self.add_rows(sums, some, coef[some])
         return sums
-
-
-@jit
-def _add_rows(store, slots, delta, sums, start, stop):
-    """Add Σ_s delta_s store[slots_s] to columns `start` to `stop` of the sums, in float64."""
-    target = sums[start:stop]
-    s = 0
-    while s + 4 <= slots.size:
-        a, b = store[slots[s], start:stop], store[slots[s + 1], start:stop]
-        c, d = store[slots[s + 2], start:stop], store[slots[s + 3], start:stop]
-        da, db, dc, dd = delta[s], delta[s + 1], delta[s + 2], delta[s + 3]
-        for i in range(target.size):
-            target[i] += da * a[i] + db * b[i] + dc * c[i] + dd * d[i]
-        s += 4
-    while s < slots.size:
-        a, da = store[slots[s], start:stop], delta[s]
-        for i in range(target.size):
-            target[i] += da * a[i]
-        s += 1

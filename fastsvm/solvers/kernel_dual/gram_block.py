@@ -29,6 +29,10 @@ class WorkingBlock:
         self._inside = np.empty(0, np.int64)
         self._square = np.empty(0)  # of the last Newton step
 
+    def reuse(self, rows: KernelRows) -> None:
+        """Use the memory for other rows."""
+        self._rows, self._inside = rows, np.empty(0, np.int64)
+
     def of(self, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return the kernel among the rows `chosen`, which are in `slots`; the newer half of the last may be in front.
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
@@ -32,6 +32,7 @@ __all__ = ["NewtonTrial", "moved", "newton_step"]
 
 _SPEED = 1_000_000  # multiplications of a factorisation that take as long as one step
 _STEPS_BEFORE = 20_000
+_WORTH = 0.1  # of what steps that cost as much gained, a gain for which a Newton step was worth it
 
 _RIDGE = {4: 1e-8, 8: 1e-12}  # relative to the trace, above the rounding error of values of so many bytes
 _ROUNDS = 30
@@ -47,7 +48,7 @@ class NewtonTrial:
     ----------
     formulation : Formulation
         The problem.
-    kernel : tuple of (RowCache, WorkingBlock, KernelProducts)
+    kernel : tuple of (ProblemRows, WorkingBlock, KernelProducts)
         Kernel rows, memory for blocks of them, and products with them.
     pool : Pool
         Threads.
@@ -60,16 +61,19 @@ class NewtonTrial:
         Steps of the decomposition since the last Newton step.
     failures : int
         Number of consecutive Newton steps with little progress.
+    objective : float
+        The objective after the last of them.
     """
 
     def __init__(
         self,
         formulation: Formulation,
-        kernel: tuple[RowCache, WorkingBlock, KernelProducts],
+        kernel: tuple[ProblemRows, WorkingBlock, KernelProducts],
         pool: Pool,
         most_free: int,
     ) -> None:
         self.n_steps = self.failures = 0
+        self.objective = 0.0
         self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
         self._rows, self._block, self._products = kernel
         self._most_free = most_free
@@ -98,9 +102,10 @@ class NewtonTrial:
         dual = self._formulation
         gap, objective = dual.gap(state), dual.objective(state)
         kept = self.improve(state, self._most_free)
-        good = dual.gap(state) < 0.9 * gap or dual.objective(state) > objective + 0.01 * abs(objective)
+        gain = dual.objective(state) - objective
+        good = dual.gap(state) < 0.9 * gap or gain > _WORTH * (objective - self.objective)
         self.failures = 0 if good else self.failures + 1
-        self.n_steps = 0
+        self.n_steps, self.objective = 0, objective + gain
         return int(kept)
 
     def improve(self, state: KernelDualState, most: int) -> bool:

@@ -18,7 +18,6 @@ from fastsvm.solvers.outer_loop import Report
 __all__ = ["SetSteps", "Termination", "Verdict"]
 
 _STRICTER = 0.9  # of the gap aimed for, the next aim after F in float64 refused it
-_NEAR = 10  # times the aim, a gap from which F should be exact
 _EXACT = 1e-11
 _MOST_POLISHED = 300
 _POLISH_ROUNDS = 20
@@ -67,7 +66,7 @@ class Termination:
             while 0 < high - low <= self.aim and not self._is_certified(state):
                 self.aim = (high - low) / 2
             if high - low <= self.aim:
-                if state.alpha.any() and not self._gradient.verified:
+                if state.alpha.any() and not self._gradient.verified and not self._gradient.may_be_exact(state):
                     self._gradient.recompute(state)
                     continue
                 if not self._gradient.confirm(state):
@@ -76,10 +75,9 @@ class Termination:
                 if high - low <= self._tol and self._is_certified(state):
                     return Verdict.CONFIRMED
                 self.aim = min(self.aim, max(0.0, high - low)) * _STRICTER
-            is_near = high - low <= _NEAR * self.aim
-            if not (is_near and not self._gradient.verified and self._gradient.may_be_exact(state)):
+            if not (self._gradient.is_blurred(max(high - low, self.aim)) and self._gradient.may_be_exact(state)):
                 return Verdict.CONTINUE
-            self._gradient.recompute(state)  # the last steps should follow the true gradient
+            self._gradient.correct(state)  # further steps should follow the true gradient
 
     def report(self, state: KernelDualState, gap: float, n_steps: int = 0) -> Report:
         """Return the report of a step that reached a gap."""

@@ -16,8 +16,8 @@ def many_fitted(many):
 @pytest.mark.parametrize("order", ["sorted", "reversed", "shuffled"])
 def test_more_rows_than_a_working_set(order, many, many_fitted):
     X, y = many
-    place = {"sorted": np.arange(3400), "reversed": np.arange(3400)[::-1]}.get(order)
-    place = np.random.default_rng(0).permutation(3400) if place is None else place
+    place = {"sorted": np.arange(len(X)), "reversed": np.arange(3400)[::-1]}.get(order)
+    place = np.random.default_rng(0).permutation(len(X)) if place is None else place
     found = SVC(gamma=0.1, tol=1e-6).fit(X[place], y[place])
     assert found.converged_
     np.testing.assert_allclose(found.decision_function(X), many_fitted.decision_function(X), atol=1e-5)
@@ -33,7 +33,7 @@ def test_little_memory(memory, many, many_fitted):
 def test_streaming_gives_the_model_of_rows_in_memory(tmp_path, many, many_fitted):
     X, y = many
     with h5py.File(tmp_path / "wide.h5", "w") as file:  # features of zeros, so that rows outgrow the memory
-        file.create_dataset("X", data=np.hstack([X, np.zeros((3400, 994))]), chunks=(64, 1000))
+        file.create_dataset("X", data=np.hstack([X, np.zeros((len(X), 994))]), chunks=(64, 1000))
         file["y"] = y
     with open_hdf5(tmp_path / "wide.h5") as data:
         model = SVC(gamma=0.1, tol=1e-6, memory="16MB").fit(data)

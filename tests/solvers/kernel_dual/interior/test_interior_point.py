@@ -12,7 +12,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PrecomputedPairwise
 from fastsvm.kernel_matrix.row_cache import RowCache
-from fastsvm.solvers.kernel_dual import decomposition, interior_trial
+from fastsvm.solvers.kernel_dual import interior_trial, working_set_steps
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.interior import interior_point
 from fastsvm.solvers.kernel_dual.interior import problem as interior_problem
@@ -217,7 +217,7 @@ def solver_of(kind, K, y, upper, pool, tol=1e-3, **more):
 def slow(monkeypatch):
     """Steps are slow from the first."""
     monkeypatch.setattr(interior_trial, "_STEPS_BEFORE", -(10**9))
-    monkeypatch.setattr(decomposition, "_STEPS_PER_ROW", 2)  # so that there is a second working set
+    monkeypatch.setattr(working_set_steps, "_STEPS_PER_ROW", 2)  # so that there is a second working set
 
 
 @pytest.mark.parametrize("kind", [SMO, Coordinate])

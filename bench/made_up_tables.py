@@ -1,0 +1,75 @@
+"""Tables that are made up: a few real features, separated well or badly, with many free or many bounded multipliers.
+
+Each recipe returns standardised samples, of which the last fifth is the test set.
+"""
+
+import numpy as np
+
+from bench.harness.data import Data, standardised
+
+__all__ = ["arcs", "board", "friedman", "mixture", "one_hot", "sums", "walks"]
+
+
+def board(n: int = 50_000) -> Data:
+    """Return two features: the squares of a board with 4 × 4 of them, and 2 % wrong labels."""
+    rng = np.random.default_rng(3)
+    X = 4 * rng.random((n, 2))
+    return _split(X, X.astype(int).sum(axis=1) % 2 ^ (rng.random(n) < 0.02))
+
+
+def mixture(n: int = 15_000) -> Data:
+    """Return ten features: heavy tails within a wider cloud of the other class, which overlap."""
+    rng = np.random.default_rng(2)
+    y = (rng.random(n) < 0.35).astype(int)
+    mixing = [np.eye(10) + rng.normal(size=(10, 10)) / 3 for _ in range(2)]
+    tails, cloud = rng.standard_t(3, (n, 10)) @ mixing[0], 1.5 * rng.normal(size=(n, 10)) @ mixing[1] + 0.7
+    return _split(np.where(y[:, None] == 1, tails, cloud), y)
+
+
+def friedman(n: int = 30_000) -> Data:
+    """Return twenty features of which five decide (Friedman 1991), without noise."""
+    X = np.random.default_rng(4).random((n, 20))
+    target = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    return _split(X, target > np.median(target))
+
+
+def sums(n: int = 30_000) -> Data:
+    """Return 28 features and a smooth score with more noise than signal, so that most multipliers are bounded."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 28))
+    score = np.tanh(X @ rng.normal(size=(28, 60)) / 5) @ rng.normal(size=60) / 4
+    X[:, 7:14] = np.abs(X[:, 7:14])
+    return _split(X, score + 1.2 * rng.normal(size=n) > 0)
+
+
+def one_hot(n: int = 40_000) -> Data:
+    """Return ten numbers and two categories of 4 and 40 values, one feature each value: 54 features."""
+    rng = np.random.default_rng(1)
+    soil, area, Z = rng.integers(0, 40, n), rng.integers(0, 4, n), rng.normal(size=(n, 10))
+    Z = Z @ (np.eye(10) + 0.3 * rng.normal(size=(10, 10)))
+    Z[:, 3:5] = np.exp(0.5 * Z[:, 3:5])
+    score = np.sin(2 * Z[:, 0]) + 0.7 * Z[:, 1] * Z[:, 2] + np.cos(3 * Z[:, 5] + soil)
+    score += 0.8 * np.sin(Z[:, 6] * Z[:, 7]) + 0.4 * (area == 1) * Z[:, 8] + 0.5 * rng.normal(size=n)
+    return _split(np.concatenate([Z, np.eye(4)[area], np.eye(40)[soil]], axis=1), score > 0)
+
+
+def walks(n: int = 20_000) -> Data:
+    """Return 60 features that follow each other: walks around one of eight paths of their class."""
+    rng = np.random.default_rng(6)
+    y, paths = rng.integers(0, 2, n), rng.normal(size=(2, 8, 60)).cumsum(axis=2) / 4
+    X = paths[y, rng.integers(0, 8, n)] + rng.normal(size=(n, 60)).cumsum(axis=1) / 4 + 0.3 * rng.normal(size=(n, 60))
+    return _split(X, y)
+
+
+def arcs(n: int = 25_000) -> Data:
+    """Return three features: five arms of a spiral that rises, in five classes."""
+    rng = np.random.default_rng(7)
+    y, t = rng.integers(0, 5, n), 3 * rng.random(n)
+    angle = 2 * t + 0.4 * np.pi * y
+    X = np.stack([t * np.cos(angle), t * np.sin(angle), t], axis=1) + 0.08 * rng.normal(size=(n, 3))
+    return _split(X, y)
+
+
+def _split(X: np.ndarray, y: np.ndarray) -> Data:
+    cut, y = len(y) * 4 // 5, y.astype(np.int64)
+    return standardised(Data(X[:cut], y[:cut], X[cut:], y[cut:]))

@@ -1,0 +1,202 @@
+"""Kernel expansions Σ_s coef_s k(x_s, x), summed tile by tile, so that no kernel value is stored in memory.
+
+`expand` is for predictions: the bits of a result do not depend on the other rows. `add_expansion` is for solvers. It
+sums in an order that is faster.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.scratch import scratch_array
+from fastsvm._compiled.threads import Pool, spans
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, PrecomputedPairwise, Rows
+from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
+from fastsvm.sources import Block
+
+__all__ = ["add_expansion", "expand", "expand_among", "operand_rows"]
+
+_LEAST_COLUMNS = 256  # of one task for a thread
+_OPERAND_BYTES = 64 << 20
+_EXPAND_ROWS = 2048
+_ADDED_ROWS = 1024  # a tile of so many rows stays in the processor's cache until it is summed
+
+
+def operand_rows(n_features: int, feature_bytes: int) -> int:
+    """Return how many rows are prepared at once, so that the dense operand stays within its memory."""
+    return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
+
+
+def add_expansion(
+    sums: np.ndarray, pairwise: PairwiseKernel, expansion: tuple[Block, np.ndarray], rows: tuple[Block, np.ndarray],
+    pool: Pool,
+) -> None:  # fmt: skip
+    """Add Σ_s coef_s k(x_s, x) to the sums of the rows x of a block. Values have the kernel's type, sums float64.
+
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (n_rows,)
+        One for each row of the block.
+    pairwise : PairwiseKernel
+        The kernel; not a precomputed one.
+    expansion : tuple of (Block, ndarray of float64)
+        The rows x_s, and their coefficients.
+    rows : tuple of (Block, ndarray)
+        The rows x, and their terms.
+    pool : Pool
+        Threads for the tiles.
+    """
+    (support, coef), (block, terms) = expansion, rows
+    most = min(_ADDED_ROWS, operand_rows(block.shape[1], pairwise.feature_bytes))
+    slots = np.arange(min(most, len(coef)))
+
+    def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
+        tile = scratch_array("tile", (len(slots), b - a), pairwise.dtype)
+        pairwise.tile(operand, block.slice(a, b), terms[a:b], Rows(tile, slots[: len(weights)], 0))
+        _add_rows_of(tile, weights, sums[a:b])
+
+    for first, last in spans(len(coef), most):
+        operand = pairwise.prepare(support.slice(first, last))
+        pieces = [(operand, coef[first:last], a, b) for a, b in spans(len(sums), _LEAST_COLUMNS)]
+        if pairwise.parallel:
+            pool.run(add, pieces)
+        else:
+            for piece in pieces:
+                add(*piece)
+
+
+def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return Σ_s coef_s k(x_s, x) at the rows x_s themselves, in float64. Each value is computed for both its rows.
+
+    Parameters
+    ----------
+    pairwise : PairwiseKernel
+        The kernel; not a precomputed one.
+    support : Block
+        The rows x_s.
+    coef : ndarray of float64, shape (n_support,)
+        Their coefficients.
+    pool : Pool
+        Threads for the tiles.
+    """
+    sums, terms = np.zeros(len(coef)), pairwise.terms(support)
+    most = min(_ADDED_ROWS, operand_rows(support.shape[1], pairwise.feature_bytes))
+
+    def add(operand: Any, first: int, last: int, a: int, b: int, others: np.ndarray) -> None:
+        """Add the columns from a to b of the rows from `first` to `last`; write what they add to the rows."""
+        tile = scratch_array("tile", (last - first, b - a), pairwise.dtype)
+        pairwise.tile(operand, support.slice(a, b), terms[a:b], Rows(tile, np.arange(last - first), 0))
+        _add_rows_of(tile, coef[first:last], sums[a:b])
+        beyond = max(a, last)
+        if beyond < b:
+            _products_of_columns(tile[:, beyond - a :], coef[beyond:b], others)
+
+    for first, last in spans(len(coef), most):
+        operand = pairwise.prepare(support.slice(first, last))
+        columns = list(spans(len(coef) - first, _LEAST_COLUMNS))
+        others = np.zeros((len(columns), last - first))
+        pieces = [
+            (operand, first, last, first + a, first + b, one) for (a, b), one in zip(columns, others, strict=True)
+        ]
+        if pairwise.parallel:
+            pool.run(add, pieces)
+        else:
+            for piece in pieces:
+                add(*piece)
+        sums[first:last] += others.sum(axis=0)
+    return sums
+
+
+@jit
+def _products_of_columns(tile, coef, out):
+    """Write Σ_i coef_i tile[s, i] of each row s."""
+    for s in range(tile.shape[0]):
+        row, total = tile[s], 0.0
+        for i in range(coef.size):
+            total += coef[i] * row[i]
+        out[s] = total
+
+
+@jit
+def _add_rows_of(tile, coef, sums):
+    """Add Σ_s coef_s tile[s] to the sums."""
+    s = 0
+    while s + 8 <= coef.size:
+        a, b, c, d = tile[s], tile[s + 1], tile[s + 2], tile[s + 3]
+        e, f, g, h = tile[s + 4], tile[s + 5], tile[s + 6], tile[s + 7]
+        ca, cb, cc, cd = coef[s], coef[s + 1], coef[s + 2], coef[s + 3]
+        ce, cf, cg, ch = coef[s + 4], coef[s + 5], coef[s + 6], coef[s + 7]
+        for i in range(sums.size):
+            sums[i] += ca * a[i] + cb * b[i] + cc * c[i] + cd * d[i] + ce * e[i] + cf * f[i] + cg * g[i] + ch * h[i]
+        s += 8
+    while s < coef.size:
+        row, weight = tile[s], coef[s]
+        for i in range(sums.size):
+            sums[i] += weight * row[i]
+        s += 1
+
+
+def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
+    """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64, summed in the order of s.
+
+    Parameters
+    ----------
+    pairwise : PairwiseKernel
+        The kernel.
+    support : Block
+        The distinct rows of the expansion. A precomputed kernel ignores it.
+    coef : ndarray of float64, shape (n_support, n_outputs)
+        Coefficients.
+    block : Block
+        Rows to evaluate.
+    pool : Pool
+        Threads for the tiles.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows, n_outputs)
+    """
+    if isinstance(pairwise, PrecomputedPairwise):
+        return _expand_precomputed(pairwise, coef, block)
+    n = block.shape[0]
+    scores = np.zeros((n, coef.shape[1]))
+    terms: dict[int, np.ndarray] = {}
+    sums: dict[int, np.ndarray] = {}
+
+    def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
+        part = block.slice(a, b)
+        if a not in terms:
+            terms[a] = pairwise.terms(part)
+        count = weights.shape[1]
+        tile = scratch_array("tile", (count, b - a), pairwise.dtype)
+        pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
+        sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
+
+    most = min(_EXPAND_ROWS, operand_rows(block.shape[1], pairwise.feature_bytes))
+    for first, last in spans(len(coef), most):
+        operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
+        pieces = [(operand, weights, a, b) for a, b in spans(n, _LEAST_COLUMNS)]
+        if pairwise.parallel:
+            pool.run(add, pieces)
+        else:
+            for piece in pieces:
+                add(*piece)
+    for a, found in sums.items():
+        scores[a : a + _LEAST_COLUMNS] = found[:, : n - a].T[:_LEAST_COLUMNS]
+    return scores
+
+
+def _expand_precomputed(pairwise: PrecomputedPairwise, coef: np.ndarray, block: Block) -> np.ndarray:
+    weights, scores = np.ascontiguousarray(coef.T), np.zeros((block.shape[0], coef.shape[1]))
+    for a, b in spans(len(scores), _LEAST_COLUMNS):
+        values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
+        scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
+    return scores
+
+
+def _weighted(weights: np.ndarray, panels: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
+    """Return the products of weights with panels, added to `sums` unless it is None."""
+    out = np.empty((len(weights), panels.shape[0] * panels.shape[2])) if sums is None else sums
+    add_panel_products(weights, panels, out, sums is not None)
+    return out

@@ -1,0 +1,139 @@
+"""Steps on working sets: a set is chosen, its own problem is solved, and the gradient of all rows is updated.
+
+A working set of a thousand rows is solved by `SolveBlock`. A larger one is solved by working sets of its own. Then the
+gradient of all rows changes once for many steps.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.stored_rows import SquareRows
+from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, KernelProblem
+from fastsvm.solvers.kernel_dual.working_set import select
+
+__all__ = ["SolveBlock", "WorkingSetSteps"]
+
+_STEPS_PER_ROW = 100
+_COMPARISONS = 25_000_000  # some tens of milliseconds, during which no interrupt is noticed
+_LEAST_SET = 256  # rows of a working set when nothing is known
+_RATIO, _NESTED_RATIO = 0.02, 0.1  # of the gap, to which a working set is solved, or one with sets of its own
+_PATIENCE = 0.6  # of the gap, that of cached rows from which on expensive rows wait
+_MOST_SOLVED = 3072  # rows of a working set without working sets of its own
+_USUAL_SIZE = 4096  # of a working set with sets of its own, which are so large at most
+_NESTED_SIZE, _NESTED_SETS = 1024, 100
+
+SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float, int], int]
+"""Solves a block's own problem in place: block of K, problem, α, F, gap, most steps; returns the number of steps."""
+
+
+class WorkingSetSteps:
+    """Chooses working sets of a problem and solves them.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        The problem.
+    rows : KernelRows
+        The kernel.
+    size : int
+        Rows of a working set.
+    pool : Pool
+        Threads.
+    block : WorkingBlock or None
+        Memory for the kernel among the rows of a working set; None for new memory.
+    """
+
+    def __init__(
+        self, formulation: Formulation, rows: KernelRows, size: int, pool: Pool, block: WorkingBlock | None = None
+    ) -> None:
+        self.rows, self.size = rows, max(2, min(size, len(formulation.problem.y), rows.n_slots))
+        self.products, self.block = KernelProducts(rows, pool), block or WorkingBlock(rows, pool)
+        self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
+        self._nested: WorkingBlock | None = None
+
+    def take(
+        self, state: KernelDualState, tol: float, most_steps: int, solve_block: SolveBlock
+    ) -> tuple[KernelDualState, int]:
+        """Choose and solve a working set; return the state, whose arrays are changed, and the number of steps.
+
+        `solve_block` is not kept: as a method of the object that holds this one it would close a circle of references,
+        and the memory of the cache would be free only after a garbage collection.
+        """
+        low, high = self._formulation.bounds(state)
+        if high <= low:
+            return state, 0
+        whole = self.size == len(state.alpha)
+        chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, low, high, tol)
+        n_steps = self._solve(state, chosen, target, most_steps, solve_block)
+        return state._replace(working_set=chosen), n_steps
+
+    def _choose(self, state: KernelDualState, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
+        """Return a working set and the gap to which it is to be solved.
+
+        While cached rows violate much, no expensive rows are computed for others. Many of these stop to violate when
+        the cached rows are solved, and the rest are computed together.
+        """
+        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
+        # The free rows among each other take most steps: they and as many violators should be in a set together.
+        size, ratio = min(self.size, _USUAL_SIZE if 2 * n_free <= _USUAL_SIZE else self.size), _NESTED_RATIO
+        if self.size <= _MOST_SOLVED:
+            # As many rows as support: a larger set would compute rows that turn out to be useless.
+            size, ratio = min(size, max(_LEAST_SET, int(np.count_nonzero(state.alpha)))), _RATIO
+        retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
+        values = *self._problem, state.alpha, state.gradient
+        chosen = np.empty(size, np.int64)
+        if self.rows.expensive:
+            known = np.flatnonzero(self.rows.cached(np.arange(len(state.alpha))))
+            y, upper, alpha, gradient = (each[known] for each in values)
+            least, most = (high, low)
+            if len(known) > size:
+                least, most = self._formulation.kkt_bounds(y, upper, alpha, gradient)
+            if most - least > _PATIENCE * (high - low):
+                places = np.searchsorted(known, retained[self.rows.cached(retained)])
+                count = select(y, upper, alpha, gradient, places, (least, most), chosen)
+                return known[chosen[:count]], max(ratio * (most - least), 0.5 * tol)
+        count = select(*values, retained, (low, high), chosen)
+        return chosen[:count], max(ratio * (high - low), 0.5 * tol)
+
+    def _solve(
+        self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
+    ) -> int:
+        part = KernelProblem(self._problem.y[chosen], self._problem.upper[chosen])
+        slots = self.rows.fetch(chosen)
+        block, products = self.block.of(chosen, slots), self.products
+        products.largest = max(products.largest, float(np.abs(np.diagonal(block)).max()))
+        before = state.alpha[chosen]
+        alpha = before.copy()
+        limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
+        if len(chosen) > _MOST_SOLVED:
+            n_steps = self._solve_nested(block, part, alpha, state.gradient[chosen], target, limit, solve_block)
+        else:
+            limit = min(limit, _COMPARISONS // len(chosen))
+            n_steps = solve_block(block, part, alpha, state.gradient[chosen], target, limit)
+        state.alpha[chosen] = alpha
+        delta = (alpha - before) * part.y
+        changed = delta != 0
+        products.add(state.gradient, slots[changed], delta[changed])
+        return n_steps
+
+    def _solve_nested(
+        self, block: np.ndarray, part: KernelProblem, alpha: np.ndarray, gradient: np.ndarray, target: float,
+        most_steps: int, solve_block: SolveBlock,
+    ) -> int:  # fmt: skip
+        """Solve the problem of a large working set by working sets of its own; as `SolveBlock`."""
+        problem, rows = type(self._formulation)(part), SquareRows(block)
+        self._nested = self._nested or WorkingBlock(rows, self._pool)
+        self._nested.reuse(rows)
+        sets = WorkingSetSteps(problem, rows, _NESTED_SIZE, self._pool, self._nested)
+        state, n_steps = KernelDualState(alpha, gradient, np.empty(0, np.int64)), 0
+        for _ in range(_NESTED_SETS):
+            state, taken = sets.take(state, target, most_steps - n_steps, solve_block)
+            n_steps += taken
+            if taken == 0 or n_steps >= most_steps or problem.gap(state) <= target:
+                break
+        return n_steps
