@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from fastsvm import SVC, LinearSVC
 from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.solvers.kernel_dual import working_set_steps
 from fastsvm.sources import hdf5
 
 
@@ -150,8 +151,9 @@ def test_a_second_interrupt_keeps_what_was_reached(three_classes):
 
 
 @pytest.fixture
-def rows():
-    """Return more rows than one working set holds."""
+def rows(monkeypatch):
+    """Return rows of a fit that has several outer iterations."""
+    monkeypatch.setattr(working_set_steps, "_NESTED_SETS", 1)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3500, 4))
     return X, (X[:, 0] + 0.5 * rng.normal(size=3500) > 0).astype(int)

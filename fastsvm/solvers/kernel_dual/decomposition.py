@@ -124,14 +124,14 @@ class Decomposition(ABC):
         return DecompositionMemory(
             self._termination.aim, products.drift, newton.n_steps, newton.failures, self._n_sets, self._all_considered,
             None if self.active is None else self.active.contents(), None, interior.n_steps, interior.tried,
-            self.gradient.rounding, products.largest, newton.objective,
+            self.gradient.rounding, products.largest,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
         """Take over what another solver of the problem knew, to continue as that one would have."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
         self._termination.aim, products.drift = memory.aim, memory.drift
-        newton.n_steps, newton.failures, newton.objective = memory.since_newton, memory.failures, memory.objective
+        newton.n_steps, newton.failures = memory.since_newton, memory.failures
         self._n_sets, self._all_considered = memory.n_sets, memory.all_considered
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
@@ -169,8 +169,9 @@ class Decomposition(ABC):
             return state, self._termination.report(state, high - low)
         self._n_sets += 1
         self._consider_all_rows(state, low, high)
+        before = self.formulation.objective(state)
         state, n_steps = self._slow_steps(state, self._termination.aim, most_steps)
-        n_newton = self._newton.improve_if_slow(state, n_steps)
+        n_newton = self._newton.improve_if_slow(state, n_steps, before)
         n_interior = 0
         if n_steps < most_steps:
             n_interior = self._interior.solve_if_slow(state, n_steps, self._termination.aim)

@@ -22,9 +22,9 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
 
@@ -61,8 +61,6 @@ class NewtonTrial:
         Steps of the decomposition since the last Newton step.
     failures : int
         Number of consecutive Newton steps with little progress.
-    objective : float
-        The objective after the last of them.
     """
 
     def __init__(
@@ -73,12 +71,11 @@ class NewtonTrial:
         most_free: int,
     ) -> None:
         self.n_steps = self.failures = 0
-        self.objective = 0.0
         self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
         self._rows, self._block, self._products = kernel
         self._most_free = most_free
 
-    def improve_if_slow(self, state: KernelDualState, n_steps: int) -> int:
+    def improve_if_slow(self, state: KernelDualState, n_steps: int, before: float) -> int:
         """Try a Newton step once the decomposition steps have cost as much. Each failure doubles this wait.
 
         Parameters
@@ -87,6 +84,8 @@ class NewtonTrial:
             Its multipliers and gradient are changed in place.
         n_steps : int
             Steps taken since the last call.
+        before : float
+            The objective before these steps.
 
         Returns
         -------
@@ -94,7 +93,7 @@ class NewtonTrial:
             Number of accepted Newton steps, 0 or 1.
         """
         self.n_steps += n_steps
-        if self.n_steps < _STEPS_BEFORE:
+        if n_steps == 0 or self.n_steps < _STEPS_BEFORE:
             return 0
         n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
         if self.n_steps < (_STEPS_BEFORE + n_free**3 // _SPEED) << min(self.failures, 10):
@@ -102,10 +101,10 @@ class NewtonTrial:
         dual = self._formulation
         gap, objective = dual.gap(state), dual.objective(state)
         kept = self.improve(state, self._most_free)
-        gain = dual.objective(state) - objective
-        good = dual.gap(state) < 0.9 * gap or gain > _WORTH * (objective - self.objective)
+        gain_of_steps = (objective - before) * self.n_steps / n_steps
+        good = dual.gap(state) < 0.9 * gap or dual.objective(state) > objective + _WORTH * gain_of_steps
         self.failures = 0 if good else self.failures + 1
-        self.n_steps, self.objective = 0, objective + gain
+        self.n_steps = 0
         return int(kept)
 
     def improve(self, state: KernelDualState, most: int) -> bool:

@@ -82,8 +82,6 @@ class DecompositionMemory(NamedTuple):
         Rounding error of F at its solution, 0 if that was not adopted.
     largest : float
         The largest diagonal value of the kernel among all rows that were in a working set.
-    objective : float
-        The objective after the last Newton step.
     """
 
     aim: float
@@ -98,7 +96,6 @@ class DecompositionMemory(NamedTuple):
     interior_tried: bool = False
     rounding: float = 0.0
     largest: float = 1.0
-    objective: float = 0.0
 
 
 @storable("kernel solution")

@@ -10,8 +10,8 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.kernel_matrix.stored_rows import SquareRows
-from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, KernelProblem
 from fastsvm.solvers.kernel_dual.working_set import select

@@ -40,8 +40,8 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
-from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge

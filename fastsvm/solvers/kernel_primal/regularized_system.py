@@ -9,8 +9,8 @@ from scipy import linalg
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.linalg.cholesky import Inverse
-from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
 

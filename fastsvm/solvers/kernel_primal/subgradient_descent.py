@@ -26,7 +26,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.interface import KernelRows
-from fastsvm.solvers.kernel_dual.gradient_update import KernelProducts
+from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.outer_loop import Memoryless, Report

@@ -7,6 +7,13 @@ from kernel_machines import same
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
+from fastsvm.solvers.kernel_dual import working_set_steps
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Fits have several outer iterations."""
+    monkeypatch.setattr(working_set_steps, "_NESTED_SETS", 1)
 
 
 def test_the_history_has_one_entry_an_outer_iteration(many):

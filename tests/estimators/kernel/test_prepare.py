@@ -16,7 +16,7 @@ def many_fitted(many):
 @pytest.mark.parametrize("order", ["sorted", "reversed", "shuffled"])
 def test_more_rows_than_a_working_set(order, many, many_fitted):
     X, y = many
-    place = {"sorted": np.arange(len(X)), "reversed": np.arange(3400)[::-1]}.get(order)
+    place = {"sorted": np.arange(len(X)), "reversed": np.arange(len(X))[::-1]}.get(order)
     place = np.random.default_rng(0).permutation(len(X)) if place is None else place
     found = SVC(gamma=0.1, tol=1e-6).fit(X[place], y[place])
     assert found.converged_
