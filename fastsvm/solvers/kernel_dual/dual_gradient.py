@@ -91,7 +91,7 @@ class DualGradient:
     def matrix(self) -> np.ndarray:
         """Return the kernel matrix in float64, in new memory."""
         places = np.arange(len(self._problem.y))
-        if self.exact or not self.rows.cheap_among:
+        if len(self.rows.store) and (self.exact or not self.rows.cheap_among):
             return self.rows.store[self.rows.fetch(places)].astype(np.float64, copy=False)
         out = np.empty((len(places), len(places)))
         self.rows.among(places, 0, out)

@@ -1,0 +1,69 @@
+"""Kernel rows that are not stored, and sums of them."""
+
+import numpy as np
+import pytest
+from grams import GAMMA, LAYOUTS, all_rows, byte_gram, float_gram, float_rows, squared_distances
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix import expansion
+from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
+
+N = 341
+
+
+@pytest.fixture(params=["whole", "parts"])
+def parts(request, monkeypatch):
+    """Tiles are smaller than the rows, or not."""
+    if request.param == "parts":
+        monkeypatch.setattr(expansion, "_ADDED_ROWS", 24)
+        monkeypatch.setattr(expansion, "_LEAST_COLUMNS", 32)
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("count", [0, 1, 7, 200])
+def test_rows_are_added_to_sums(layout, dtype, count):
+    X, rng = float_rows(N), np.random.default_rng(count)
+    rows, coef, before = rng.permutation(N)[:count], rng.normal(size=count), rng.normal(size=N)
+    sums = before.copy()
+    with Pool.open() as pool:
+        kernel = RecomputedRows(float_gram(X, pool, layout, dtype))
+        kernel.add(sums, rows, coef, pool)
+    wanted = before + np.exp(-GAMMA * squared_distances(X, X[rows])) @ coef
+    np.testing.assert_allclose(sums, wanted, rtol=0, atol=1e-12 if dtype == np.float64 else 1e-5)
+    assert kernel.counts == (0, count, count)
+
+
+def test_sums_are_those_of_the_rows_that_a_cache_would_store():
+    X, rng = np.random.default_rng(1).integers(0, 256, (N, 70), np.uint8), np.random.default_rng(2)
+    rows, coef, sums = rng.permutation(N)[:90], rng.normal(size=90), np.zeros(N)
+    with Pool.open() as pool:
+        gram = byte_gram(X, pool)
+        RecomputedRows(gram).add(sums, rows, coef, pool)
+        np.testing.assert_allclose(sums, coef @ all_rows(gram)[rows].astype(float), rtol=0, atol=1e-13)
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 150])
+def test_sums_at_the_rows_themselves(layout, count):
+    """Each value is computed for both its rows."""
+    X, rng = float_rows(N), np.random.default_rng(count)
+    rows, coef = rng.permutation(N)[:count], rng.normal(size=count)
+    with Pool.open() as pool:
+        found = RecomputedRows(float_gram(X, pool, layout, np.float32)).weighted_sum(rows, coef, rows)
+    wanted = np.exp(-GAMMA * squared_distances(X[rows], X[rows])) @ coef
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
+
+
+def test_nothing_is_cached():
+    with Pool.open() as pool:
+        kernel = RecomputedRows(float_gram(float_rows(20), pool))
+        rows = np.array([3, 19, 0])
+        np.testing.assert_array_equal(kernel.fetch(rows), rows)
+        assert not kernel.cached(rows).any() and kernel.store.size == 0
+        np.testing.assert_array_equal(kernel.computed(rows), all_rows(float_gram(float_rows(20), pool))[rows])
+        again = RecomputedRows(float_gram(float_rows(20), pool))
+        again.refill(kernel.contents())
+        assert again.counts == kernel.counts == (0, 3, 3)

@@ -1,0 +1,93 @@
+"""Large working sets, which are solved by working sets of their own, on rows that are stored or recomputed."""
+
+import naive
+import numpy as np
+import pytest
+from grams import float_gram
+
+from fastsvm import SVC
+from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix import memory_plan
+from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
+from fastsvm.solvers.kernel_dual import dual_gradient, working_set_steps
+from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
+from fastsvm.solvers.kernel_dual.smo import SMO
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Sets of a hundred rows have sets of their own."""
+    monkeypatch.setattr(working_set_steps, "_MOST_SOLVED", 40)
+    monkeypatch.setattr(working_set_steps, "_USUAL_SIZE", 100)
+    monkeypatch.setattr(working_set_steps, "_NESTED_SIZE", 30)
+
+
+def rows_of(n, noise=0.5):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 7))
+    return X, np.where(X[:, 0] * X[:, 1] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+def solved(solver):
+    sets = []
+    state, reason, _ = drive(
+        solver, solver.init(), Limits(10**7, np.inf), lambda state, report: sets.append(len(state.working_set))
+    )
+    return solver.finish(state), reason, sets
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("method", "C"), [(SMO, 0.1), (SMO, 10.0), (SMO, 1e3), (SMO, 1e4), (Coordinate, 0.1), (Coordinate, 10.0)]
+)
+def test_the_optimum_is_that_of_small_sets(method, C, dtype):
+    X, y = rows_of(600)
+    upper = np.full(600, C)
+    with Pool.open() as pool:
+        solver = method(KernelProblem(y, upper), RecomputedRows(float_gram(X, pool, dtype=dtype)), 1e-4, 150, pool)
+        found, reason, sets = solved(solver)
+        K = np.empty((600, 600))
+        float_gram(X, pool).rows(np.arange(600), K, np.arange(600))
+    assert reason is StopReason.CONVERGED
+    assert max(sets) > 100 if C >= 1e3 else max(sets) >= 100  # where many are free, sets are larger
+    assert naive.kkt_violation(K, y, upper, found.alpha, method is SMO) <= 1.1e-4
+    assert found.objective == pytest.approx(naive.dual_objective(K, y, found.alpha), rel=1e-8)
+
+
+@pytest.mark.usefixtures("small")
+def test_errors_of_float32_are_corrected_where_they_matter(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rows_of(900)
+    X = X + 30 * rng.normal(size=7)
+    corrected, real = [], dual_gradient.DualGradient._correct
+
+    def seen(self, state, support, done, error):
+        real(self, state, support, done, error)
+        corrected.append(int(done.sum()))
+
+    monkeypatch.setattr(dual_gradient.DualGradient, "_correct", seen)
+    upper = np.full(900, 300.0)
+    with Pool.open() as pool:
+        solver = SMO(KernelProblem(y, upper), RecomputedRows(float_gram(X, pool, dtype=np.float32)), 1e-3, 150, pool)
+        found, reason, _ = solved(solver)
+        K = np.empty((900, 900))
+        float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
+    assert reason is StopReason.CONVERGED
+    assert 0 < min(corrected) < 900
+    assert naive.kkt_violation(K, y, upper, found.alpha) <= 1.1e-3
+    assert found.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, found.alpha), abs=1e-6)
+
+
+def test_fits_without_cached_rows(monkeypatch):
+    """Many rows of few features: no kernel row is stored, and the model is that of a fit that stores them."""
+    X, labels = rows_of(3500)
+    model = SVC(C=3.0, gamma=0.05, tol=1e-5).fit(X, labels)
+    assert not np.any(model.history_["cache_hits"])
+    monkeypatch.setattr(memory_plan, "RECOMPUTED_COST", 0.0)
+    wanted = SVC(C=3.0, gamma=0.05, tol=1e-5).fit(X, labels)
+    assert np.any(wanted.history_["cache_hits"])
+    assert model.objective_ == pytest.approx(wanted.objective_, rel=1e-8)
+    np.testing.assert_allclose(model.decision_function(X), wanted.decision_function(X), atol=1e-4)
