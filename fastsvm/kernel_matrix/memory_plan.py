@@ -9,7 +9,7 @@ __all__ = ["MOST_AT_ONCE", "RECOMPUTED_COST", "Need", "Plan", "plan"]
 
 MOST_AT_ONCE = 3072
 """Rows that form one working set, which is solved in the order of LIBSVM."""
-RECOMPUTED_COST = 1.0
+RECOMPUTED_COST = 0.8
 """Nanoseconds per kernel value up to which reading it from memory is slower."""
 
 _WORKING_SET = 1024  # rows of a float32 block that fits the processor's cache
@@ -19,6 +19,7 @@ _MOST_NEWTON = 4000  # with more rows a Newton step costs more than the SMO step
 _NEWTON_BYTES = 24  # per element: the block, its factor, and the columns of the inverse for fixed rows
 _LEAST_WORKING_SET = 16
 _LARGE_WORKING_SETS = 8192, 4096  # where no rows are cached; solved by working sets of their own
+_SHARED_BYTES = 1 << 30
 _TILE_COLUMNS = 256
 _TILES = 4  # tiles of threads; a constant, as results must not depend on the number of threads
 _TOUCH_COST = 2.6  # nanoseconds per value for the first access to memory
@@ -159,6 +160,8 @@ def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
 def _recomputing(budget: int, need: Need) -> Plan | None:
     """Return a plan without cached rows, if values are so cheap and a large working set fits; else None."""
     if not need.recomputable or need.n_rows <= MOST_AT_ONCE or need.value_cost > RECOMPUTED_COST:
+        return None
+    if 0 < need.tile_bytes <= _SHARED_BYTES:  # so that problems share them, and are solved in parallel
         return None
     resident = need.stored_bytes > 0
     if resident and need.stored_bytes > budget // 3:

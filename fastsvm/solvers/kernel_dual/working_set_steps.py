@@ -78,12 +78,7 @@ class WorkingSetSteps:
         While cached rows violate much, no expensive rows are computed for others. Many of these stop to violate when
         the cached rows are solved, and the rest are computed together.
         """
-        n_free = np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper))
-        # The free rows among each other take most steps: they and as many violators should be in a set together.
-        size, ratio = min(self.size, _USUAL_SIZE if 2 * n_free <= _USUAL_SIZE else self.size), _NESTED_RATIO
-        if self.size <= _MOST_SOLVED:
-            # As many rows as support: a larger set would compute rows that turn out to be useless.
-            size, ratio = min(size, max(_LEAST_SET, int(np.count_nonzero(state.alpha)))), _RATIO
+        size, ratio = self._size(state), _NESTED_RATIO if self.size > _MOST_SOLVED else _RATIO
         retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
         values = *self._problem, state.alpha, state.gradient
         chosen = np.empty(size, np.int64)
@@ -99,6 +94,18 @@ class WorkingSetSteps:
                 return known[chosen[:count]], max(ratio * (most - least), 0.5 * tol)
         count = select(*values, retained, (low, high), chosen)
         return chosen[:count], max(ratio * (high - low), 0.5 * tol)
+
+    def _size(self, state: KernelDualState) -> int:
+        """Return how many rows the next working set has."""
+        n_support = int(np.count_nonzero(state.alpha))
+        if self.size <= _MOST_SOLVED:
+            # As many rows as support: a larger set would compute rows that turn out to be useless.
+            return min(self.size, max(_LEAST_SET, n_support))
+        # The free rows among each other take most steps: they and as many violators should be in a set together.
+        n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
+        if len(state.alpha) > self.size and 2 * n_free <= _USUAL_SIZE:
+            return _NESTED_SIZE if 2 * n_support <= _NESTED_SIZE else _USUAL_SIZE
+        return self.size
 
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
