@@ -76,7 +76,13 @@ KINDS = {
     "SGDRegressor": ("SGDRegressor", {"max_iter": 2, "tol": None}),
 }
 FORMS = ("float64", "CSR", "bytes")
-ONE_FORM = {"table": "float64", "standardised": "CSR", "search": "float64", "LinearSVR": "bytes", "SGDRegressor": "float64"}
+ONE_FORM = {
+    "table": "float64",
+    "standardised": "CSR",
+    "search": "float64",
+    "LinearSVR": "bytes",
+    "SGDRegressor": "float64",
+}
 CASES = [(name, form, False) for name, form in product(KINDS, FORMS) if ONE_FORM.get(name, form) == form]
 CASES += [(name, form, True) for name, form in product(("smo", "LinearSVC", "SGDClassifier"), FORMS)]
 

@@ -125,9 +125,18 @@ class NewtonTrial:
         new = moved(old, bound, change * sign)
         if balanced and not _balance(new, old, bound, sign):
             return False
+        delta = (new - old) * sign
+        if self._rows.cheap and dtype != self._rows.store.dtype:  # float32 may hide what the step gains
+            exact = state.gradient[free] + self._rows.weighted_sum(free, delta, free)
+            if delta @ (state.gradient[free] + exact) > 0:  # minus twice the gain
+                return False
+            state.alpha[free] = new
+            self._products.add(state.gradient, slots, delta)
+            state.gradient[free] = exact
+            return True
         before = state.alpha.copy(), state.gradient.copy(), objective(state)
         state.alpha[free] = new
-        self._products.add(state.gradient, slots, (state.alpha - before[0])[free] * y[free])
+        self._products.add(state.gradient, slots, delta)
         if objective(state) >= before[2]:
             return True
         state.alpha[:], state.gradient[:] = before[:2]
