@@ -52,9 +52,9 @@ def test_the_optimum_is_that_of_small_sets(method, C, dtype):
         K = np.empty((600, 600))
         float_gram(X, pool).rows(np.arange(600), K, np.arange(600))
     assert reason is StopReason.CONVERGED
-    assert max(sets) > 100 if C >= 1e3 else max(sets) >= 100  # where many are free, sets are larger
+    assert max(sets) > 100 if C >= 1e3 else max(sets) > 40  # where many are free, sets are larger
     assert naive.kkt_violation(K, y, upper, found.alpha, method is SMO) <= 1.1e-4
-    assert found.objective == pytest.approx(naive.dual_objective(K, y, found.alpha), rel=1e-8)
+    assert found.objective == pytest.approx(naive.dual_objective(K, y, found.alpha), rel=1e-6)
 
 
 @pytest.mark.usefixtures("small")
