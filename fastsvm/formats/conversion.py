@@ -1,10 +1,10 @@
 """Conversion of a published format to one HDF5 file."""
 
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,12 +14,14 @@ from fastsvm.files.atomic_file import atomic_write, check_input, check_output, s
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
 from fastsvm.formats.registry import FORMATS, formats_with, recognise
+from fastsvm.formats.rounding import TooCoarse, narrowed
 from fastsvm.formats.shuffle import shuffled
 from fastsvm.formats.writer import StoredLabels, write
 
 __all__ = ["Summary", "convert"]
 
 _LEAST_MEMORY, _LEAST_ROWS = 16 << 20, 8
+_EXACT = "exact"
 
 
 class Summary(NamedTuple):
@@ -68,7 +70,7 @@ class ConversionOptions(TypedDict, total=False):
     label: str | int | Path | None
     array: str | None
     n_features: int | None
-    dtype: DTypeLike
+    dtype: DTypeLike | str
     id: str | int | None
     feature_names: Iterable[str] | None
     class_names: Iterable[str] | None
@@ -125,8 +127,9 @@ def convert(
           table with so many columns has no labels by default.
         - feature_names : iterable of str, optional. CSV and Arrow: names of the columns that are features, in order. By
           default one other column holds the labels, if there is one.
-        - dtype : {"float32", "float64"}, optional. Type of values from text and tables; by default float32, for
-          Arrow tables of bytes uint8.
+        - dtype : {"float32", "float64", "exact"}, optional. Type of values from text and tables. By default uint8 for
+          Arrow tables of bytes, else float32, or float64 if float32 rounds a feature by more than 2e-5 of its range,
+          which the notes say. "exact" is float64 if float32 rounds any value.
         - class_names : iterable of str, optional. Names of the classes 0, 1, ...; by default those in the
           source, if any.
 
@@ -169,12 +172,38 @@ def convert(
     chosen = chosen._replace(block_bytes=min(max(memory // 32, 1 << 14), 4 << 20), memory=memory)
     _check_options(format, chosen)
     order = _Order(seed if shuffle else None, memory * 3 // 4)
-    with scratch_folder(destination) as scratch, FORMATS[format].read(source, chosen) as stream:
-        _check_rows(stream.header, source, memory)
-        if names is not None:
-            stream = stream._replace(header=stream.header._replace(class_names=names))
-        stream = stream._replace(blocks=_storable(stream.blocks, source))
-        return _write(stream, destination, scratch, order, progress)
+    exact = options.get("dtype") == _EXACT
+
+    def written(chosen: Options, notes: tuple[str, ...] = ()) -> Summary:
+        with scratch_folder(destination) as scratch, _read(source, format, chosen, exact) as stream:
+            header = stream.header
+            _check_rows(header, source, memory)
+            header = header._replace(notes=header.notes + notes, class_names=names or header.class_names)
+            return _write(Stream(header, _storable(stream.blocks, source)), destination, scratch, order, progress)
+
+    try:
+        return written(chosen)
+    except TooCoarse as found:
+        notes = () if exact else (f"{found}; the values are stored in float64.",)
+        return written(chosen._replace(dtype=found.dtype), notes)
+
+
+@contextmanager
+def _read(source: Path, format: str, options: Options, exact: bool) -> Iterator[Stream]:
+    """Open a source. Where the type of values is open, they are read in float64 and narrowed to float32."""
+    known = FORMATS[format]
+    if options.dtype is not None or "dtype" not in known.options:
+        with known.read(source, options) as stream:
+            yield stream
+        return
+    if not known.text:  # the types of its columns may decide, which is known without a pass over the rows
+        with known.read(source, options) as stream:
+            if stream.header.dtype != np.float32:
+                yield stream
+                return
+    with known.read(source, options._replace(dtype=np.dtype(np.float64))) as stream:
+        header = stream.header._replace(dtype=np.dtype(np.float32))
+        yield Stream(header, narrowed(stream.blocks, header, exact))
 
 
 class _Order(NamedTuple):
@@ -292,13 +321,13 @@ def _reader_options(options: ConversionOptions) -> Options:
         options.get("label"),
         options.get("array"),
         options.get("n_features"),
-        None if dtype is None else _float_type(dtype),
+        None if dtype in (None, _EXACT) else _float_type(dtype),
         options.get("id"),
         None if feature_names is None else tuple(feature_names),
     )
 
 
-def _float_type(dtype: DTypeLike) -> np.dtype:
+def _float_type(dtype: Any) -> np.dtype:
     found = np.dtype(dtype)
     if found not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float32 or float64, it is {found}.")

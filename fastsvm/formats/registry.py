@@ -27,12 +27,15 @@ class Format(NamedTuple):
         `recognises(path) -> bool`, whether a file or folder looks like this format.
     read : callable
         `read(path, options)`, a context manager that gives a `Stream`.
+    text : bool
+        Whether its values are text, which have no type of their own.
     """
 
     title: str
     options: frozenset[str]
     recognises: Callable[[Path], bool]
     read: Callable[[Path, Options], AbstractContextManager[Stream]]
+    text: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -61,12 +64,14 @@ FORMATS: dict[str, Format] = {
         frozenset({"dense", "n_features", "dtype"}),
         svmlight.recognises,
         svmlight.read,
+        text=True,
     ),
     "csv": Format(
         "numbers separated by commas, semicolons or tabs, plain, .gz or .bz2",
         frozenset({"label", "id", "dtype", "n_features", "feature_names"}),
         csv_text.recognises,
         csv_text.read,
+        text=True,
     ),
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
+import numpy as np
 
 from fastsvm.files.atomic_file import check_input, scratch_folder
 from fastsvm.formats import FORMATS, Summary, convert, recognise
@@ -46,22 +47,32 @@ class Expected(NamedTuple):
         Their number.
     names : tuple of str or None
         Their names, if known.
+    coarse : bool
+        Whether the model was fitted to values of at most float32, so that values to predict may be rounded as those of
+        a fit are. Otherwise they are not rounded: a few rows to predict do not show what the fit distinguished.
     """
 
     n_features: int
     names: tuple[str, ...] | None = None
+    coarse: bool = False
 
     @classmethod
     def by(cls, model: Any) -> "Expected":
         """Return the features of a fitted model."""
         names = getattr(model, "feature_names_in_", None)
-        return cls(model.n_features_in_, None if names is None else tuple(names))
+        vectors = getattr(model, "support_vectors_", None)
+        coarse = vectors is not None and _is_coarse(vectors.dtype)
+        return cls(model.n_features_in_, None if names is None else tuple(names), coarse)
 
     @classmethod
     def of(cls, data: HDF5Data) -> "Expected":
         """Return the features of a data set."""
         names = data.feature_names
-        return cls(data.shape[1], None if names is None else tuple(names))
+        return cls(data.shape[1], None if names is None else tuple(names), _is_coarse(data.X.dtype))
+
+
+def _is_coarse(dtype: np.dtype) -> bool:
+    return np.can_cast(dtype, np.float32)
 
 
 def is_hdf5(path: str | Path) -> bool:
@@ -132,7 +143,8 @@ def converted(
         raise ValueError(f"There is no format {kind!r}; there are {', '.join(FORMATS)}.")
     given: dict[str, Any] = {"label": options.label, "id": options.id, "split": options.split}
     if expected is not None:
-        wanted = {"n_features": expected.n_features, "feature_names": expected.names}
+        dtype = None if expected.coarse else "exact"
+        wanted = {"n_features": expected.n_features, "feature_names": expected.names, "dtype": dtype}
         given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"memory": _MEMORY if memory is None else memory, "progress": True, **more}

@@ -199,3 +199,21 @@ def test_the_table_of_a_test_has_the_features_of_the_training(told, tmp_path):
     job.write_text(f'[data]\ntrain = "{train.name}"\ntest = "test.csv"\nlabel = "species"\n[model]\ngamma = 0.5\n')
     report, _ = told("run", job, "--folder", tmp_path / "run")
     assert report["accuracy"] > 0.95 and report["n_features"] == 4
+
+
+def test_times_are_not_rounded_on_the_way(told, tmp_path):
+    """Differences of 20 of Unix times are less than what float32 distinguishes."""
+    time = 1.7e9 + 20 * np.random.default_rng(0).permutation(60)[:, None]
+    y = (time[:, 0] > 1.7e9 + 600).astype(int)
+    path = write_csv(tmp_path / "times.csv", ["time"], time, y, "label")
+    wanted = fastsvm.SVC(standardize=True).fit(time, y)
+    for words in (["-o", tmp_path / "model"], ["--folder", tmp_path / "run"]):
+        _, said = told("train", path, "--standardize", *words)
+        assert "feature 0 (time), which lies between 1700000000 and 1700001180" in said and "float64" in said
+    for model in (tmp_path / "model", tmp_path / "run" / "model.fastsvm"):
+        report, said = told("evaluate", model, path)
+        assert report["accuracy"] == wanted.score(time, y) > 0.9 and "note" not in said
+    few = write_csv(tmp_path / "few.csv", ["time"], time[:1], y[:1], "label")  # its only time has no range
+    told("predict", tmp_path / "model", few, "-o", tmp_path / "out.csv")
+    decision = float((tmp_path / "out.csv").read_text().splitlines()[1].split(",")[1])
+    assert decision == pytest.approx(wanted.decision_function(time[:1])[0], abs=1e-3)

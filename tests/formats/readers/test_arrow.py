@@ -143,3 +143,12 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ValueError, match=r"needs pyarrow. Install it with: pip install 'fastsvm\[arrow\]'"):
         convert(tmp_path / "rows", tmp_path / "rows.h5")
+
+
+def test_values_that_float32_would_merge_are_stored_in_float64(tmp_path):
+    times = 1_700_000_000 + 20 * np.arange(N)
+    write_parquet(pa.table({"time": times, "kind": np.arange(N) % 2}), tmp_path / "rows")
+    summary = convert(tmp_path / "rows", tmp_path / "rows.h5", shuffle=False)
+    assert summary.dtype == np.float64 and "feature 0 (time)" in summary.notes[-1]
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        np.testing.assert_array_equal(data.X.read(0, N).values[:, 0], times)

@@ -221,3 +221,35 @@ def test_any_bytes_convert_or_are_refused(tmp_path_factory, content):
 def test_recognised(tmp_path):
     assert recognise(write(tmp_path, "1\n", "rows.csv")) == "csv"
     assert recognise(write(tmp_path, "1;2\n", "rows.txt")) == "csv"
+
+
+def times(n=200):
+    """Return rows with a Unix time, whose differences are less than what float32 distinguishes, and a small value."""
+    rng = np.random.default_rng(0)
+    return np.c_[1.7e9 + 20 * rng.integers(0, 9, n), rng.integers(0, 99, n) / 10, np.full(n, 0.1)]
+
+
+def write_times(folder):
+    lines = [f"{time!r},{value!r},{constant!r},1\n" for time, value, constant in times().tolist()]
+    return write(folder, "time,value,constant,kind\n" + "".join(lines))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_values_that_float32_would_merge_are_stored_in_float64(tmp_path, shuffle):
+    path, out = write_times(tmp_path), tmp_path / "rows.h5"
+    summary = convert(path, out, shuffle=shuffle)
+    assert summary.dtype == np.float64 and "feature 0 (time)" in summary.notes[-1] and "float64" in summary.notes[-1]
+    with open_hdf5(out) as data:
+        found = data.X.read(0, 200).values
+    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(times(), axis=0))
+    assert convert(path, out, dtype="float32").dtype == np.float32  # as asked
+    assert {file.name for file in tmp_path.iterdir()} == {"rows.csv", "rows.h5"}
+
+
+def test_rounding_that_does_not_matter_and_rounding_that_is_not_allowed(tmp_path):
+    path = write(tmp_path, "".join(f"{b!r},{c!r},1\n" for b, c in times()[:, 1:].tolist()))
+    summary = convert(path, tmp_path / "rows.h5")
+    assert summary.dtype == np.float32 and not summary.notes
+    assert convert(path, tmp_path / "rows.h5", dtype="exact").dtype == np.float64
+    path = write(tmp_path, "0.5,1,0\n0.25,3,1\n", "short.csv")
+    assert convert(path, tmp_path / "rows.h5", dtype="exact").dtype == np.float32

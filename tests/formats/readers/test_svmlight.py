@@ -154,3 +154,13 @@ def test_real_a9a(real_data, tmp_path, load):
 def test_indices_that_do_not_fit_are_named(tmp_path, refused, row):
     message = refused(write(tmp_path, f"2 1:3\n{row}\n"))
     assert "line 2" in message and "larger than 2147483647" in message
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_values_that_float32_would_merge_are_stored_in_float64(tmp_path, dense):
+    lines = [f"{k % 2} 1:{1700000000 + 20 * k} 3:{k / 10}\n" for k in range(50)]
+    path = write(tmp_path, "".join(lines))
+    summary = convert(path, tmp_path / "rows.h5", dense=dense)
+    assert summary.dtype == np.float64 and "feature 0" in summary.notes[-1]
+    path = write(tmp_path, "".join(lines) + "0 3:1\n")  # a row without the feature: its range is from 0
+    assert convert(path, tmp_path / "rows.h5", dense=dense).dtype == np.float32
