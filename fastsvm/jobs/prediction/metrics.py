@@ -8,7 +8,13 @@ from sklearn.utils.multiclass import type_of_target
 
 from fastsvm.sources import HDF5Data
 
-__all__ = ["Measure", "measure_of"]
+__all__ = ["Measure", "UnknownLabels", "check_labels", "measure_of", "nothing"]
+
+_SHOWN = 5  # labels in a message
+
+
+class UnknownLabels(ValueError):
+    """No label of a file is a class of the model."""
 
 
 class Measure(Protocol):
@@ -21,7 +27,40 @@ class Measure(Protocol):
         """Return fields of the report, from the sum over all blocks."""
 
 
-def measure_of(model: Any, data: HDF5Data) -> Measure:
+def check_labels(model: Any, data: HDF5Data, path: object) -> str:
+    """Return a note on rows whose class a classifier does not know, "" if there are none or it is a regressor.
+
+    Raises
+    ------
+    UnknownLabels
+        If it knows no class of the file: the labels are those of another question, or from another column, or they are
+        real numbers.
+    """
+    if data.y is None or not is_classifier(model):
+        return ""
+    if type_of_target(data.y).startswith("continuous"):
+        raise UnknownLabels(f"The labels in {path} are real numbers, but the model predicts classes.")
+    found, counts = np.unique(data.y, return_counts=True)
+    n = len(model.classes_)
+    all_ = np.concatenate([model.classes_, found])  # in one type
+    unknown = ~np.isin(all_[n:], all_[:n])
+    if unknown.all():
+        raise UnknownLabels(
+            f"No label in {path} is a class of the model: the labels are {_listed(found)}, the classes are "
+            f"{_listed(model.classes_)}. Name the column of the labels by --label, or its values as in the training."
+        )
+    if not unknown.any():
+        return ""
+    rows = int(counts[unknown].sum())
+    return f"{rows:,} of {len(data):,} rows have a class that the model does not know: {_listed(found[unknown])}."
+
+
+def _listed(labels: np.ndarray) -> str:
+    more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
+    return ", ".join(map(str, labels[:_SHOWN].tolist())) + more
+
+
+def measure_of(model: Any, data: HDF5Data, path: object) -> Measure:
     """Return the measure for a model and a file.
 
     Parameters
@@ -30,6 +69,8 @@ def measure_of(model: Any, data: HDF5Data) -> Measure:
         A fitted model.
     data : HDF5Data
         The file, with labels or without.
+    path : str or Path
+        The file as the user knows it, for messages.
 
     Returns
     -------
@@ -38,16 +79,14 @@ def measure_of(model: Any, data: HDF5Data) -> Measure:
     Raises
     ------
     ValueError
-        If the model is a classifier and the labels are real numbers, or it is a regressor and they are not numbers.
+        If the model is a regressor and the labels are not numbers.
     """
     if data.y is None:
-        return _Nothing()
+        return nothing
     if is_classifier(model):
-        if type_of_target(data.y).startswith("continuous"):
-            raise ValueError(f"y in {data.path} holds real numbers, but the model predicts classes.")
         return _Confusion(model.classes_, data.y, data.class_names)
     if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
-        raise ValueError(f"y in {data.path} must hold finite numbers, for the model is a regression.")
+        raise ValueError(f"The labels in {path} must be finite numbers, for the model is a regression.")
     return _SquaredError(data.y)
 
 
@@ -59,6 +98,9 @@ class _Nothing:
 
     def told(self, tally: np.ndarray) -> dict[str, Any]:
         return {}
+
+
+nothing: Measure = _Nothing()
 
 
 class _Confusion:

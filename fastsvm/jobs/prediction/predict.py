@@ -15,7 +15,7 @@ from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.inputs import Expected, InputOptions, as_hdf5, is_hdf5
 from fastsvm.jobs.prediction.layouts import CSVLayout, HDF5Layout, label_type
-from fastsvm.jobs.prediction.metrics import measure_of
+from fastsvm.jobs.prediction.metrics import Measure, UnknownLabels, check_labels, measure_of, nothing
 from fastsvm.jobs.prediction.resumable_file import PredictionFile, PredictionState, parts_of
 from fastsvm.jobs.prediction.source_order import SourceOrder
 from fastsvm.jobs.say import say
@@ -131,7 +131,7 @@ def predict(
         with PredictionFile.opened(output, layout, bound_to, rewrite) as file:
             if file.state.rows:
                 say(f"resumed after {file.state.rows:,} of {len(data):,} rows.")
-            report = _score(model, data, file, stops.raise_if_asked)
+            report = _score(model, data, _measure_or_nothing(model, data, path), file, stops.raise_if_asked)
     return report._replace(output=str(output), seconds=time.perf_counter() - begin)
 
 
@@ -154,13 +154,14 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
     Raises
     ------
     ValueError
-        If the file has no labels, or its features are not those of the model.
+        If the file has no labels, none of them is a class of the model, or its features are not those of the model.
     """
     begin = time.perf_counter()
     with _opened(load(model_path), path, options) as (model, data):
         if data.y is None:
             raise ValueError(f"{path} has no labels to compare predictions with. Use predict instead.")
-        report = _score(model, data, _NoOutput(), lambda: None)
+        _say_note(check_labels(model, data, path))
+        report = _score(model, data, measure_of(model, data, path), _NoOutput(), lambda: None)
     return report._replace(seconds=time.perf_counter() - begin)
 
 
@@ -175,9 +176,26 @@ def _opened(
         yield model, data
 
 
-def _score(model: Any, data: HDF5Data, output: _Output, raise_if_asked: Callable[[], None]) -> ScoringReport:
+def _measure_or_nothing(model: Any, data: HDF5Data, path: str | Path) -> Measure:
+    """Return the measure; nothing is measured by labels that the model cannot predict."""
+    try:
+        _say_note(check_labels(model, data, path))
+    except UnknownLabels as error:
+        _say_note(f"{error} Nothing is compared.")
+        return nothing
+    return measure_of(model, data, path)
+
+
+def _say_note(text: str) -> None:
+    if text:
+        say(f"note: {text}")
+
+
+def _score(
+    model: Any, data: HDF5Data, measure: Measure, output: _Output, raise_if_asked: Callable[[], None]
+) -> ScoringReport:
     """Predict the samples that `output` lacks; return the report about all samples."""
-    measure, step = measure_of(model, data), _block_rows(model)
+    step = _block_rows(model)
     with _progress(output.state.rows, len(data)) as tell:
         for start in range(output.state.rows, len(data), step):
             rows = np.arange(start, min(start + step, len(data)))
