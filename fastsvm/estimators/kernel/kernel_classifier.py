@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import check_rows, required_labels
@@ -36,7 +36,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def coef_(self) -> np.ndarray | sparse.csr_matrix:
-        """Weights of the features, one row a pair of classes; for the linear kernel only."""
+        """Weights of the features, one row a pair of classes, read-only; for the linear kernel only."""
         check_is_fitted(self)
         if not isinstance(resolve_kernel(self), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
@@ -44,9 +44,24 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         standardization = Standardization.of_model(self)
         if standardization is not None:
             vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
+        found: Any = self._pair_coefficients().T
         if sparse.issparse(vectors):
-            return sparse.csr_matrix(self._pair_coefficients().T) @ sparse.csr_matrix(vectors)
-        return np.asarray(self._pair_coefficients().T @ vectors.astype(np.float64, copy=False))
+            found = sparse.csr_matrix(found) @ sparse.csr_matrix(vectors)
+            found.data.flags.writeable = False
+        else:
+            found = np.asarray(found @ vectors.astype(np.float64, copy=False))
+            found.flags.writeable = False  # it is computed at each access, so that a change would do nothing
+        return found
+
+    def _check_unaltered(self, n_vectors: int) -> None:
+        """Raise ValueError if attributes were replaced by some that do not fit: predictions would be wrong."""
+        n, n_classes = len(self.support_), len(self.classes_)
+        fits = np.shape(self.dual_coef_) == (n_classes - 1, n) and np.sum(self.n_support_) == n == n_vectors
+        if not fits or np.shape(self.intercept_) != (n_classes * (n_classes - 1) // 2,):
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: support_, support_vectors_, "
+                "n_support_, dual_coef_ and intercept_ do not fit together. Fit the model again."
+            )
 
     def _pair_coefficients(self) -> np.ndarray:
         dual_coef: Any = self.dual_coef_
@@ -56,8 +71,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     def _decisions(self, X: Any) -> np.ndarray:
         """Return one decision a pair of classes: of the second class if there are two, else of the first."""
         check_is_fitted(self)
-        rows = samples_for(self, X, self.support_vectors_)
-        source = check_rows(self, rows, reset=False)
+        vectors = self.support_vectors_
+        self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
+        source = check_rows(self, samples_for(self, X, vectors), reset=False)
         coef = self._pair_coefficients()
         decisions = np.empty((len(source), coef.shape[1]))
         with Pool.open() as pool:

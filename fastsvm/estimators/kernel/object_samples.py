@@ -55,14 +55,22 @@ def samples_for(estimator: Any, X: Any, known: Any = None) -> Any:
     X : Any
         As passed by the user.
     known : sequence or None
-        Support vectors of a fitted estimator.
+        Support vectors of a fitted estimator. They decide what X is: two lists to predict may happen to be of equal
+        length.
     """
     kernel = estimator.kernel
-    if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X) or _is_table(X):
+    if not callable(kernel) or is_kernel(kernel) or isinstance(kernel, type) or is_stored(X):
+        return X
+    if _is_table(X) if known is None else not _are_objects(known):
         return X
     if not (hasattr(X, "__len__") or hasattr(X, "shape")) or isinstance(X, (str, bytes)):
         return X  # which is refused
     return ObjectSource(X, known)
+
+
+def _are_objects(support_vectors: Any) -> bool:
+    """Return whether a model was fitted to objects: a fit on numbers stores arrays."""
+    return isinstance(support_vectors, (list, tuple)) or not _is_table(support_vectors)
 
 
 def _is_table(X: Any) -> bool:

@@ -70,3 +70,29 @@ def test_damaged_sparse_rows_are_refused_at_prediction():
     Z.indices[0] = 10**8
     with pytest.raises(ValueError, match=r"damaged|index|indices"):
         model.decision_function(Z)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model, "dual_coef_", model.dual_coef_[:, :3]),
+        lambda model: setattr(model, "intercept_", model.intercept_[:1]),
+        lambda model: setattr(model, "support_vectors_", model.support_vectors_[:3]),
+        lambda model: model.n_support_.fill(0),
+    ],
+)
+def test_altered_models_are_refused(change, data_sets):
+    X, y = data_sets["iris"]
+    model = SVC().fit(X, y)
+    change(model)
+    for method in (model.predict, model.decision_function):
+        with pytest.raises(ValueError, match="The internal representation of SVC was altered"):
+            method(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_weights_are_read_only(form, data_sets):
+    X, y = data_sets["iris"]
+    coef = SVC(kernel="linear").fit(form(X), y).coef_
+    with pytest.raises(ValueError, match="read-only"):
+        (coef.data if sparse.issparse(coef) else coef)[:] = 0

@@ -86,3 +86,16 @@ def test_other_kernels_need_numbers(kernel):
 def test_a_scale_of_words():
     with pytest.raises(ValueError, match="standardize=True needs features"):
         SVC(kernel=shared_letters, standardize=True).fit(*words())
+
+
+def test_lists_to_predict_that_happen_to_be_of_equal_length():
+    def common_length(a, b):
+        return np.array([[min(len(one), len(other)) for other in b] for one in a], float)
+
+    X, y = [[1, 2], [3], [4, 5, 6], [7]] * 5, [0, 1, 0, 1] * 5
+    model = SVC(kernel=common_length).fit(X, y)
+    for one in ([1, 2], [3]):
+        assert model.predict([one]) == model.predict(X)[X.index(one)]
+    numbers = SVC(kernel=lambda a, b: a @ b.T).fit([[1.0, 2.0], [3.0, 1.0]] * 5, [0, 1] * 5)
+    with pytest.raises(ValueError, match=r"inhomogeneous|sequence"):
+        numbers.predict([[1, 2], [3]])
