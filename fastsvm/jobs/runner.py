@@ -35,6 +35,7 @@ __all__ = ["resume", "run", "status"]
 
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test"}  # keys that do not change a model
 _LATER = {"label", "id"}  # keys that runs of earlier versions do not have
+_BAD_INPUT = (ValueError, TypeError, FileNotFoundError)
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 
@@ -57,15 +58,21 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
     Raises
     ------
     ValueError, FileNotFoundError
-        If the folder, a file or a parameter is not usable.
+        If the folder, a file or a parameter is not usable. If nothing was trained until then, the folder is left as it
+        was found, so that the corrected job can have it.
     Stopped
         After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed.
     """
     _check_files(job)
     check_grid(job)
     folder = RunFolder.begun(path, _settled(job))
-    with folder.locked():
-        return _Run(folder, folder.job).go()
+    try:
+        with folder.locked():
+            return _Run(folder, folder.job).go()
+    except _BAD_INPUT:
+        if not folder.has_results():
+            folder.undo()
+        raise
 
 
 def resume(path: str | Path) -> dict[str, Any]:

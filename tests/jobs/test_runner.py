@@ -5,6 +5,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from runs import N, of, searching
@@ -14,6 +15,7 @@ import fastsvm
 from fastsvm.cli import main
 from fastsvm.jobs.runner import resume, run, status
 from fastsvm.jobs.training.checkpoint_file import Checkpoints
+from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
 
 
@@ -106,6 +108,22 @@ def test_files_that_are_not_there_make_no_folder(file, tmp_path):
     with pytest.raises(FileNotFoundError, match="no file"):
         run(of("sgd", file, test=str(tmp_path / "none.h5"))._replace(holdout=0.0), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("change", [{"holdout": 0.999}, {"grid": {"C": [1.0]}, "folds": 1000}, {"test": "unlabelled"}])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_bad_job_leaves_the_folder_as_it_was(change, exists, iris, tmp_path):
+    with h5py.File(tmp_path / "unlabelled.h5", "w") as other:
+        other["X"] = np.ones((5, 4))
+    if "test" in change:
+        change = {"test": str(tmp_path / "unlabelled.h5")}
+    job, folder = Job(iris, kind="svc", memory=50_000_000), tmp_path / "runs" / "run"
+    if exists:
+        folder.mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"holdout=0.999 of 150 rows leaves no|n_splits=1000|a test needs labels"):
+        run(job._replace(**change), folder)
+    assert folder.exists() == folder.parent.exists() == exists and (not exists or not list(folder.iterdir()))
+    assert run(job, folder)["converged"]
 
 
 def test_a_time_limit_ends_with_what_there_is(file, tmp_path):

@@ -33,6 +33,7 @@ class RunFolder:
         self.report_file, self.search_file = self.path / "report.html", self.path / "search.json"
         self.log_file, self.lock_file = self.path / "log.jsonl", self.path / "lock"
         self._lost_events = 0
+        self._made: list[Path] = []  # the folders that `begun` made, the innermost first
 
     @property
     def model_file(self) -> Path:
@@ -56,6 +57,7 @@ class RunFolder:
             raise ValueError(f"{path} holds a run already. Resume it by 'fastsvm resume {path}', or name a new folder.")
         if folder.path.exists() and (not folder.path.is_dir() or any(folder._others())):
             raise ValueError(f"{path} exists and is not empty. Name a new or an empty folder.")
+        folder._made = [one for one in (folder.path, *folder.path.absolute().parents) if not one.exists()]
         folder.path.mkdir(parents=True, exist_ok=True)
         folder.write(folder.job_file, job._asdict())
         return folder
@@ -142,6 +144,19 @@ class RunFolder:
         """Remove half-written files of a process that was killed."""
         for part in self.path.glob("*.part"):
             shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+
+    def has_results(self) -> bool:
+        """Return whether anything that took time to compute is in the folder: cells, a checkpoint, a model."""
+        checkpoints = any(self.path.glob("checkpoint-*"))
+        return checkpoints or any(file.exists() for file in (self.search_file, self.model_file, self.result_file))
+
+    def undo(self) -> None:
+        """Leave the folder as `begun` found it: empty, or not there."""
+        for one in self.path.iterdir():
+            shutil.rmtree(one, ignore_errors=True) if one.is_dir() else one.unlink(missing_ok=True)
+        with suppress(OSError):  # another process may have put something there
+            for folder in self._made:
+                folder.rmdir()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

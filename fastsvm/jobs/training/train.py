@@ -148,6 +148,8 @@ def train(
         labels = labels_of(data)
         estimator = estimator_of(job, labels)
         training, held_out = split(len(data), job.holdout, job.seed)
+        if job.test is not None:
+            _check_test(job.test, data)
         begin = time.perf_counter()
         with checkpointed(estimator, checkpointer, checkpoint):
             _fit(estimator, data, labels, training)
@@ -209,12 +211,19 @@ def _predicted(model: Any, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
     return model.predict(data.X if len(rows) == len(data) else data.X.take(rows))
 
 
-def _tested(model: Any, path: str) -> Tested:
+def _check_test(path: str, training: HDF5Data) -> None:
+    """Raise ValueError if a file cannot be a test, before the time of a fit is spent."""
     with open_hdf5(path) as data:
         if data.y is None:
             raise ValueError(f"{path} has no dataset 'y'; a test needs labels.")
+        if data.shape[1] != training.shape[1]:
+            raise ValueError(f"{path} has {data.shape[1]} features, the training data have {training.shape[1]}.")
+
+
+def _tested(model: Any, path: str) -> Tested:
+    with open_hdf5(path) as data:
         rows = np.arange(len(data))
-        return Tested(path, rows, data.y, _predicted(model, data, rows))
+        return Tested(path, rows, labels_of(data), _predicted(model, data, rows))
 
 
 def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, cost: _Cost) -> TrainingReport:
@@ -243,9 +252,17 @@ def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, 
 
 
 def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers of the training samples and of the held-out samples, each in ascending order."""
+    """Return the row numbers of the training samples and of the held-out samples, each in ascending order.
+
+    Raises
+    ------
+    ValueError
+        If there are no training samples.
+    """
     order = np.random.default_rng(seed).permutation(n)
     n_held = round(n * holdout)
+    if n_held == n > 0:
+        raise ValueError(f"holdout={holdout:g} of {n:,} rows leaves no training rows. Hold out a smaller share.")
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
