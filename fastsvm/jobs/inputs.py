@@ -14,7 +14,7 @@ from fastsvm.formats import FORMATS, Summary, convert, recognise
 from fastsvm.jobs.say import say
 from fastsvm.sources import HDF5Data
 
-__all__ = ["Expected", "InputOptions", "as_hdf5", "converted", "is_hdf5", "tell"]
+__all__ = ["Expected", "InputOptions", "as_hdf5", "converted", "is_hdf5", "naming", "tell"]
 
 _MEMORY = 256 << 20
 
@@ -82,6 +82,16 @@ def is_hdf5(path: str | Path) -> bool:
 
 
 @contextmanager
+def naming(path: str | Path, converted: str | Path) -> Iterator[None]:
+    """Name the file of the user, instead of the one that it was converted to, in the messages of errors."""
+    try:
+        yield
+    except ValueError as error:
+        error.args = tuple(one.replace(str(converted), str(path)) if isinstance(one, str) else one for one in error.args)
+        raise
+
+
+@contextmanager
 def as_hdf5(
     path: str | Path,
     options: InputOptions | None = None,
@@ -121,10 +131,14 @@ def as_hdf5(
         return
     if beside is not None:
         with scratch_folder(Path(beside)) as folder:
-            yield converted(path, folder / "data.h5", options, expected, memory=memory, **more)
+            file = converted(path, folder / "data.h5", options, expected, memory=memory, **more)
+            with naming(path, file):
+                yield file
     else:
         with tempfile.TemporaryDirectory(prefix="fastsvm-") as name:
-            yield converted(path, Path(name) / "data.h5", options, expected, memory=memory, **more)
+            file = converted(path, Path(name) / "data.h5", options, expected, memory=memory, **more)
+            with naming(path, file):
+                yield file
 
 
 def converted(

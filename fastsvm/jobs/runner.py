@@ -16,7 +16,7 @@ import numpy as np
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.files.atomic_file import check_input
 from fastsvm.jobs.fingerprint import fingerprint
-from fastsvm.jobs.inputs import Expected, InputOptions, converted, is_hdf5
+from fastsvm.jobs.inputs import Expected, InputOptions, converted, is_hdf5, naming
 from fastsvm.jobs.report.page import write_report
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals
@@ -162,7 +162,7 @@ class _Run:
         checkpointer.before = 0.0 if checkpoint is None else checkpoint["seconds"]
         self._log_begin(found, checkpointer.before)
         try:
-            with self.stops.listening():
+            with self.stops.listening(), naming(self.job.train, job.train), naming(str(self.job.test), str(job.test)):
                 best = self._searched(job, bound)
                 checkpointer.start()
                 trained = train(

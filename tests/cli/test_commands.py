@@ -97,7 +97,7 @@ def write(path, **columns):
     ("columns", "words", "message"),
     [
         ({"y": [0, 1]}, [], "no dataset or CSR group 'X'"),
-        ({"X": np.eye(2)}, [], "no dataset 'y'"),
+        ({"X": np.eye(2)}, [], "no labels"),
         ({"X": np.eye(2), "y": [0, 1, 1]}, [], "must have shape"),
         ({"X": np.eye(2), "y": [1, 1]}, [], "classes"),
         ({"X": [[0.0, 1.0], [np.nan, 0.0]], "y": [0, 1]}, [], "row 1, column 0"),

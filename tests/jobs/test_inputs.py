@@ -217,3 +217,11 @@ def test_times_are_not_rounded_on_the_way(told, tmp_path):
     told("predict", tmp_path / "model", few, "-o", tmp_path / "out.csv")
     decision = float((tmp_path / "out.csv").read_text().splitlines()[1].split(",")[1])
     assert decision == pytest.approx(wanted.decision_function(time[:1])[0], abs=1e-3)
+
+
+def test_errors_name_the_file_of_the_user(refused, model, tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    for words in ([], ["--folder", tmp_path / "run"]):
+        assert f"fastsvm: {tmp_path / 'rows.npy'} has no labels" in refused("train", tmp_path / "rows.npy", *words)
+    real = write_csv(tmp_path / "real.csv", y=np.arange(150) / 7)
+    assert f"The labels in {real} are real numbers" in refused("evaluate", model, real)

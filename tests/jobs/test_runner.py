@@ -120,7 +120,7 @@ def test_a_bad_job_leaves_the_folder_as_it_was(change, exists, iris, tmp_path):
     job, folder = Job(iris, kind="svc", memory=50_000_000), tmp_path / "runs" / "run"
     if exists:
         folder.mkdir(parents=True)
-    with pytest.raises(ValueError, match=r"holdout=0.999 of 150 rows leaves no|n_splits=1000|a test needs labels"):
+    with pytest.raises(ValueError, match=r"holdout=0.999 of 150 rows leaves no|n_splits=1000|a test needs them"):
         run(job._replace(**change), folder)
     assert folder.exists() == folder.parent.exists() == exists and (not exists or not list(folder.iterdir()))
     assert run(job, folder)["converged"]

@@ -126,6 +126,9 @@ class FoldModel(SVC):
         return super()._decisions(X) if known is None else known
 
 
+FoldModel.__name__ = SVC.__name__  # which messages of scorers use; pickle uses the qualified name
+
+
 def may_share(model: Any) -> bool:
     """Return whether a model may share kernel values and starts with others without a change of its solution."""
     return (

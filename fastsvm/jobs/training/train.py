@@ -182,7 +182,7 @@ def labels_of(data: HDF5Data) -> np.ndarray:
         If it has none.
     """
     if data.y is None:
-        raise ValueError(f"{data.path} has no dataset 'y'; training needs labels.")
+        raise ValueError(f"{data.path} has no labels, which are the dataset 'y' of an HDF5 file; training needs them.")
     return data.y
 
 
@@ -215,7 +215,7 @@ def _check_test(path: str, training: HDF5Data) -> None:
     """Raise ValueError if a file cannot be a test, before the time of a fit is spent."""
     with open_hdf5(path) as data:
         if data.y is None:
-            raise ValueError(f"{path} has no dataset 'y'; a test needs labels.")
+            raise ValueError(f"{path} has no labels, which are the dataset 'y' of an HDF5 file; a test needs them.")
         if data.shape[1] != training.shape[1]:
             raise ValueError(f"{path} has {data.shape[1]} features, the training data have {training.shape[1]}.")
 
