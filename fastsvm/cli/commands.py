@@ -93,7 +93,6 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
     for name in given:
         if name not in known:
             raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(known)}.")
-    given.setdefault("verbose", True)
     path = str(Path(options.data).absolute())
     inputs = _inputs(options)
     if inputs.label is False:

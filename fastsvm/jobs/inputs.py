@@ -87,7 +87,9 @@ def naming(path: str | Path, converted: str | Path) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        error.args = tuple(one.replace(str(converted), str(path)) if isinstance(one, str) else one for one in error.args)
+        error.args = tuple(
+            one.replace(str(converted), str(path)) if isinstance(one, str) else one for one in error.args
+        )
         raise
 
 

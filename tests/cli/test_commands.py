@@ -48,7 +48,8 @@ def test_from_text_to_predictions(iris, tmp_path, capsys):
     trained = report(capsys, "train", data, "-o", model, "--C", 10, "--kernel", "rbf", "--holdout", 0.2)
     assert trained["n_test"] == 30 and trained["n_samples"] == 120
     assert trained["accuracy"] > 0.9 and trained["converged"] and trained["passes"] > 0
-    assert report(capsys, "info", model)["parameters"]["C"] == 10
+    parameters = report(capsys, "info", model)["parameters"]
+    assert parameters["C"] == 10 and parameters["verbose"] is False
     evaluated = report(capsys, "evaluate", model, data)
     assert evaluated["accuracy"] > 0.95 and np.sum(evaluated["confusion"]) == 150
     predicted = report(capsys, "predict", model, data, "-o", output)

@@ -127,6 +127,7 @@ EVERY = {
     "class_weight as a word": with_parameters(class_weight="x"),
     "a negative tol": with_parameters(tol=-1),
     "a negative max_iter": with_parameters(max_iter=-5),
+    "random_state as a word": with_parameters(random_state="a"),
     "verbose as a word": with_parameters(verbose="x"),
     "an unknown parameter": with_parameters(gama=1),
     "probabilities": lambda kind: kind().fit(X, Y).predict_proba(X),
@@ -134,6 +135,7 @@ EVERY = {
 OWN = {
     "SVC": {
         "a negative C": with_parameters(C=-1),
+        "C=True": with_parameters(C=True),
         "infinite C": with_parameters(C=np.inf),
         "an unknown kernel": with_parameters(kernel="x"),
         "an unknown gamma": with_parameters(gamma="x"),
@@ -143,11 +145,13 @@ OWN = {
     },
     "LinearSVC": {
         "a negative C": with_parameters(C=-1),
+        "C=True": with_parameters(C=True),
         "an unknown loss": with_parameters(loss="x"),
         "penalty l1": with_parameters(penalty="l1", dual=False),
         "dual=False with the hinge": with_parameters(dual=False, loss="hinge"),
     },
     "SGDClassifier": {
+        "alpha=True": with_parameters(alpha=True),
         "a negative alpha": with_parameters(alpha=-1),
         "an unknown loss": with_parameters(loss="x"),
         "a rate of zero": with_parameters(learning_rate="constant", eta0=0),
@@ -196,6 +200,7 @@ MATCHED = {
     "other features at predict": "X has 2 features, but .* is expecting 4 features as input",
     "class_weight of an unknown class": r"The classes, \[0, 1, 2\], are not in class_weight",
     "a negative tol": "The 'tol' parameter of .* must be",
+    "random_state as a word": "The 'random_state' parameter of .* must be",
     "a negative C": "The 'C' parameter of .* must be",
 }
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
-__all__ = ["Rule", "boolean", "check_parameters", "either", "number", "one_of", "optional"]
+__all__ = ["Rule", "boolean", "check_parameters", "either", "number", "one_of", "optional", "seed"]
 
 
 class Rule(NamedTuple):
@@ -64,6 +65,17 @@ def either(*rules: Rule) -> Rule:
 
 
 boolean = Rule(lambda value: isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"), "a bool")
+
+
+def _is_seed(value: Any) -> bool:
+    try:
+        check_random_state(value)
+    except ValueError:
+        return False
+    return True
+
+
+seed = Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState")
 
 
 def check_parameters(estimator: Any, rules: dict[str, Rule]) -> None:

@@ -89,7 +89,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     Raises
     ------
     TypeError
-        If X is an HDF5 link.
+        If X is an HDF5 link, or a DataFrame with a column of times.
     ValueError
         If X is not numeric, is empty, is a damaged sparse matrix, or has other features than the fit.
     """
@@ -98,6 +98,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     if not is_stored(X):
         if sparse.issparse(X):
             _check_convertible(X)
+        _check_columns(X)
         rows = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=estimator)
         stored = MemorySource.of(_plain(rows))
         if not reset:
@@ -138,6 +139,16 @@ def _check_feature_names(estimator: Any, source: Source) -> None:
         "The feature names should match those that were passed during fit. "
         f"Feature {place} is {names[place]!r}, in the fit it was {known[place]!r}.{reordered}"
     )
+
+
+def _check_columns(X: Any) -> None:
+    """Raise TypeError for a column of a DataFrame that holds times, which have no type in common with numbers."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        for name, kind in zip(X.columns, X.dtypes, strict=True):
+            if getattr(kind, "kind", "") in ("M", "m"):
+                raise TypeError(
+                    f"Column {name!r} of X holds times ({kind}), not numbers. Convert it to numbers or drop it."
+                )
 
 
 def _check_convertible(X: Any) -> None:

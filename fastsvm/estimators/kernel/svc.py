@@ -10,7 +10,7 @@ from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.labels import encode
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.kernel.kernel_classifier import KernelClassifier
@@ -47,6 +47,7 @@ _RULES = {
     "shrinking": boolean,
     "standardize": boolean,
     "warm_start": boolean,
+    "random_state": seed,
     "verbose": either(boolean, number(integral=True, least=0)),
 }
 

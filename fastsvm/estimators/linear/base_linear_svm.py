@@ -8,7 +8,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged
 from fastsvm.estimators.linear.prediction import LinearModel
@@ -31,6 +31,7 @@ _RULES = {
     "max_iter": number(integral=True, least=1),
     "max_time": optional(number(above=0)),
     "warm_start": boolean,
+    "random_state": seed,
     "standardize": boolean,
     "criterion": one_of("gap", "gradient"),
     "window_visits": either(one_of("auto"), number(integral=True, least=1)),

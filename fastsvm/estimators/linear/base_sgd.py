@@ -8,7 +8,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.estimators.linear.prediction import LinearModel
@@ -34,6 +34,7 @@ _RULES = {
     "max_iter": number(integral=True, least=1),
     "tol": optional(number(least=0)),
     "shuffle": boolean,
+    "random_state": seed,
     "epsilon": number(least=0),
     "eta0": number(above=0),
     "power_t": number(),

@@ -1,7 +1,7 @@
 """Grid search with cross-validation for an SVC; fits share their kernel values."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,7 +28,11 @@ from fastsvm.sources import MemorySource, check_finite, is_stored
 __all__ = ["SVCSearch"]
 
 
+_SPLITS = Rule(
+    lambda value: hasattr(value, "split") or isinstance(value, Iterable), "a splitter, an iterable of splits"
+)
 _RULES = {
+    "cv": either(_SPLITS, optional(number(integral=True, least=2))),
     "n_jobs": optional(number(integral=True)),
     "error_score": either(one_of("raise"), Rule(lambda value: isinstance(value, Real), "a number")),
     "return_train_score": boolean,

@@ -154,6 +154,7 @@ def train(
         with checkpointed(estimator, checkpointer, checkpoint):
             _fit(estimator, data, labels, training)
         cost = _Cost.of(data, time.perf_counter() - begin)
+        estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
         if destination is not None:
             save_surely(estimator, destination)
         tested = _measured(estimator, job, data, held_out)

@@ -69,3 +69,9 @@ def test_names_that_do_not_fit(named, tmp_path):
         file["X"], file["feature_names"] = X, [1, 2]
     with pytest.raises(ValueError, match=r"feature_names in .* must be strings, they are int64"):
         open_hdf5(tmp_path / "numbers.h5")
+
+
+def test_a_column_of_times_is_named():
+    X = pd.DataFrame({"a": np.arange(6.0), "when": pd.date_range("2020", periods=6)})
+    with pytest.raises(TypeError, match="Column 'when' of X holds times"):
+        fastsvm.SVC().fit(X, [0, 1] * 3)

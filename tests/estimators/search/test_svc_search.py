@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit, ShuffleSplit, StratifiedKFold
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fastsvm import SVC, SVCSearch, kernels
@@ -278,6 +279,10 @@ def test_other_errors(iris):
         SVCSearch(SVC(), GRID, scoring=lambda model, X, y: model.predict(X)).fit(X, y)
     with pytest.raises(ValueError, match="number of classes"):
         SVCSearch(SVC(), GRID, cv=KFold(3), error_score="raise").fit(X[:60], np.repeat([0, 1], [20, 40]))
+    with pytest.raises(InvalidParameterError, match="'cv' parameter of SVCSearch"):
+        SVCSearch(SVC(), GRID, cv=1).fit(X, y)
+    with pytest.raises(AttributeError, match="SVC has none of the following attributes: predict_proba"):
+        SVCSearch(SVC(), GRID, scoring="neg_log_loss", error_score="raise").fit(X, y)
     with pytest.raises(ValueError, match="'error_score' parameter of SVCSearch"):
         SVCSearch(SVC(), GRID, error_score="ignore").fit(X, y)
     with pytest.raises(NotFittedError):
