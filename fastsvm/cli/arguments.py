@@ -162,7 +162,11 @@ def _add_convert(added: Any) -> None:
     add("dense", "store sparse samples as a dense matrix", action="store_true", default=None)
     add("array", "name of the array with the samples")
     add("n_features", "number of features; default: the largest index", type=int)
-    add("dtype", "type of the values", choices=("float32", "float64"))
+    add(
+        "dtype",
+        "type of the values; by default float32, or float64 where float32 would merge values",
+        choices=("float32", "float64"),
+    )
     convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
 
 

@@ -183,7 +183,9 @@ def labels_of(data: HDF5Data) -> np.ndarray:
         If it has none.
     """
     if data.y is None:
-        raise ValueError(f"{data.path} has no labels, which are the dataset 'y' of an HDF5 file; training needs them.")
+        raise ValueError(
+            f"{data.path} has no labels; training needs them. They are the dataset y of HDF5 files, --label of others."
+        )
     return data.y
 
 
@@ -216,7 +218,7 @@ def _check_test(path: str, training: HDF5Data) -> None:
     """Raise ValueError if a file cannot be a test, before the time of a fit is spent."""
     with open_hdf5(path) as data:
         if data.y is None:
-            raise ValueError(f"{path} has no labels, which are the dataset 'y' of an HDF5 file; a test needs them.")
+            raise ValueError(f"{path} has no labels; a test needs them. They are the dataset y of HDF5 files.")
         if data.shape[1] != training.shape[1]:
             raise ValueError(f"{path} has {data.shape[1]} features, the training data have {training.shape[1]}.")
 
