@@ -8,7 +8,7 @@ from typing import Any
 from fastsvm.cli.arguments_of_models import parameters
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.inputs import InputOptions
-from fastsvm.jobs.say import say
+from fastsvm.jobs.say import in_options, say
 from fastsvm.memory import parse_memory
 
 __all__ = [
@@ -48,7 +48,7 @@ def do_convert(options: argparse.Namespace) -> dict[str, Any]:
         progress=True,
     )
     for note in summary.notes:
-        say(f"note: {note}")
+        say(in_options(f"note: {note}"))
     return {name: value for name, value in summary._asdict().items() if name != "notes"}
 
 

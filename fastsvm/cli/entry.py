@@ -9,7 +9,7 @@ from typing import Any
 import fastsvm.cli.commands as commands
 from fastsvm.cli.arguments import make_parser
 from fastsvm.cli.output import show
-from fastsvm.jobs.say import say
+from fastsvm.jobs.say import in_options, say
 from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.jobs.visible import visible
 
@@ -62,7 +62,7 @@ def _how_to_resume(options: argparse.Namespace) -> str:
 
 
 def _one_line(error: BaseException | str) -> str:
-    return visible(" ".join(str(error).split()))
+    return in_options(visible(" ".join(str(error).split())))
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

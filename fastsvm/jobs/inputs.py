@@ -11,7 +11,7 @@ import numpy as np
 
 from fastsvm.files.atomic_file import check_input, scratch_folder
 from fastsvm.formats import FORMATS, Summary, convert, recognise
-from fastsvm.jobs.say import say
+from fastsvm.jobs.say import in_options, say
 from fastsvm.sources import HDF5Data
 
 __all__ = ["Expected", "InputOptions", "as_hdf5", "converted", "is_hdf5", "naming", "tell"]
@@ -175,4 +175,4 @@ def tell(summary: Summary, path: str | Path) -> None:
     labels = f"; labels: {summary.labels}" if summary.labels else ""
     say(f"{path} is read as {summary.n_samples:,} rows of {summary.n_features:,} features{labels}.")
     for note in summary.notes:
-        say(f"note: {note}")
+        say(in_options(f"note: {note}"))

@@ -1,9 +1,24 @@
 """Messages of the commands on standard error."""
 
+import re
 import sys
 from contextlib import suppress
 
-__all__ = ["say"]
+__all__ = ["in_options", "say"]
+
+_PARAMETER = re.compile(r"(?<![\w/])(label|id|format|split|array|dtype)=('[^']*'|\w*)")
+
+
+def in_options(message: str) -> str:
+    """Return a message in which parameters, such as id=0, are options of the command line, such as --id 0."""
+
+    def option(found: re.Match) -> str:
+        name, value = found.groups()
+        if (name, value) == ("label", "False"):
+            return "--no-label"
+        return f"--{name} {value}".rstrip()
+
+    return _PARAMETER.sub(option, message)
 
 
 def say(message: str) -> None:

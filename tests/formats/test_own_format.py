@@ -58,7 +58,7 @@ def test_the_help_of_the_command_names_it(path, capsys):
         main(["convert", "--help"])
     help_ = " ".join(capsys.readouterr().out.split())
     assert "csv, rows (default: recognised" in help_
-    assert "type of the values (formats: arrow, svmlight, csv, rows)" in help_
+    assert "would merge values (formats: arrow, svmlight, csv, rows)" in help_
 
 
 def test_options_of_other_formats_do_not_apply(path, tmp_path):

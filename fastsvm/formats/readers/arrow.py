@@ -44,7 +44,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         names, index = tuple(table.schema.names), _index_of(table.schema, path)
         notes: tuple[str, ...] = ()
         if index is not None and options.id is None:
-            options = options._replace(id=index)
+            options = options._replace(id=names.index(index))  # its name may look like a position
             notes = (f"The index of the data frame, {index}, identifies the rows.",)
         columns = choose_columns(names, len(names), options, path)
         types = [table.schema.field(k).type for k in range(len(names))]

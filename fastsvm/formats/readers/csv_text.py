@@ -21,10 +21,11 @@ from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, 
 
 __all__ = ["read", "recognises"]
 
-_DELIMITERS = "\t;,"
+_DELIMITERS = "\t;,|"
 _CELL_BYTES = 64  # a short str and the pointer to it
 _LINE_SHARE = 32  # of memory: the cells of a line take more than its text
 _LEAST_INDEX = 3  # rows that a column must count to look like an index
+_LEAST_NUMBERED = 3  # columns that a first line of numbers alone must count to be their names
 _KINDS = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.str_))
 
 
@@ -55,7 +56,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a table in two passes: count its rows, then yield them."""
     layout = _layout(path, options, options.memory // _LINE_SHARE)
     found, columns = _first_pass(layout), layout.columns
-    notes = (note_on_index(columns, 0),) if found.has_index else ()
+    notes: tuple[str, ...] = (note_on_index(columns, 0),) if found.has_index else ()
+    if columns.names is not None and all(map(str.isdecimal, columns.names)):
+        notes += (
+            f"The first line ({', '.join(columns.names[:3])}, ...) counts the columns: it is read as their names.",
+        )
     header = Header(
         len(columns.features),
         options.dtype or np.dtype(np.float32),
@@ -136,9 +141,12 @@ def _n_cells(line: str, mark: str) -> int:
 def _has_header(first: tuple[str, ...], second: list[str] | None, options: Options) -> bool:
     """Return whether the first line names the columns.
 
-    It does if a column is asked for by its name. Otherwise it has no numbers, and some cell of a feature is not empty.
+    It does if a column is asked for by its name, or if it counts the columns, as a data frame without names writes
+    them. Otherwise it has no numbers, and some cell of a feature is not empty.
     """
     if is_name(options.label) or is_name(options.id) or set(options.feature_names or ()) & set(first):
+        return True
+    if second is not None and _is_numbered(first):
         return True
     label = len(first) - 1 if options.label in (None, False) else int(str(options.label))
     label = label % len(first) if -len(first) <= label < len(first) else len(first) - 1
@@ -149,6 +157,16 @@ def _has_header(first: tuple[str, ...], second: list[str] | None, options: Optio
     if options.label is False or second is None or len(second) != len(first):
         return False
     return _number(first[label]) is None and _number(second[label]) is not None
+
+
+def _is_numbered(first: tuple[str, ...]) -> bool:
+    """Return whether a line is 0, 1, 2, ..., perhaps after an empty cell above an index, and perhaps before names."""
+    cells = first[1:] if first[0] == "" else first
+    count = next((k for k, cell in enumerate(cells) if cell != str(k)), len(cells))
+    rest = cells[count:]
+    if not rest:
+        return count >= _LEAST_NUMBERED
+    return count > 0 and all(cell and _number(cell) is None for cell in rest)
 
 
 def _number(cell: str) -> float | None:
@@ -194,7 +212,14 @@ def _kind(cell: str, layout: _Layout, line: int) -> int:
         raise ValueError(f"{where}: {cell!r} is not a label; a label is a finite number or a word.")
     if value is None:
         return 2
+    if _is_whole(cell):
+        return 0 if abs(int(cell)) < 2**63 else 2  # numbers without all their digits would merge classes
     return 0 if value.is_integer() and abs(value) < 2**53 else 1
+
+
+def _is_whole(cell: str) -> bool:
+    digits = cell[1:] if cell[:1] in ("-", "+") else cell
+    return digits.isdecimal() and digits.isascii()
 
 
 def _id_kind(cell: str) -> int:
@@ -221,7 +246,9 @@ def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int
         label = columns.label
         y = np.array([cells[label].strip() for cells in rows])
         if header.y_dtype is not None and header.y_dtype.kind != "U":
-            y = y.astype(np.float64).astype(header.y_dtype)
+            whole = header.y_dtype.kind == "i"
+            y = np.array([int(cell) if whole and _is_whole(cell) else float(cell) for cell in y.tolist()])
+            y = y.astype(header.y_dtype)
     if columns.id is not None:
         id = columns.id
         more["id"] = np.array([cells[id].strip() for cells in rows]).astype(id_dtype)
@@ -229,6 +256,8 @@ def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int
     try:
         values = np.array(features, np.float64)
     except ValueError:
+        values = None
+    if any("_" in "".join(cells) for cells in features):  # which are digits to Python, and text to others
         values = None
     if values is not None:
         with np.errstate(over="ignore"):
@@ -257,5 +286,12 @@ def _bad_cell(layout: _Layout, dtype: np.dtype, lines: list[int], rows: list[lis
             value = _number(cell)
             if value is None or abs(value) > float(np.finfo(dtype).max) or math.isnan(value):
                 where = layout.columns.title(layout.columns.features[k])
-                return ValueError(f"{layout.path}, line {line}, {where}: {cell!r} is not a finite {dtype} number.")
+                found = f"{layout.path}, line {line}, {where}: {cell!r} is not a finite {dtype} number."
+                return ValueError(f"{found} {_hint(layout.columns)}" if value is None else found)
     return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: a cell is not a number.")
+
+
+def _hint(columns: TableColumns) -> str:
+    """Return which columns could be meant instead of the chosen ones."""
+    label = "none" if columns.label is None else columns.why
+    return f"Labels: {label}. Name another column with label=, or one that identifies the rows with id=."

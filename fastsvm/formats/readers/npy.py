@@ -71,8 +71,8 @@ def _mapped(path: Path) -> Matrix:
     return Matrix(str(path), array.shape, array.dtype, lambda first, stop: np.array(array[first:stop]))
 
 
-def rows_of(matrix: Matrix, column: Matrix | None, options: Options) -> Stream:
-    """Return the stream of a matrix and its labels; raise ValueError if they do not fit."""
+def rows_of(matrix: Matrix, column: Matrix | None, options: Options, weight: Matrix | None = None) -> Stream:
+    """Return the stream of a matrix, its labels and its sample weights; raise ValueError if they do not fit."""
     if len(matrix.shape) < 2 or matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
         raise ValueError(
             f"{matrix.where} has shape {matrix.shape} and type {matrix.dtype}; rows of features need two "
@@ -83,9 +83,14 @@ def rows_of(matrix: Matrix, column: Matrix | None, options: Options) -> Stream:
     n_features = int(np.prod(matrix.shape[1:], dtype=object))
     dtype = np.dtype(np.uint8) if matrix.dtype.kind == "b" else matrix.dtype.newbyteorder("=")
     y_dtype = None if column is None else _label_type(column, matrix)
+    if weight is not None and (weight.shape != matrix.shape[:1] or weight.dtype.kind not in "biuf"):
+        raise ValueError(
+            f"{weight.where} has shape {weight.shape} and type {weight.dtype}; the weights of the rows in "
+            f"{matrix.where} must be numbers of shape ({matrix.shape[0]},)."
+        )
     header = Header(n_features, dtype, y_dtype, n_samples=matrix.shape[0])
     row_bytes = n_features * dtype.itemsize + (0 if column is None else column.dtype.itemsize)
-    return Stream(header, _blocks(matrix, column, header, options.rows(row_bytes)))
+    return Stream(header, _blocks(matrix, (column, weight), header, options.rows(row_bytes)))
 
 
 def _label_type(column: Matrix, matrix: Matrix) -> np.dtype:
@@ -102,13 +107,15 @@ def _label_type(column: Matrix, matrix: Matrix) -> np.dtype:
     return np.dtype(kinds[column.dtype.kind])
 
 
-def _blocks(matrix: Matrix, column: Matrix | None, header: Header, step: int) -> Iterator[Rows]:
-    n_samples = matrix.shape[0]
+def _blocks(matrix: Matrix, beside: tuple[Matrix | None, Matrix | None], header: Header, step: int) -> Iterator[Rows]:
+    """Yield the rows with what is `beside` them: labels and weights."""
+    n_samples, (column, weight) = matrix.shape[0], beside
     for first in range(0, n_samples, step):
         stop = min(first + step, n_samples)
         X = matrix.take(first, stop).reshape(stop - first, -1).astype(header.dtype, copy=False)
         check_finite(X, matrix.where, first)
-        yield Rows(np.ascontiguousarray(X), None if column is None else _labels(column, first, stop))
+        more = {} if weight is None else {"sample_weight": weight.take(first, stop).astype(np.float64)}
+        yield Rows(np.ascontiguousarray(X), None if column is None else _labels(column, first, stop), more)
 
 
 def _labels(column: Matrix, first: int, stop: int) -> np.ndarray:

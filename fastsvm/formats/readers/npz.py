@@ -19,6 +19,7 @@ from fastsvm.formats.readers.stream import Options, Stream
 
 __all__ = ["read", "recognises"]
 
+_WEIGHTS = "sample_weight"
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _MOST_HEADER_BYTES = 10_000
 _MOST_RATIO = 1_032  # of deflate
@@ -61,9 +62,15 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
             archive = files.enter_context(zipfile.ZipFile(path))
             entries = [_entry(archive, name, path) for name in archive.namelist() if name.endswith(".npy")]
             rows = _choose_rows(entries, options.array, path)
-            labels = _choose_labels(entries, rows, options.label, path)
-            column = None if labels is None else _matrix(archive, files, labels, path)
-            yield rows_of(_matrix(archive, files, rows, path), column, options)
+            labels, weights = _choose_labels(entries, rows, options.label, path), _named(entries, _WEIGHTS)
+            column, weight = (
+                None if each is None else _matrix(archive, files, each, path) for each in (labels, weights)
+            )
+            stream = rows_of(_matrix(archive, files, rows, path), column, options, weight)
+            used = {entry.name for entry in (rows, labels, weights) if entry is not None}
+            unused = [entry.name for entry in entries if entry.name not in used and entry.shape[:1] == rows.shape[:1]]
+            notes = (f"Not used, though as long as the rows: {', '.join(unused)}.",) if unused else ()
+            yield stream._replace(header=stream.header._replace(notes=notes))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); get the file again.") from error
     except OSError as error:
@@ -126,7 +133,7 @@ def _choose_rows(entries: list[_Entry], name: str | None, path: Path) -> _Entry:
     wide = [entry for entry in entries if len(entry.shape) >= 2]
     found = _named(entries, "X") or (wide[0] if len(wide) == 1 else None)
     if found is None:
-        raise ValueError(f"Which array of {path} holds the rows? Set array=; it holds {listed}.")
+        raise ValueError(f"Which array of {path} holds the rows? Name it by array= of convert; it holds {listed}.")
     return found
 
 
@@ -138,7 +145,7 @@ def _choose_labels(entries: list[_Entry], rows: _Entry, label: object, path: Pat
     found = _named(entries, "y" if label is None else str(label))
     if label is not None and found is None:
         raise ValueError(f"{path} has no array {label!r}; it holds {listed}.")
-    fitting = [entry for entry in entries if entry.shape == rows.shape[:1]]
+    fitting = [entry for entry in entries if entry.shape == rows.shape[:1] and entry.name != _WEIGHTS]
     if found is None and len(fitting) > 1:
         raise ValueError(
             f"Which array of {path} holds the labels? Set label=, or label=False for none; it holds {listed}."

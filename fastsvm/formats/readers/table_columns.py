@@ -90,7 +90,10 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
             "and one that identifies the rows with id=, or remove them."
         )
     if not known and not rest:
-        raise ValueError(f"{path} has one column, so no features; label=False makes it a feature.")
+        raise ValueError(
+            f"{path} has one column, so no features: its first line has no comma, semicolon, tab or | "
+            "between names or numbers. If it is a feature, pass label=False."
+        )
     return TableColumns(names, known or rest, label, id, why)
 
 

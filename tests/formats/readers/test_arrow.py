@@ -2,6 +2,7 @@
 
 import sys
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -152,3 +153,13 @@ def test_values_that_float32_would_merge_are_stored_in_float64(tmp_path):
     assert summary.dtype == np.float64 and "feature 0 (time)" in summary.notes[-1]
     with open_hdf5(tmp_path / "rows.h5") as data:
         np.testing.assert_array_equal(data.X.read(0, N).values[:, 0], times)
+
+
+def test_an_index_whose_name_is_a_number(tmp_path):
+    frame = pd.DataFrame({"0": [0.5, 1.5], "2": [2.5, 3.5], "y": [0, 1]}, index=pd.Index([100, 101], name="1"))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with open_hdf5(convert(tmp_path / "rows.parquet", tmp_path / "rows.h5", shuffle=False).path) as data:
+        assert list(data.feature_names) == ["0", "2"]
+        assert data.X.read(0, 2).values.tolist() == [[0.5, 2.5], [1.5, 3.5]]
+    with h5py.File(tmp_path / "rows.h5") as file:
+        assert file["id"][:].tolist() == [100, 101]

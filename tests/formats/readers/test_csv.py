@@ -16,7 +16,7 @@ def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
     return path
 
 
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("header", ["a,b,kind\n", "0,1,kind\n", ""])
 def test_delimiters_and_headers(tmp_path, converted, mark, header):
     path = write(tmp_path, (header + "1,2.5,0\n\n-3,4e2,1\n").replace(",", mark))
@@ -24,6 +24,43 @@ def test_delimiters_and_headers(tmp_path, converted, mark, header):
     assert stored.X.dtype == np.float32 and stored.y.dtype == np.int64
     assert stored.X.tolist() == [[1, 2.5], [-3, 400]]
     assert stored.y.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("0,1,kind", ["0", "1"]),
+        ("0,1,2", ["0", "1"]),
+        (",0,1,2", ["", "0", "1"]),
+        ("0,2,1", None),
+        ("1,2,3", None),
+        ("0,1.0,2", None),
+    ],
+)
+def test_the_names_of_a_data_frame_without_names(tmp_path, header, names):
+    """They count the columns. Only the word above words would tell them from a row."""
+    width, word = header.count(",") + 1, "no" if header.endswith("kind") else "2"
+    row = ",".join(["0.5"] * (width - 1))
+    path = write(tmp_path, f"{header}\n{row},{word}\n{row},{word}\n")
+    with open_hdf5(convert(path, tmp_path / "out.h5", label=width - 1 if names is None else None).path) as data:
+        assert len(data.X) == 2 + (names is None)
+        assert names is None or list(data.feature_names) == names
+
+
+def test_large_whole_numbers_as_labels(tmp_path, converted):
+    lines = [f"1,2,{label}\n" for label in (2**53, 2**53 + 1, -(2**60) - 1)]
+    assert converted(write(tmp_path, "".join(lines))).y.tolist() == [2**53, 2**53 + 1, -(2**60) - 1]
+    lines.append(f"1,2,{2**63}\n")
+    assert converted(write(tmp_path, "".join(lines), "more.csv")).y.tolist()[-1] == str(2**63)
+
+
+def test_digits_with_underscores_are_no_number(tmp_path, refused):
+    assert "line 2, column 1: '1_000' is not a finite" in refused(write(tmp_path, "1,2,0\n1_000,2,1\n"))
+
+
+def test_a_word_among_the_features_says_which_column_was_taken_for_the_labels(tmp_path, refused):
+    message = refused(write(tmp_path, "x,y,species\n1,0,setosa\n2,1,virginica\n"))
+    assert "column 3 (species)" in message and "column 2 (y), by its name" in message and "label=" in message
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fastsvm.formats import convert, recognise
+from fastsvm.sources import open_hdf5
 
 X = np.random.default_rng(0).normal(size=(50, 6))
 y = np.arange(50) % 4
@@ -99,7 +100,7 @@ def test_npz_with_other_names(tmp_path, converted, refused):
     assert "no array 'x'" in refused(path, array="x")
     assert "no array 'z'" in refused(path, array="x_test", label="z")
     assert "Set label=" in refused(pack(tmp_path, X=X, a=y, b=y))
-    assert "Set array=" in refused(pack(tmp_path, a=y))
+    assert "Name it by array=" in refused(pack(tmp_path, a=y))
 
 
 def test_unfit_archives(tmp_path, refused):
@@ -182,3 +183,18 @@ def test_headers_of_no_array(tmp_path, refused, header):
     text = header.encode() + b"\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(48))
     assert "rows.npy cannot be read as one array" in refused(path)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_sample_weights_in_an_archive_count(tmp_path, shuffle):
+    X, weight = np.arange(20.0).reshape(10, 2), np.arange(10) / 2
+    path = pack(tmp_path, X=X, y=np.arange(10) % 2, sample_weight=weight, colour=np.arange(10))
+    summary = convert(path, tmp_path / "rows.h5", shuffle=shuffle)
+    with open_hdf5(summary.path) as data:
+        np.testing.assert_array_equal(data.sample_weight[:], data.X.read(0, 10).values[:, 0] / 4)
+    assert summary.notes == ("Not used, though as long as the rows: colour.",)
+
+
+def test_weights_that_do_not_fit(tmp_path, refused):
+    path = pack(tmp_path, X=np.ones((3, 2)), y=np.arange(3), sample_weight=np.ones(2))
+    assert "the weights of the rows in" in refused(path)
