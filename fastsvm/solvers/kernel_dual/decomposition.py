@@ -6,6 +6,12 @@ Step
     processor's cache holds it. The block's own problem is solved there, by steps of two multipliers (`smo`) or one
     (`coordinate_ascent`), until its gap is a small part of the whole problem's. Then F += K_B Δ.
 
+Where kernel values are cheap
+    With few features, reading a kernel row from memory takes as long as computing it. No row is stored then
+    (`recomputed_rows`). A working set has thousands of rows, and is solved by working sets of its own
+    (`working_set_steps`), so that F of all rows changes a few dozen times, not some hundred. Kernel values are float32
+    even where their rounding is visible. What it does to F is corrected in float64 where it matters (`dual_gradient`).
+
 Where that is slow
     After many working sets, the next ones are chosen within an active set (`active_set`), and F of the other rows is
     updated now and then. Steps are slow too once the free set is nearly right, most of all for large C. After as many
@@ -20,7 +26,7 @@ Cost
     q n kernel values for new rows, q n multiplications for F, some 10 q steps of O(q) each.
 
 Memory
-    24 n bytes, q² values, and the cache of rows.
+    24 n bytes, 2 q² values, and the cache of rows.
 """
 
 from abc import ABC, abstractmethod
