@@ -11,8 +11,8 @@ from fastsvm import SVC
 def many():
     """Return more rows than a working set holds, sorted by label."""
     rng = np.random.default_rng(3)
-    y = np.repeat([0, 1], [2000, 2600])
-    X = rng.normal(size=(4600, 6)) + 0.9 * y[:, None]
+    y = np.repeat([0, 1], [1500, 1900])
+    X = rng.normal(size=(3400, 6)) + 0.9 * y[:, None]
     return X, y
 
 
