@@ -4,6 +4,7 @@
 sums in an order that is faster.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,16 @@ def add_expansion(
     for first, last in spans(len(coef), most):
         operand = pairwise.prepare(support.slice(first, last))
         pieces = [(operand, coef[first:last], a, b) for a, b in spans(len(sums), _LEAST_COLUMNS)]
-        if pairwise.parallel:
-            pool.run(add, pieces)
-        else:
-            for piece in pieces:
-                add(*piece)
+        _run(pairwise, pool, add, pieces)
+
+
+def _run(pairwise: PairwiseKernel, pool: Pool, function: Callable[..., None], pieces: list[tuple]) -> None:
+    """Call a function for every piece, on all threads if the kernel allows it."""
+    if pairwise.parallel:
+        pool.run(function, pieces)
+        return
+    for piece in pieces:
+        function(*piece)
 
 
 def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, pool: Pool) -> np.ndarray:
@@ -99,11 +105,7 @@ def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, poo
         pieces = [
             (operand, first, last, first + a, first + b, one) for (a, b), one in zip(columns, others, strict=True)
         ]
-        if pairwise.parallel:
-            pool.run(add, pieces)
-        else:
-            for piece in pieces:
-                add(*piece)
+        _run(pairwise, pool, add, pieces)
         sums[first:last] += others.sum(axis=0)
     return sums
 
@@ -177,11 +179,7 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
     for first, last in spans(len(coef), most):
         operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
         pieces = [(operand, weights, a, b) for a, b in spans(n, _LEAST_COLUMNS)]
-        if pairwise.parallel:
-            pool.run(add, pieces)
-        else:
-            for piece in pieces:
-                add(*piece)
+        _run(pairwise, pool, add, pieces)
     for a, found in sums.items():
         scores[a : a + _LEAST_COLUMNS] = found[:, : n - a].T[:_LEAST_COLUMNS]
     return scores
