@@ -246,8 +246,8 @@ def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int
         label = columns.label
         y = np.array([cells[label].strip() for cells in rows])
         if header.y_dtype is not None and header.y_dtype.kind != "U":
-            whole = header.y_dtype.kind == "i"
-            y = np.array([int(cell) if whole and _is_whole(cell) else float(cell) for cell in y.tolist()])
+            if header.y_dtype.kind == "i":  # float64 would merge large whole numbers
+                y = np.array([int(cell) if _is_whole(cell) else int(float(cell)) for cell in y.tolist()], np.int64)
             y = y.astype(header.y_dtype)
     if columns.id is not None:
         id = columns.id

@@ -50,6 +50,9 @@ def test_the_names_of_a_data_frame_without_names(tmp_path, header, names):
 def test_large_whole_numbers_as_labels(tmp_path, converted):
     lines = [f"1,2,{label}\n" for label in (2**53, 2**53 + 1, -(2**60) - 1)]
     assert converted(write(tmp_path, "".join(lines))).y.tolist() == [2**53, 2**53 + 1, -(2**60) - 1]
+    assert converted(write(tmp_path, "".join([*lines, "1,2,3.0\n"]), "mixed.csv")).y.tolist()[1:] == [
+        2**53 + 1, -(2**60) - 1, 3,
+    ]  # fmt: skip
     lines.append(f"1,2,{2**63}\n")
     assert converted(write(tmp_path, "".join(lines), "more.csv")).y.tolist()[-1] == str(2**63)
 
