@@ -1,0 +1,141 @@
+"""Learning rates by feature, from the gradients so far and the lengths of the features.
+
+Step
+    A weight w with the gradient g of the loss, in step t = 0, 1, ..., moves by
+        w ← w - (g + l2 w) / (h + l2 (t + 1)),  then  w ← sign(w) max(0, |w| - l1 / (h + l2 (t + 1)))
+    where h changes only if g is not zero:
+        s ← s + (u g)²,  h = h₀ + √s / (u max(η, |w|))
+    Without h this is the rate of Pegasos. It is the step of the proximally regularised leader, which is why the order
+    of an untouched weight's shrinkage and the other steps does not matter.
+
+Lengths
+    u = 1 / (σ √m) for a feature whose nonzero values have the root mean square σ, with m nonzero values a row. The
+    first step of a weight is no longer than η = u times the size of a score. Thus a feature that is measured in another
+    unit takes the same steps. A weight that has grown beyond η moves by a share of itself, for it seems to need longer
+    steps. The floor h₀ keeps the first steps of features that occur together from overshooting. It is small for rare
+    features.
+
+After
+    Duchi, Hazan and Singer (2011), Adaptive subgradient methods; McMahan (2011), Follow-the-regularized-leader and
+    mirror descent; Ross, Mineiro and Langford (2013), Normalized online learning; Ivgi, Hinder and Carmon (2023),
+    DoG is SGD's best friend, for the share of the weight.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
+from fastsvm.files.storable import storable
+from fastsvm.linalg.sparse_products import readable
+from fastsvm.solvers.sgd.row_loading import StoredRows, load, stored_rows
+from fastsvm.sources import CSRBlock, Window
+
+__all__ = ["INTERCEPT_REACH", "FeatureLengths", "FeatureRates", "added_lengths"]
+
+_PARTS = 4  # of a window, whose sums are added in order, so that bits do not depend on the number of threads
+INTERCEPT_REACH = 0.3
+"""Longest first step of the intercept, in sizes of a score."""
+
+
+@storable("sgd feature lengths")
+class FeatureLengths(NamedTuple):
+    """Sums over the rows so far.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    counts, squares : ndarray of float64, shape (n_features,)
+        Number of nonzero values, and sum of squares.
+    """
+
+    n_rows: int
+    counts: np.ndarray
+    squares: np.ndarray
+
+    def rates(self, first: float, score: float, dtype: np.dtype) -> "FeatureRates":
+        """Return the rates for scores of the size `score`.
+
+        The first rate of features of length 1 that always occur is `first` divided by the nonzero values of a row.
+        """
+        n_values = max(1.0, float(self.counts.sum()) / max(1, self.n_rows))
+        with np.errstate(all="ignore"):  # the epochs report values that are not finite
+            length = np.sqrt(self.squares / np.maximum(1.0, self.counts))
+            unit = 1 / (np.where(length > 0, length, 1.0) * n_values**0.5)
+            floor = self.squares / max(1, self.n_rows) * (n_values / first)
+            return FeatureRates(unit.astype(dtype), floor.astype(dtype), score)
+
+
+class FeatureRates(NamedTuple):
+    """What decides the rates of features beside their gradients.
+
+    Attributes
+    ----------
+    unit : ndarray of float, shape (n_features,)
+        u, weights that change a score by one in all.
+    floor : ndarray of float, shape (n_features,)
+        h₀.
+    score : float
+        Size of a score.
+    """
+
+    unit: np.ndarray
+    floor: np.ndarray
+    score: float
+
+    @classmethod
+    def none(cls, dtype: np.dtype) -> "FeatureRates":
+        """Return rates for no feature, where one rate serves all."""
+        return cls(np.empty(0, dtype), np.empty(0, dtype), 0.0)
+
+
+def added_lengths(
+    lengths: FeatureLengths | None, window: Window, mapping: tuple[np.ndarray, np.ndarray], pool: Pool
+) -> FeatureLengths:
+    """Return the lengths with the rows of a window; `mapping` is the shift and the scale of `SGDProblem`."""
+    n_features, places = window.block.shape[1], window.places
+    if isinstance(window.block, CSRBlock) and not mapping[1].size:
+        rows, places = readable(window.block, places)
+    else:
+        rows, places = stored_rows(window)
+    runs = list(spans(len(places), max(1, -(-len(places) // _PARTS))))
+    sums = np.zeros((len(runs), 2, n_features))
+
+    def part(k: int, start: int, stop: int) -> None:
+        if isinstance(rows, CSRBlock):
+            _add_sparse(rows, places[start:stop], sums[k, 0], sums[k, 1])
+        else:
+            buffer = np.empty((1, n_features), rows.values.dtype)
+            _add_dense(rows, places[start:stop], *mapping, buffer, sums[k])
+
+    pool.run(part, [(k, *run) for k, run in enumerate(runs)])
+    counts, squares = sums.sum(axis=0)
+    if lengths is None:
+        return FeatureLengths(len(places), counts, squares)
+    return FeatureLengths(lengths.n_rows + len(places), lengths.counts + counts, lengths.squares + squares)
+
+
+@jit
+def _add_sparse(block: CSRBlock, places, counts, squares):
+    data, indices, indptr = block.data, block.indices, block.indptr
+    for i in range(places.size):
+        for p in range(indptr[places[i]], indptr[places[i] + 1]):
+            x = np.float64(data[p])
+            counts[indices[p]] += x != 0
+            squares[indices[p]] += x * x
+
+
+@jit
+def _add_dense(stored: StoredRows, places, shift, scale, buffer, sums):
+    x, counts, squares = buffer[0], sums[0], sums[1]
+    for i in range(places.size):
+        load(stored, places[i : i + 1], buffer)
+        if scale.size:
+            for j in range(x.size):
+                x[j] = (x[j] - shift[j]) * scale[j]
+        for j in range(x.size):
+            value = np.float64(x[j])
+            counts[j] += value != 0
+            squares[j] += value * value
