@@ -31,7 +31,7 @@ _SCORED_ROWS = 2048
 _STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of data is unknown
 _FEW = 128  # so few rows are one batch
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
-_WINDOW_BYTES = 16 << 20  # of sparse rows in memory
+_WINDOW_BYTES = 32 << 20  # of sparse rows in memory
 _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
 

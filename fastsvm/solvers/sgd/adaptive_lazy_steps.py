@@ -11,16 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, Penalty, StepPlan
 from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH, FeatureRates
 from fastsvm.sources import CSRBlock
 
-__all__ = ["AdaptiveSparseModel", "adaptive_sparse_steps", "settled"]
+__all__ = ["AdaptiveSparseModel", "adaptive_sparse_steps"]
 
-_V, _SLOW, _SQUARES, _SUM = range(4)
+_TOUCHED, _UNIT, _FLOOR, _FIRST = range(4)
+_GRADIENT, _V, _SLOW, _SQUARES, _SUM = range(_WIDTH := 5)
 _STEP, _TOTAL, _L2, _L1, _FROM = range(5)
 _TINY = 1e-30  # a denominator that nothing has added to yet
 _FEW = 4  # terms that are added one by one
@@ -33,10 +34,10 @@ class AdaptiveSparseModel(NamedTuple):
 
     Attributes
     ----------
-    table : ndarray of float64, shape (n_features, n_scores, 4)
-        v, h, s and the sum of the averaged weights side by side, because steps use all of them.
-    touched : ndarray of float64, shape (n_features,)
-        Number of steps before the last one that touched the column.
+    table : ndarray of float64, shape (n_features, 3 + 5 n_scores)
+        All that a step needs to know of a feature, because its columns are scattered in memory: the number of steps
+        before the last one that touched it, u and h₀, and for each score the gradient of the batch, v, h, s and the sum
+        of the averaged weights.
     intercept, slowness, squares, intercept_sum : ndarray of float64, shape (n_scores,)
         Intercept, its h and s, and Σ ω_t times the intercept after step t.
     scalars : ndarray of float64, shape (5,)
@@ -44,7 +45,6 @@ class AdaptiveSparseModel(NamedTuple):
     """
 
     table: np.ndarray
-    touched: np.ndarray
     intercept: np.ndarray
     slowness: np.ndarray
     squares: np.ndarray
@@ -55,34 +55,35 @@ class AdaptiveSparseModel(NamedTuple):
     def of(cls, last: LinearFunction, mean: LinearFunction, total: float) -> "AdaptiveSparseModel":
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         k, d = last.coef.shape
-        table = np.zeros((d, k, 4))
-        table[:, :, _V], table[:, :, _SLOW], table[:, :, _SUM] = last.coef.T, 1.0, total * mean.coef.T
-        zeros, scalars = np.zeros((2, k)), np.array([0.0, total, np.nan, np.nan, np.nan])
-        return cls(table, np.zeros(d), last.intercept.astype(np.float64), *zeros, total * mean.intercept, scalars)
-
-    def begun(self, floor: np.ndarray, n_steps: int) -> "AdaptiveSparseModel":
-        """Return the model with the rates after `n_steps` steps of another model."""
-        model = self.copied()
-        slow = np.where(floor > 0, floor, 1.0)[:, None]
-        model.table[:, :, _V] *= slow
-        model.table[:, :, _SLOW] = slow
-        model.touched[:] = model.scalars[_STEP] = n_steps
-        model.scalars[_L2:] = 0.0, 0.0, np.inf
+        table = np.zeros((d, _FIRST + _WIDTH * k))
+        zeros, scalars = np.zeros((2, k)), np.array([0.0, total, 0.0, 0.0, np.inf])
+        model = cls(table, last.intercept.astype(np.float64), *zeros, total * mean.intercept, scalars)
+        model._part(_V)[:], model._part(_SLOW)[:], model._part(_SUM)[:] = last.coef.T, 1.0, total * mean.coef.T
         return model
 
-    def planned(self, penalty: Penalty, average_from: float) -> "AdaptiveSparseModel":
-        """Return the model for other penalties."""
+    def begin(self, floor: np.ndarray, n_steps: int) -> None:
+        """Set the rates to those after `n_steps` steps of another model."""
+        slow = self._part(_SLOW)
+        slow[:] = np.where(floor > 0, floor, 1.0)[:, None]
+        self._part(_V)[:] *= slow
+        self.table[:, _TOUCHED] = self.scalars[_STEP] = n_steps
+
+    def measure(self, features: FeatureRates) -> None:
+        """Take the lengths of the features."""
+        self.table[:, _UNIT], self.table[:, _FLOOR] = features.unit, features.floor
+
+    def plan(self, penalty: Penalty, average_from: float) -> None:
+        """Continue with other penalties."""
         wanted = np.array([penalty.l2, penalty.l1, average_from])
         if np.array_equal(self.scalars[_L2:], wanted):
-            return self
-        model = settled(self)
-        slow, t = model.table[:, :, _SLOW], model.scalars[_STEP]
-        weights = model.table[:, :, _V] / (slow + model.scalars[_L2] * t)
-        model.table[:, :, _V] = weights * (slow + penalty.l2 * t)
-        model.table[:, :, _SUM] -= max(0.0, t - average_from) * weights  # which the next sum begins with
-        model.touched[:] = t - 1
-        model.scalars[_L2:] = wanted
-        return model
+            return
+        _settle(self)
+        t, slow, v = self.scalars[_STEP], self._part(_SLOW), self._part(_V)
+        weights = v / (slow + self.scalars[_L2] * t)
+        v[:] = weights * (slow + penalty.l2 * t)
+        self._part(_SUM)[:] -= max(0.0, t - average_from) * weights  # which the next sum begins with
+        self.table[:, _TOUCHED] = t - 1
+        self.scalars[_L2:] = wanted
 
     def copied(self) -> "AdaptiveSparseModel":
         """Return a deep copy."""
@@ -90,22 +91,23 @@ class AdaptiveSparseModel(NamedTuple):
 
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
-        model = settled(self)
-        coef = model.table[:, :, _V] / (model.table[:, :, _SLOW] + self.scalars[_L2] * self.scalars[_STEP])
-        return LinearFunction(np.ascontiguousarray(coef.T), self.intercept.copy())
+        coef = np.empty((len(self.intercept), len(self.table)))
+        _write_last(self.table, self.scalars, coef)
+        return LinearFunction(coef, self.intercept.copy())
 
     def averaged(self) -> tuple[LinearFunction, float]:
         """Return the averaged weights and the sum of the averaging weights."""
-        total = float(self.scalars[_TOTAL])
-        sums = settled(self).table[:, :, _SUM].T
-        return LinearFunction(sums / max(total, 1e-300), self.intercept_sum / max(total, 1e-300)), total
+        total, coef = float(self.scalars[_TOTAL]), np.empty((len(self.intercept), len(self.table)))
+        _write_mean(self.table, self.scalars, coef)
+        return LinearFunction(coef, self.intercept_sum / max(total, 1e-300)), total
 
+    def slowness_of_weights(self) -> np.ndarray:
+        """Return h of all weights."""
+        return self._part(_SLOW)
 
-def settled(model: AdaptiveSparseModel) -> AdaptiveSparseModel:
-    """Return a copy whose columns have all been brought to the last step, to be read only."""
-    model = model.copied()
-    _settle(model)
-    return model
+    def _part(self, which: int) -> np.ndarray:
+        """Return a view of one value of each weight, shape (n_features, n_scores)."""
+        return self.table[:, _FIRST + which :: _WIDTH]
 
 
 @jit
@@ -125,8 +127,7 @@ def adaptive_sparse_steps(
         for i in range(start, min(start + plan.batch_size, rows.places.size)):
             n_values += block.indptr[rows.places[i] + 1] - block.indptr[rows.places[i]]
         most = max(most, n_values)
-    scores, slopes = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k))
-    gathered = _Gathered(np.empty((most, k)), np.empty(most, np.int64), np.zeros(model.touched.size, np.int64))
+    scores, slopes, columns = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k)), np.empty(most, np.int64)
     for s in range(plan.averaging.size):
         start = s * plan.batch_size
         n = min(plan.batch_size, rows.places.size - start)
@@ -136,102 +137,112 @@ def adaptive_sparse_steps(
             return
         targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
         losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
-        n_columns = _gather(block, places, slopes, gathered)
-        for q in range(n_columns):
-            _move(model, gathered.columns[q], gathered.gradient[q], plan.features)
+        n_columns = _gather(block, places, slopes, model, columns)
+        _move(model, columns[:n_columns], plan.features.score)
         _finish(model, slopes, n, plan, s)
 
 
-class _Gathered(NamedTuple):
-    """Gradient of a batch in the columns that it uses, these columns, and the place of each column plus one."""
-
-    gradient: np.ndarray
-    columns: np.ndarray
-    place: np.ndarray
-
-
-@jit
+@jit_in_order
 def _score(block, places, model, scores):
     """Write the scores of some rows, and return whether all are finite."""
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
-    table, t, l2, l1, k = model.table, model.scalars[_STEP], model.scalars[_L2], model.scalars[_L1], scores.shape[1]
-    accrued, finite = l2 * t, True
+    table, t, l1, k = model.table, model.scalars[_STEP], model.scalars[_L1], scores.shape[1]
+    accrued, finite = max(model.scalars[_L2] * t, _TINY), True
     for i in range(places.size):
         for c in range(k):
             scores[i, c] = model.intercept[c]
-        for p in range(indptr[places[i]], indptr[places[i] + 1]):
-            j = indices[p]
-            due = l1 * max(0.0, t - model.touched[j] - 1.0) if l1 > 0 else 0.0
-            for c in range(k):
-                v = table[j, c, _V]
-                if v != 0.0:
-                    v = max(v - due, 0.0) if v > 0 else min(v + due, 0.0)
-                    scores[i, c] += data[p] * v / (table[j, c, _SLOW] + accrued)
+        if k == 1 and l1 == 0.0:  # summed in a register
+            total = 0.0
+            for p in range(indptr[places[i]], indptr[places[i] + 1]):
+                j = indices[p]
+                total += data[p] * table[j, _FIRST + _V] / (table[j, _FIRST + _SLOW] + accrued)
+            scores[i, 0] += total
+        else:
+            for p in range(indptr[places[i]], indptr[places[i] + 1]):
+                j = indices[p]
+                due = l1 * max(0.0, t - table[j, _TOUCHED] - 1.0)
+                for at in range(_FIRST, table.shape[1], _WIDTH):
+                    v = _shrunk(table[j, at + _V], due)
+                    scores[i, (at - _FIRST) // _WIDTH] += data[p] * v / (table[j, at + _SLOW] + accrued)
         for c in range(k):
             finite &= abs(scores[i, c]) < np.inf
     return finite
 
 
 @jit
-def _gather(block, places, slopes, gathered):
-    """Write the mean gradient of a batch, and return the number of its columns."""
-    data, indices, indptr = block.data, block.indices, block.indptr
-    gradient, columns, place, k, count = gathered.gradient, gathered.columns, gathered.place, slopes.shape[1], 0
+def _gather(block, places, slopes, model, columns):
+    """Add the mean gradient of a batch to the table, write its columns, and return their number.
+
+    A column may be written twice if a part of its gradient is zero.
+    """
+    data, indices, indptr, table = block.data, block.indices, block.indptr, model.table
+    k, count = slopes.shape[1], 0
     for i in range(places.size):
         idle = True
         for c in range(k):
+            slopes[i, c] /= places.size
             idle &= slopes[i, c] == 0.0
         if idle:
             continue
         for p in range(indptr[places[i]], indptr[places[i] + 1]):
-            j = indices[p]
-            if place[j] == 0:
+            j, new = indices[p], True
+            for c in range(k):
+                at = _FIRST + _WIDTH * c + _GRADIENT
+                new &= table[j, at] == 0.0
+                table[j, at] += slopes[i, c] * data[p]
+            if new:
                 columns[count] = j
                 count += 1
-                place[j] = count
-                for c in range(k):
-                    gradient[count - 1, c] = 0.0
-            for c in range(k):
-                gradient[place[j] - 1, c] += slopes[i, c] / places.size * data[p]
-    for q in range(count):
-        place[columns[q]] = 0
     return count
 
 
 @jit
-def _move(model, j, gradient, features: FeatureRates):
-    """Bring a column to the last step, and take the step along its gradient."""
-    _bring(model, j)
-    table, t, l2, l1 = model.table, model.scalars[_STEP], model.scalars[_L2], model.scalars[_L1]
-    unit = features.unit[j]
-    for c in range(gradient.size):
-        g, slow, v = gradient[c], table[j, c, _SLOW], table[j, c, _V]
-        if g != 0.0:
-            w = v / max(slow + l2 * t, _TINY)
-            squares = table[j, c, _SQUARES] + (unit * g) * (unit * g)
-            slow = features.floor[j] + np.sqrt(squares) / (unit * max(unit * features.score, abs(w)))
-            table[j, c, _SQUARES], table[j, c, _SLOW] = squares, slow
-            v = w * (slow + l2 * t) - g
-        table[j, c, _V] = max(v - l1, 0.0) + min(v + l1, 0.0)
-    model.touched[j] = t
+def _move(model, columns, score):
+    """Bring columns to the last step, and take the step along their gradient."""
+    table, scalars = model.table, model.scalars
+    t, l2, l1 = scalars[_STEP], scalars[_L2], scalars[_L1]
+    for q in range(columns.size):
+        j = columns[q]
+        _bring(table, scalars, j)
+        unit = table[j, _UNIT]
+        for at in range(_FIRST, table.shape[1], _WIDTH):
+            g, v = table[j, at + _GRADIENT], table[j, at + _V]
+            if g != 0.0:
+                w = v / max(table[j, at + _SLOW] + l2 * t, _TINY)
+                squares = table[j, at + _SQUARES] + (unit * g) * (unit * g)
+                slow = table[j, _FLOOR] + np.sqrt(squares) / (unit * max(unit * score, abs(w)))
+                table[j, at + _SQUARES], table[j, at + _SLOW], table[j, at + _GRADIENT] = squares, slow, 0.0
+                v = w * (slow + l2 * t) - g
+            if table[j, _TOUCHED] < t:
+                v = _shrunk(v, l1)
+            table[j, at + _V] = v
+        table[j, _TOUCHED] = t
 
 
 @jit
-def _bring(model, j):
+def _bring(table, scalars, j):
     """Let a column take the penalties since it was touched, and add its weights since then to their sum."""
-    table, scalars = model.table, model.scalars
-    t, touched = scalars[_STEP], model.touched[j]
-    if t <= touched:
-        return
-    for c in range(table.shape[1]):
-        v = table[j, c, _V]
-        if v == 0.0:
-            continue
-        size, due = abs(v), scalars[_L1] * (t - touched - 1.0)
-        if scalars[_FROM] < t:
-            held = _sum_held(size, table[j, c, _SLOW], touched + 1.0, scalars)
-            table[j, c, _SUM] += held if v > 0 else -held
-        table[j, c, _V] = max(size - due, 0.0) if v > 0 else -max(size - due, 0.0)
+    t, first = scalars[_STEP], table[j, _TOUCHED] + 1.0
+    if t >= first:
+        for at in range(_FIRST, table.shape[1], _WIDTH):
+            table[j, at + _SUM] += _sum_since(table, scalars, j, at)
+            table[j, at + _V] = _shrunk(table[j, at + _V], scalars[_L1] * (t - first))
+
+
+@jit
+def _shrunk(v, due):
+    """Return v without the L1 penalty that is due."""
+    return max(v - due, 0.0) + min(v + due, 0.0)
+
+
+@jit
+def _sum_since(table, scalars, j, at):
+    """Return what a weight adds to its sum for the steps since it was touched."""
+    v, first = table[j, at + _V], table[j, _TOUCHED] + 1.0
+    if v == 0.0 or scalars[_STEP] < first or scalars[_FROM] >= scalars[_STEP]:
+        return 0.0
+    held = _sum_held(abs(v), table[j, at + _SLOW], first, scalars)
+    return held if v > 0 else -held
 
 
 @jit
@@ -268,17 +279,37 @@ def _finish(model, slopes, n, plan, s):
     for c in range(model.intercept.size):
         g = 0.0
         for i in range(n):
-            g += slopes[i, c] / n
+            g += slopes[i, c]
         if g != 0.0 and plan.penalty.intercept_rate > 0:
             model.squares[c] += g * g
-            model.slowness[c] = np.sqrt(model.squares[c]) / max(
-                INTERCEPT_REACH * plan.features.score, abs(model.intercept[c])
-            )
+            longest = max(INTERCEPT_REACH * plan.features.score, abs(model.intercept[c]))
+            model.slowness[c] = np.sqrt(model.squares[c]) / longest
             model.intercept[c] -= g / model.slowness[c]
         model.intercept_sum[c] += weight * model.intercept[c]
 
 
 @jit
 def _settle(model):
-    for j in range(model.touched.size):
-        _bring(model, j)
+    for j in range(model.table.shape[0]):
+        _bring(model.table, model.scalars, j)
+
+
+@jit
+def _write_last(table, scalars, out):
+    """Write the weights of the last step."""
+    t = scalars[_STEP]
+    for j in range(table.shape[0]):
+        due = scalars[_L1] * max(0.0, t - table[j, _TOUCHED] - 1.0)
+        for c in range(out.shape[0]):
+            at = _FIRST + _WIDTH * c
+            out[c, j] = _shrunk(table[j, at + _V], due) / max(table[j, at + _SLOW] + scalars[_L2] * t, _TINY)
+
+
+@jit
+def _write_mean(table, scalars, out):
+    """Write the averaged weights."""
+    total = max(scalars[_TOTAL], _TINY)
+    for j in range(table.shape[0]):
+        for c in range(out.shape[0]):
+            at = _FIRST + _WIDTH * c
+            out[c, j] = (table[j, at + _SUM] + _sum_since(table, scalars, j, at)) / total

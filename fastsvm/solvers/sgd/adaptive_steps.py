@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm.files.storable import storable
 from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty, mean_factor, update
-from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH
+from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH, FeatureRates
 
 __all__ = ["AdaptiveModel"]
 
@@ -44,13 +44,19 @@ class AdaptiveModel(NamedTuple):
         zeros = [np.zeros_like(array) for array in (plain.coef, plain.intercept) * 2]
         return cls(*plain[:-1], *zeros, np.array([total]))
 
-    def begun(self, floor: np.ndarray, n_steps: int) -> "AdaptiveModel":
-        """Return the model with the rates after `n_steps` steps of another model."""
-        return self._replace(slowness=np.tile(floor, (len(self.coef), 1)))
+    def begin(self, floor: np.ndarray, n_steps: int) -> None:
+        """Set the rates to those of the first step."""
+        self.slowness[:] = floor
 
-    def planned(self, penalty: Penalty, average_from: float) -> "AdaptiveModel":
-        """Return the model for other penalties, which it does not depend on."""
-        return self
+    def measure(self, features: FeatureRates) -> None:
+        """Take the lengths of the features, which each step is told."""
+
+    def plan(self, penalty: Penalty, average_from: float) -> None:
+        """Continue with other penalties, which each step is told."""
+
+    def slowness_of_weights(self) -> np.ndarray:
+        """Return h of all weights."""
+        return self.slowness
 
     def copied(self) -> "AdaptiveModel":
         """Return a deep copy."""

@@ -34,7 +34,7 @@ from fastsvm.sources import CSRBlock, Window
 
 __all__ = ["INTERCEPT_REACH", "FeatureLengths", "FeatureRates", "added_lengths"]
 
-_PARTS = 4  # of a window, whose sums are added in order, so that bits do not depend on the number of threads
+_PARTS = 2  # of a window, whose sums are added in order, so that bits do not depend on the number of threads
 INTERCEPT_REACH = 0.3
 """Longest first step of the intercept, in sizes of a score."""
 
@@ -101,35 +101,35 @@ def added_lengths(
     else:
         rows, places = stored_rows(window)
     runs = list(spans(len(places), max(1, -(-len(places) // _PARTS))))
-    sums = np.zeros((len(runs), 2, n_features))
+    sums = np.zeros((len(runs), n_features, 2))
 
     def part(k: int, start: int, stop: int) -> None:
         if isinstance(rows, CSRBlock):
-            _add_sparse(rows, places[start:stop], sums[k, 0], sums[k, 1])
+            _add_sparse(rows, places[start:stop], sums[k])
         else:
             buffer = np.empty((1, n_features), rows.values.dtype)
             _add_dense(rows, places[start:stop], *mapping, buffer, sums[k])
 
     pool.run(part, [(k, *run) for k, run in enumerate(runs)])
-    counts, squares = sums.sum(axis=0)
+    counts, squares = sums.sum(axis=0).T.copy()
     if lengths is None:
         return FeatureLengths(len(places), counts, squares)
     return FeatureLengths(lengths.n_rows + len(places), lengths.counts + counts, lengths.squares + squares)
 
 
 @jit
-def _add_sparse(block: CSRBlock, places, counts, squares):
+def _add_sparse(block: CSRBlock, places, sums):
     data, indices, indptr = block.data, block.indices, block.indptr
     for i in range(places.size):
         for p in range(indptr[places[i]], indptr[places[i] + 1]):
             x = np.float64(data[p])
-            counts[indices[p]] += x != 0
-            squares[indices[p]] += x * x
+            sums[indices[p], 0] += x != 0
+            sums[indices[p], 1] += x * x
 
 
 @jit
 def _add_dense(stored: StoredRows, places, shift, scale, buffer, sums):
-    x, counts, squares = buffer[0], sums[0], sums[1]
+    x = buffer[0]
     for i in range(places.size):
         load(stored, places[i : i + 1], buffer)
         if scale.size:
@@ -137,5 +137,5 @@ def _add_dense(stored: StoredRows, places, shift, scale, buffer, sums):
                 x[j] = (x[j] - shift[j]) * scale[j]
         for j in range(x.size):
             value = np.float64(x[j])
-            counts[j] += value != 0
-            squares[j] += value * value
+            sums[j, 0] += value != 0
+            sums[j, 1] += value * value

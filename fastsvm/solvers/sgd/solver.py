@@ -16,9 +16,9 @@ Average
 
 End
     The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
-    fell by less than a tolerance while the number of epochs doubled. An error of the order 1/epochs or 1/√epochs that
-    is left then is at most 2.4 times the fall. Such an estimate fails with a constant rate, whose error does not
-    vanish: it stalls.
+    fell by no more than a tolerance and a tenth of itself while the number of epochs doubled. An error of the order
+    1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate
+    fails with a constant rate, whose error does not vanish: it stalls.
 
 Cost
     4 n_scores multiplications a value of each row processed, and some 5 operations a weight each step. Sparse rows of
@@ -45,7 +45,7 @@ from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel, adaptive_sparse_steps
 from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, LinearFunction, OrderedRows, Penalty, StepPlan, steps
-from fastsvm.solvers.sgd.feature_rates import FeatureRates, added_lengths
+from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
 from fastsvm.solvers.sgd.problem import (
@@ -67,6 +67,7 @@ _BUFFERED_ROWS = 128
 _SCORES_AT_ONCE = 8  # classes per thread
 _SPARSE = 8  # features per nonzero value of a row, above which steps are lazy
 _SLOWER = 5.0  # divides the adaptive rate where progress ends
+_SHARE = 0.1  # of the objective, which it may still fall
 _SLOWEST = 1e-6  # adaptive rate below which the fit ends
 
 
@@ -106,6 +107,7 @@ class SGD:
         self.lazy = settings.batch_size <= settings.window_rows and uses_lazy_steps(problem, settings.penalty)
         self._windows: Generator[Window, None, None] | None = None
         self._buffers: dict[tuple[int, int], Buffers] = {}
+        self._features: tuple[FeatureLengths, FeatureRates] | None = None
         self._read_to: list[np.ndarray | None] = []
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
@@ -154,6 +156,14 @@ class SGD:
         state = state._replace(epoch=state.epoch + 1, window=0, seen=0, total=0.0)
         return self._decide(state, running)
 
+    def rate(self, state: SGDState) -> float:
+        """Return the rate of the last step; if rates are by feature, their harmonic mean over the weights."""
+        t, settings = max(0, state.n_steps - 1), self.settings
+        if isinstance(state.model, AdaptiveModel | AdaptiveSparseModel):
+            slow = float(state.model.slowness_of_weights().mean(dtype=np.float64)) + settings.penalty.l2 * (t + 1)
+            return 1 / max(slow, 1e-300)
+        return state.factor * float(settings.schedule.rates(t, 1)[0])
+
     def memory(self) -> None:
         """Return None: a resumed run needs nothing beside the state."""
 
@@ -194,7 +204,7 @@ class SGD:
         )
         model = state.model.copied()
         if isinstance(model, AdaptiveModel | AdaptiveSparseModel):
-            state, model, plan = self._with_rates(state, model, window, plan)
+            state, plan = self._with_rates(state, model, window, plan)
         losses = self._take(model, window, plan)
         total = float(losses.sum())
         if not np.isfinite(total):
@@ -211,17 +221,22 @@ class SGD:
 
     def _with_rates(
         self, state: SGDState, model: AdaptiveModel | AdaptiveSparseModel, window: Window, plan: StepPlan
-    ) -> tuple[SGDState, AdaptiveModel | AdaptiveSparseModel, StepPlan]:
-        """Return state, model and plan with the rates that the rows of a window suggest; later epochs have the same."""
-        settings, dtype, new = self.settings, self._dtype(), state.lengths is None
+    ) -> tuple[SGDState, StepPlan]:
+        """Return state and plan with the rates that the rows of a window suggest; later epochs have the same."""
+        settings, new = self.settings, state.lengths is None
         if new or settings.partial or state.epoch == 0:
             mapping = _map(self.problem, product_type(self.problem.source.dtype))
             state = state._replace(lengths=added_lengths(state.lengths, window, mapping, self.pool))
         assert state.lengths is not None
-        features = state.lengths.rates(settings.schedule.first, settings.score, dtype)
+        if self._features is None or self._features[0] is not state.lengths:
+            rates = state.lengths.rates(settings.schedule.first, settings.score, self._dtype())
+            model.measure(rates)
+            self._features = state.lengths, rates
+        features = self._features[1]
         if new:
-            model = model.begun(features.floor, state.n_steps)
-        return state, model.planned(settings.penalty, settings.average_from), plan._replace(features=features)
+            model.begin(features.floor, state.n_steps)
+        model.plan(settings.penalty, settings.average_from)
+        return state, plan._replace(features=features)
 
     def _dtype(self) -> np.dtype:
         """Return the type in which steps are computed."""
@@ -310,11 +325,11 @@ class SGD:
         tol = self.settings.tol
         if tol is None or not _is_examined(state.epoch - state.origin, self.settings.patience):
             return state, False
-        full = self.objective(self.answer(state))
+        full, allowed = self.objective(self.answer(state)), tol * self._at_zero
         fall = state.earlier_objective - full
-        allowed = tol * np.sqrt(max(0.0, full) * self._at_zero)
         state = state._replace(answer_objective=full, earlier_objective=state.answer_objective)
-        return state, bool(abs(fall) <= allowed or (tol == 0 and fall <= 0))
+        near = abs(fall) <= min(allowed, _SHARE * full) or full <= allowed  # for losses are not negative
+        return state, near or (tol == 0 and fall <= 0)
 
     @cached_property
     def _at_zero(self) -> float:
