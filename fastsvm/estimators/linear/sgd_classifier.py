@@ -162,7 +162,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         margin: float = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
-        learning_rate: str = "auto",
+        learning_rate: str = "adagrad",
         eta0: float = 0.01,
         power_t: float = 0.5,
         early_stopping: bool = False,

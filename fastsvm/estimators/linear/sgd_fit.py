@@ -32,6 +32,7 @@ _STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of dat
 _FEW = 128  # so few rows are one batch
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
 _WINDOW_BYTES = 32 << 20  # of sparse rows in memory
+_CAUTION = 3.0  # divides first rates by feature: CIFAR-10 would have a larger one, random walks a smaller one
 _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
 
@@ -211,7 +212,8 @@ def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> f
     if lengths is not None:
         return suitable_rate(lengths, loss, batch_size)
     if estimator.learning_rate == BY_FEATURE:  # for rows of length 1; the solver measures the features
-        return suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size)
+        longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size)
+        return longest if np.isinf(batch_size) else longest / _CAUTION
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
         return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))

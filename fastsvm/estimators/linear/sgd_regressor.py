@@ -145,7 +145,7 @@ class SGDRegressor(LinearRegressor, BaseSGD):
         verbose: bool | int = False,
         epsilon: float = 0.1,
         random_state: Any = None,
-        learning_rate: str = "auto",
+        learning_rate: str = "adagrad",
         eta0: float = 0.01,
         power_t: float = 0.25,
         early_stopping: bool = False,

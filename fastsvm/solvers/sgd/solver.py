@@ -68,6 +68,7 @@ _SCORES_AT_ONCE = 8  # classes per thread
 _SPARSE = 8  # features per nonzero value of a row, above which steps are lazy
 _SLOWER = 5.0  # divides the adaptive rate where progress ends
 _SHARE = 0.1  # of the objective, which it may still fall
+_NEAR_ZERO = 10.0  # tolerances: a lower objective is near the least, because losses are not negative
 _SLOWEST = 1e-6  # adaptive rate below which the fit ends
 
 
@@ -328,7 +329,7 @@ class SGD:
         full, allowed = self.objective(self.answer(state)), tol * self._at_zero
         fall = state.earlier_objective - full
         state = state._replace(answer_objective=full, earlier_objective=state.answer_objective)
-        near = abs(fall) <= min(allowed, _SHARE * full) or full <= allowed  # for losses are not negative
+        near = abs(fall) <= allowed and (abs(fall) <= _SHARE * full or full <= _NEAR_ZERO * allowed)
         return state, near or (tol == 0 and fall <= 0)
 
     @cached_property
