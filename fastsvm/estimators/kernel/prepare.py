@@ -14,8 +14,9 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_pairwise,
     training_rows,
 )
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
+from fastsvm.estimators.kernel.small_problems import SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import (
     SOLVERS,
     check_landmarks,
@@ -25,6 +26,7 @@ from fastsvm.estimators.kernel.solver_parameter import (
     solver_of,
 )
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
+from fastsvm.estimators.kernel.two_class import TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Uint8Pairwise
@@ -113,9 +115,18 @@ def prepare(
     if spent.resident:
         source = source.in_memory()
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
-    task = OneVsOneFit(Gram(pairwise, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
+    gram = Gram(pairwise, source, pool)
+    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), left)
+    task = OneVsOneFit(gram, pairs, labels, spent, solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
     return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), standardization, class_weight)
+
+
+def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
+    """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
+    if estimator.solver != "smo":
+        return None
+    return SmallProblems.of(gram, np.array([len(pair.rows) for pair in pairs]), estimator.tol, pool, budget // 2)
 
 
 def bounds(

@@ -8,8 +8,8 @@ processors, on the positions of the rows in them. Padding does not help everywhe
 """
 
 from bisect import bisect_left
-from functools import cached_property
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -144,18 +144,11 @@ class RealPairwise:
             return real(0), real(0), real(0)
         rounding = (2 * n_features + 8) * float(np.finfo(real).eps)
         usual = min(rounding, max(least_share, 1e-3))  # a bound on the sum of so many rounding errors
-        return self._least_seen, real(max(least_share, usual)), real(usual if self.all_near else 0)
-
-    @cached_property
-    def _least_seen(self) -> np.floating:
-        """The least squared norm, in float32, from which on rounding affects the kernel."""
-        eps, most, kernel = float(np.finfo(self.dtype).eps), _MOST_ROUNDING[self.dtype], self._given[0]
-        norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))
-
-        def seen(bits: int) -> bool:
-            return not kernel.rounding(eps, float(np.int32(bits).view(norms))) <= most
-
-        return self.dtype.type(np.int32(bisect_left(range(infinity), True, key=seen)).view(norms))
+        return (
+            _least_seen(self._given[0], self.dtype),  # type: ignore[arg-type]  # kernels are tuples
+            real(max(least_share, usual)),
+            real(usual if self.all_near else 0),
+        )
 
     def terms(self, block: Block) -> np.ndarray:
         """Return the squared norms."""
@@ -198,6 +191,18 @@ class RealPairwise:
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
         return _COST_OF_SPARSE if self.sparse else n_features * self.dtype.itemsize * _COST_OF_BYTE
+
+
+@lru_cache(256)
+def _least_seen(kernel: Any, dtype: np.dtype) -> np.floating:
+    """Return the least squared norm, in float32, from which on rounding affects the kernel."""
+    eps, most = float(np.finfo(dtype).eps), _MOST_ROUNDING[dtype]
+    norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))
+
+    def seen(bits: int) -> bool:
+        return not kernel.rounding(eps, float(np.int32(bits).view(norms))) <= most
+
+    return dtype.type(np.int32(bisect_left(range(infinity), True, key=seen)).view(norms))
 
 
 @jit
