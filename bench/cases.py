@@ -7,6 +7,7 @@ from bench.classical.cases import CLASSICAL_CASES
 from bench.harness.suite import Case
 from bench.kernel.competitors import KernelParameters
 from bench.linear.parameters import LinearParameters
+from bench.small_tables import SMALL_CASES
 from bench.streaming.cases import STREAMING_CASES
 
 __all__ = ["CASES", "cases_of"]
@@ -102,6 +103,7 @@ CASES = [
         for C in (0.01, 0.1)
     ],
     *TABLE_CASES,
+    *SMALL_CASES,
     *CLASSICAL_CASES,
     *STREAMING_CASES,
 ]
