@@ -1,33 +1,35 @@
-"""Kernel rows of a small problem inside compiled code: those of a matrix, or computed when they are first used.
+"""Kernel rows of a small problem inside compiled code, computed when they are first used.
 
 A step of a solver on a hundred rows takes less time than one call from Python. So the solver of a small problem is one
 call, which computes kernel rows itself. Samples are stored feature by feature, so that all values of a row are computed
 side by side. Squared distances are sums of squared differences, which need no norms and cancel nothing.
+
+The kernels are told apart by a number, not by their classes: the solver is compiled once for all of them. Other kernels
+are given as the matrix of all values.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.generic import generic
-from fastsvm._compiled.scalars import maximum, minimum, multiply_add
-from fastsvm.kernels import Kernel, kernel_value
+from fastsvm._compiled.scalars import multiply_add
+from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid, kernel_value
 
 __all__ = [
     "PADDING",
     "KernelSquare",
-    "Samples",
+    "SmallKernel",
     "diagonal_value",
     "kernel_row",
-    "n_computed",
+    "known_row",
+    "on_demand",
     "rows_among",
-    "samples_of",
 ]
 
-_DOT, _SQ_DISTANCE, _MANHATTAN = range(3)
+_SQUARE, _RBF, _LINEAR, _POLYNOMIAL, _SIGMOID = range(5)
 _CHUNK = 128  # values of a row that are computed side by side; a multiple of `PADDING`
-
 PADDING = 16
 """A row is padded to a multiple of so many values, so that none is computed by itself."""
 
@@ -38,51 +40,67 @@ class KernelSquare(NamedTuple):
     values: np.ndarray
 
 
-class Samples(NamedTuple):
-    """Samples, shape (n, d), and the kernel whose values among them are computed when needed."""
-
-    kernel: Any
-    pairing: int
-    values: np.ndarray
-
-
-class RowsOnDemand(NamedTuple):
-    """Kernel rows, each computed when it is first used.
+class SmallKernel(NamedTuple):
+    """The kernel among the samples of a small problem.
 
     Attributes
     ----------
-    kernel : Kernel
-        The kernel.
-    pairing : int
-        What of two samples the kernel takes.
+    kind : int
+        Which kernel, or that `values` are its values.
+    parameters : tuple of int, float, float
+        Degree, coefficient of the pairing, and constant.
+    values : ndarray of float64
+        Samples, shape (n, d), or all kernel values, shape (n, n).
+    """
+
+    kind: int
+    parameters: tuple[int, float, float]
+    values: np.ndarray
+
+    @classmethod
+    def of_square(cls, values: np.ndarray) -> "SmallKernel":
+        """Return the kernel with these values."""
+        return cls(_SQUARE, (0, 0.0, 0.0), values)
+
+
+class RowsOnDemand(NamedTuple):
+    """Kernel rows among some samples, each computed when it is first used.
+
+    Attributes
+    ----------
+    given : SmallKernel
+        The kernel among all samples.
+    places : ndarray of int64, shape (n,)
+        Which samples.
     by_feature : ndarray, shape (d, n) with padded rows
-        The samples.
-    sq_norms : ndarray, shape of a padded row
-        Their squared norms, zeros unless the kernel takes dot products.
+        The samples; empty if the kernel values are given.
+    diagonal : ndarray, shape of a padded row
+        The kernel of each sample with itself.
     store : ndarray
         Computed rows, in the order of their first use, padded.
     slot_of : ndarray of int64, shape (n + 1,)
         Slot of each row in the store or -1, and last the number of computed rows.
     """
 
-    kernel: Any
-    pairing: int
+    given: SmallKernel
+    places: np.ndarray
     by_feature: np.ndarray
-    sq_norms: np.ndarray
+    diagonal: np.ndarray
     store: np.ndarray
     slot_of: np.ndarray
 
 
-def samples_of(kernel: Kernel, values: np.ndarray) -> Samples:
-    """Return samples, float64 of shape (n, d), for a kernel whose parameters are float64."""
-    pairing = _DOT if kernel.pairing == "dot" else _MANHATTAN
-    return Samples(kernel, _SQ_DISTANCE if pairing == _DOT and kernel.translation_invariant else pairing, values)
-
-
-@generic
-def rows_among(given: KernelSquare | Samples, places: np.ndarray, memory: np.ndarray) -> Any:
-    """Return the kernel rows among the samples `places`. `memory` takes `len(places)` padded rows of float64."""
-    raise NotImplementedError
+def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel | None:
+    """Return a kernel of `fastsvm.kernels` among samples, float64 of shape (n, d); None if its matrix is needed."""
+    if type(kernel) is RBF:
+        return SmallKernel(_RBF, (0, float(kernel.gamma), 0.0), values)
+    if type(kernel) is Linear:
+        return SmallKernel(_LINEAR, (0, 0.0, 0.0), values)
+    if type(kernel) is Polynomial:
+        return SmallKernel(_POLYNOMIAL, (int(kernel.degree), float(kernel.gamma), float(kernel.coef0)), values)
+    if type(kernel) is Sigmoid:
+        return SmallKernel(_SIGMOID, (0, float(kernel.gamma), float(kernel.coef0)), values)
+    return None
 
 
 @generic
@@ -92,20 +110,15 @@ def kernel_row(rows: KernelSquare | RowsOnDemand, i: int) -> np.ndarray:
 
 
 @generic
-def diagonal_value(rows: KernelSquare | RowsOnDemand, i: int) -> float:
-    """Return the kernel of sample i with itself."""
+def known_row(rows: KernelSquare | RowsOnDemand, i: int) -> np.ndarray:
+    """Return kernel row i, which was computed before: code that calls this is compiled in half of the time."""
     raise NotImplementedError
 
 
 @generic
-def n_computed(rows: KernelSquare | RowsOnDemand) -> int:
-    """Return how many rows were computed."""
+def diagonal_value(rows: KernelSquare | RowsOnDemand, i: int) -> float:
+    """Return the kernel of sample i with itself."""
     raise NotImplementedError
-
-
-@n_computed.register(KernelSquare)
-def _size_of_square(rows):
-    return rows.values.shape[0]
 
 
 @kernel_row.register(KernelSquare)
@@ -113,20 +126,14 @@ def _row_of_square(rows, i):
     return rows.values[i]
 
 
+@known_row.register(KernelSquare)
+def _known_row_of_square(rows, i):
+    return rows.values[i]
+
+
 @diagonal_value.register(KernelSquare)
 def _diagonal_of_square(rows, i):
     return rows.values[i, i]
-
-
-@rows_among.register(KernelSquare)
-def _part_of_square(given, places, memory):
-    n = places.size
-    part = memory[: n * n].reshape(n, n)
-    for i in range(n):
-        source, target = given.values[places[i]], part[i]
-        for k in range(n):
-            target[k] = source[places[k]]
-    return KernelSquare(part)
 
 
 @kernel_row.register(RowsOnDemand)
@@ -136,88 +143,97 @@ def _row_on_demand(rows, i):
         slot = rows.slot_of[n]
         rows.slot_of[i] = slot
         rows.slot_of[n] = slot + 1
-        _compute(rows, i, rows.store[slot])
+        _compute_kernel_row(rows, i, rows.store[slot])
     return rows.store[slot, :n]
 
 
-@n_computed.register(RowsOnDemand)
-def _used_slots(rows):
-    return rows.slot_of[rows.slot_of.size - 1]
+@known_row.register(RowsOnDemand)
+def _known_row(rows, i):
+    return rows.store[rows.slot_of[i], : rows.slot_of.size - 1]
 
 
 @diagonal_value.register(RowsOnDemand)
 def _diagonal_on_demand(rows, i):
-    square = rows.sq_norms[i]
-    return kernel_value(rows.kernel, square, square, square)
-
-
-@rows_among.register(Samples)
-def _none_yet(given, places, memory):
-    n, d = places.size, given.values.shape[1]
-    width = -(-n // PADDING) * PADDING
-    by_feature, sq_norms, slot_of = np.zeros((d, width)), np.zeros(width), np.full(n + 1, -1)
-    slot_of[n] = 0
-    for i in range(n):
-        row = given.values[places[i]]
-        for k in range(d):
-            by_feature[k, i] = row[k]
-            if given.pairing == _DOT:
-                sq_norms[i] += row[k] * row[k]
-    store = memory[: n * width].reshape(n, width)
-    return RowsOnDemand(given.kernel, given.pairing, by_feature, sq_norms, store, slot_of)
+    return rows.diagonal[i]
 
 
 @jit
-def _compute(rows, i, out):
-    """Write kernel row i."""
-    sums = np.empty(_CHUNK)
-    sq_norm = rows.sq_norms[i]
+def rows_among(given, places, memory):
+    """Return the rows among the samples `places`. `memory` takes `len(places)` padded rows of float64."""
+    n, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0
+    width = -(-n // PADDING) * PADDING
+    by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(width)
+    slot_of = np.empty(n + 1, np.int64)
+    for i in range(width):
+        sq_norms[i] = 0.0
+        for k in range(d):
+            by_feature[k, i] = given.values[places[i], k] if i < n else 0.0
+            if given.kind != _RBF:
+                sq_norms[i] += by_feature[k, i] * by_feature[k, i]
+    for i in range(n):
+        slot_of[i] = -1
+        if given.kind == _SQUARE:
+            diagonal[i] = given.values[places[i], places[i]]
+    slot_of[n] = 0
+    if given.kind != _SQUARE:
+        _map_chunk(given, sq_norms, diagonal)
+    return RowsOnDemand(given, places, by_feature, diagonal, memory[: n * width].reshape(n, width), slot_of)
+
+
+@outlined
+def _compute_kernel_row(rows, i, out):
+    """Write kernel row i. Four features at a time, so that sums are loaded and stored a quarter as often."""
+    given, by_feature = rows.given, rows.by_feature
+    if given.kind == _SQUARE:
+        source = given.values[rows.places[i]]
+        for t in range(rows.places.size):
+            out[t] = source[rows.places[t]]
+        return
+    n, sums = by_feature.shape[0], np.empty(_CHUNK)
     for start in range(0, out.size, _CHUNK):
         stop = min(start + _CHUNK, out.size)
         part = sums[: stop - start]
-        part[:] = 0.0
-        _add_features(rows, i, start, part)
-        if rows.pairing == _SQ_DISTANCE:  # as a dot product of centred rows of norm 0
-            for t in range(part.size):
-                part[t] *= -0.5
-        target, norms = out[start:stop], rows.sq_norms[start:stop]
         for t in range(part.size):
-            target[t] = kernel_value(rows.kernel, part[t], minimum(sq_norm, norms[t]), maximum(sq_norm, norms[t]))
-
-
-@jit
-def _add_features(rows, i, start, sums):
-    """Add the pairings of sample i with the samples from `start` on, in the order of the features.
-
-    Four features at a time, so that sums are loaded and stored a quarter as often.
-    """
-    n, stop, k = rows.by_feature.shape[0], start + sums.size, 0
-    while k + 4 <= n:
-        a, b = rows.by_feature[k, start:stop], rows.by_feature[k + 1, start:stop]
-        c, d = rows.by_feature[k + 2, start:stop], rows.by_feature[k + 3, start:stop]
-        u, v = rows.by_feature[k, i], rows.by_feature[k + 1, i]
-        w, x = rows.by_feature[k + 2, i], rows.by_feature[k + 3, i]
-        if rows.pairing == _DOT:
-            for t in range(sums.size):
-                total = multiply_add(v, b[t], multiply_add(u, a[t], sums[t]))
-                sums[t] = multiply_add(x, d[t], multiply_add(w, c[t], total))
-        elif rows.pairing == _SQ_DISTANCE:
-            for t in range(sums.size):
-                p, q, r, s = a[t] - u, b[t] - v, c[t] - w, d[t] - x
-                sums[t] = multiply_add(s, s, multiply_add(r, r, multiply_add(q, q, multiply_add(p, p, sums[t]))))
-        else:
-            for t in range(sums.size):
-                sums[t] += abs(a[t] - u) + abs(b[t] - v) + (abs(c[t] - w) + abs(d[t] - x))
-        k += 4
-    for k in range(n - n % 4, n):
-        a, u = rows.by_feature[k, start:stop], rows.by_feature[k, i]
-        if rows.pairing == _DOT:
-            for t in range(sums.size):
-                sums[t] = multiply_add(u, a[t], sums[t])
-        elif rows.pairing == _SQ_DISTANCE:
-            for t in range(sums.size):
+            part[t] = 0.0
+        for k in range(0, n - 3, 4):
+            a, b, u, v = (
+                by_feature[k, start:stop],
+                by_feature[k + 1, start:stop],
+                by_feature[k, i],
+                by_feature[k + 1, i],
+            )
+            c, d = by_feature[k + 2, start:stop], by_feature[k + 3, start:stop]
+            w, x = by_feature[k + 2, i], by_feature[k + 3, i]
+            if given.kind == _RBF:
+                for t in range(part.size):
+                    p, q, r, s = a[t] - u, b[t] - v, c[t] - w, d[t] - x
+                    total = multiply_add(q, q, multiply_add(p, p, part[t]))
+                    part[t] = multiply_add(s, s, multiply_add(r, r, total))
+            else:
+                for t in range(part.size):
+                    total = multiply_add(v, b[t], multiply_add(u, a[t], part[t]))
+                    part[t] = multiply_add(x, d[t], multiply_add(w, c[t], total))
+        for k in range(n - n % 4, n):
+            a, u = by_feature[k, start:stop], by_feature[k, i]
+            for t in range(part.size):
                 p = a[t] - u
-                sums[t] = multiply_add(p, p, sums[t])
-        else:
-            for t in range(sums.size):
-                sums[t] += abs(a[t] - u)
+                part[t] = multiply_add(p, p, part[t]) if given.kind == _RBF else multiply_add(u, a[t], part[t])
+        _map_chunk(given, part, out[start:stop])
+
+
+@outlined
+def _map_chunk(given, pairings, out):
+    """Write kernel values, given squared distances for RBF and dot products for others, which need no norms."""
+    degree, gamma, coef0 = given.parameters
+    if given.kind == _RBF:
+        for t in range(out.size):  # minus half of a squared distance is a dot product of centred samples of norm 0
+            out[t] = kernel_value(RBF(gamma), pairings[t] * -0.5, 0.0, 0.0)
+    elif given.kind == _POLYNOMIAL:
+        for t in range(out.size):
+            out[t] = kernel_value(Polynomial(degree, coef0, gamma), pairings[t], 0.0, 0.0)
+    elif given.kind == _SIGMOID:
+        for t in range(out.size):
+            out[t] = kernel_value(Sigmoid(gamma, coef0), pairings[t], 0.0, 0.0)
+    else:
+        for t in range(out.size):
+            out[t] = pairings[t]

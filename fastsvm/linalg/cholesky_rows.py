@@ -39,20 +39,22 @@ def factorise(matrix, ridge):
 
 
 @jit
-def solve_factorised(factor, vector):
-    """Replace a vector by the solution of the system of the first rows, as many as it has elements."""
-    m = vector.size
+def solve_factorised(factor, first, second):
+    """Replace two vectors by the solutions of the system of the first rows, as many as they have elements."""
+    m = first.size
     for k in range(m):
         row = factor[k]
-        value = vector[k] / row[k]
-        vector[k] = value
+        one, other = first[k] / row[k], second[k] / row[k]
+        first[k], second[k] = one, other
         for t in range(k + 1, m):
-            vector[t] -= value * row[t]
+            first[t] -= one * row[t]
+            second[t] -= other * row[t]
     for k in range(m - 1, -1, -1):
-        row, total = factor[k], vector[k]
+        row, one, other = factor[k], first[k], second[k]
         for t in range(k + 1, m):
-            total -= row[t] * vector[t]
-        vector[k] = total / row[k]
+            one -= row[t] * first[t]
+            other -= row[t] * second[t]
+        first[k], second[k] = one / row[k], other / row[k]
 
 
 @jit
@@ -61,13 +63,15 @@ def delete_row(factor, m, place):
 
     The deleted row of U is added to the triangle below it by rotations (Golub and Van Loan, section 6.5.4).
     """
-    extra = factor[place, place + 1 : m].copy()
+    extra = np.empty(m - place)
+    for t in range(place + 1, m):
+        extra[t - place - 1] = factor[place, t]
     for k in range(place):
         row = factor[k]
         for t in range(place, m - 1):
             row[t] = row[t + 1]
     for k in range(place, m - 1):
-        source, target, rest = factor[k + 1, k + 1 : m], factor[k, k : m - 1], extra[k - place :]
+        source, target, rest = factor[k + 1, k + 1 : m], factor[k, k : m - 1], extra[k - place : m - place - 1]
         length = np.sqrt(source[0] ** 2 + rest[0] ** 2)
         cosine, sine = source[0] / length, rest[0] / length
         for t in range(rest.size):

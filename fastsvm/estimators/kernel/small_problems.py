@@ -9,7 +9,7 @@ from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
-from fastsvm.kernel_matrix.rows_on_demand import PADDING, KernelSquare, Samples, samples_of
+from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, feasible
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
 
@@ -54,7 +54,7 @@ class SmallProblems:
 
     Parameters
     ----------
-    given : Samples or KernelSquare
+    given : SmallKernel
         The kernel.
     tol : float
         Largest violation.
@@ -62,7 +62,7 @@ class SmallProblems:
         Threads.
     """
 
-    def __init__(self, given: Samples | KernelSquare, tol: float, pool: Pool) -> None:
+    def __init__(self, given: SmallKernel, tol: float, pool: Pool) -> None:
         self._given, self._tol, self._pool = given, tol, pool
 
     @classmethod
@@ -87,15 +87,17 @@ class SmallProblems:
             return None
         cost = pairwise.cost(d) + 2.0
         values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float((sizes.astype(float) ** 2).sum())
-        on_demand = values * (_PER_VALUE + d * _per_feature(d * int(sizes.max())))
+        by_rows = values * (_PER_VALUE + d * _per_feature(d * int(sizes.max())))
         square = _PER_MATRIX + n * n * cost
         by_decomposition = _SLOWER * (_PER_PROBLEM * len(sizes) + values * cost)
         memory = 8 * pool.n_threads * int(sizes.max()) * (int(sizes.max()) + PADDING)
-        is_tried = memory + 8 * n * d <= budget and on_demand <= min(square, by_decomposition)
+        is_tried = memory + 8 * n * d <= budget and by_rows <= min(square, by_decomposition)
         if is_tried and isinstance(pairwise, RealPairwise):
-            return cls(samples_of(pairwise.kernel, _dense(gram)), tol, pool)
+            given = on_demand(pairwise.kernel, _dense(gram))
+            if given is not None:
+                return cls(given, tol, pool)
         if square <= by_decomposition and memory + 8 * n * n <= budget:
-            return cls(KernelSquare(_square(gram)), tol, pool)
+            return cls(SmallKernel.of_square(_square(gram)), tol, pool)
         return None
 
     def solve(
@@ -133,7 +135,7 @@ class SmallProblems:
 
     def _parts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return ranges of problems that take long enough to be handed to a thread."""
-        features = self._given.values.shape[1] if isinstance(self._given, Samples) else 0
+        features = self._given.values.shape[1]
         work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
         ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
         return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))

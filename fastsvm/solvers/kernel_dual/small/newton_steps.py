@@ -13,41 +13,13 @@ Cost
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm.kernel_matrix.rows_on_demand import kernel_row
+from fastsvm.kernel_matrix.rows_on_demand import known_row
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
-from fastsvm.solvers.kernel_dual.smo_block import pair_steps
-from fastsvm.solvers.kernel_dual.working_set import bounds
 
-__all__ = ["newton_steps", "polish"]
+__all__ = ["newton_steps"]
 
-_EXACT = 1e-11  # gap that is rounding error
-_ROUNDS = 20
-_MOST_POLISHED = 300  # with more free rows the steps before take less time than a Newton step
-_POLISHING_STEPS = 300  # between two Newton steps
 _RIDGE = 1e-12  # relative to the trace: repeated rows make the matrix singular
 _ROUNDING = 4e-15
-
-
-@jit
-def polish(rows, problem, alpha, gradient):
-    """Reduce the gap to rounding error as far as Newton steps do so; `alpha` and `gradient` are changed in place."""
-    y, upper = problem
-    low, high = bounds(y, upper, alpha, gradient)
-    gap = high - low
-    for _ in range(_ROUNDS):
-        if gap <= _EXACT:
-            return
-        old_alpha, old_gradient = alpha.copy(), gradient.copy()
-        if not newton_steps(rows, problem, alpha, gradient, _MOST_POLISHED):
-            return
-        low, high = bounds(y, upper, alpha, gradient)
-        if high - low > gap / 2:
-            pair_steps(rows, problem, alpha, gradient, _EXACT, min(y.size, _POLISHING_STEPS))
-            low, high = bounds(y, upper, alpha, gradient)
-        if not high - low < gap:
-            alpha[:], gradient[:] = old_alpha, old_gradient
-            return
-        gap = high - low
 
 
 @jit
@@ -65,11 +37,13 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
             m += 1
     if m < 2 or m > most_free:
         return False
-    moved, before = free[:m].copy(), alpha.copy()
-    factor, here = np.empty((m, m)), np.empty(m)  # and F on the free rows
+    before = np.empty(alpha.size)
+    for k in range(alpha.size):
+        before[k] = alpha[k]
+    factor, here, step = np.empty((m, m)), np.empty(m), np.empty(m)  # F on the free rows is in `here`
     trace = 0.0
     for s in range(m):
-        row = kernel_row(rows, free[s])
+        row = known_row(rows, free[s])
         for t in range(s, m):
             factor[s, t] = row[free[t]]
         trace += factor[s, s]
@@ -77,9 +51,9 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
     if not factorise(factor, _RIDGE * trace):
         return False
     while m >= 2:
-        step, rho = _direction(factor, here[:m])
+        rho = _direction(factor, here[:m], step[:m])
         first, reach = _first_bound(problem, alpha, free[:m], step)
-        if not abs(rho) < np.inf or not reach * np.abs(step).max() < np.inf:
+        if not abs(rho) < np.inf:
             break
         for s in range(m):
             _move(problem, alpha, free[s], reach * step[s])
@@ -90,26 +64,34 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
         alpha[k] = upper[k] if 2 * alpha[k] > upper[k] else 0.0
         delete_row(factor, m, first)
         m -= 1
-        free[first:m], here[first:m] = free[first + 1 : m + 1].copy(), here[first + 1 : m + 1].copy()
-    for k in moved:
+        for s in range(first, m):
+            free[s], here[s] = free[s + 1], here[s + 1]
+    for k in range(alpha.size):
         delta = (alpha[k] - before[k]) * y[k]
         if delta != 0:
-            row = kernel_row(rows, k)
+            row = known_row(rows, k)
             for t in range(y.size):
                 gradient[t] += delta * row[t]
     return True
 
 
 @jit
-def _direction(factor, gradient):
-    """Return the step without bounds, and ρ; `gradient` is F on the rows of the factor."""
-    of_gradient, of_ones = gradient.copy(), np.ones(gradient.size)
-    solve_factorised(factor, of_gradient)
-    solve_factorised(factor, of_ones)
-    total = of_ones.sum()
-    rho = of_gradient.sum() / total if total > 0 else np.inf
-    step = rho * of_ones - of_gradient
-    return step - step.mean(), rho
+def _direction(factor, gradient, step):
+    """Write the step without bounds and return ρ, infinite if there is none; `gradient` is F on the factor's rows."""
+    of_ones = np.empty(step.size)
+    for s in range(step.size):
+        step[s], of_ones[s] = gradient[s], 1.0
+    solve_factorised(factor, step, of_ones)
+    of_gradient, total = 0.0, 0.0
+    for s in range(step.size):
+        of_gradient, total = of_gradient + step[s], total + of_ones[s]
+    rho, rest = of_gradient / total if total > 0 else np.inf, 0.0
+    for s in range(step.size):
+        step[s] = rho * of_ones[s] - step[s]
+        rest += step[s]
+    for s in range(step.size):
+        step[s] -= rest / step.size
+    return rho if abs(rest) < np.inf else np.inf
 
 
 @jit

@@ -4,7 +4,7 @@ Problem
     That of `problem`, with an intercept.
 
 Method
-    SMO steps on all rows (`smo_block`), then Newton steps to rounding error (`newton_polish`). Kernel rows are computed
+    SMO steps on all rows (`smo_block`), then Newton steps to rounding error (`newton_steps`). Kernel rows are computed
     when they are first used. One call solves many problems.
 
 End
@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
-from fastsvm.kernel_matrix.rows_on_demand import diagonal_value, kernel_row, n_computed, rows_among
+from fastsvm._compiled.compiler import inlined, jit
+from fastsvm.kernel_matrix.rows_on_demand import diagonal_value, kernel_row, known_row, rows_among
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps, polish
+from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.smo_block import pair_steps
 from fastsvm.solvers.kernel_dual.working_set import bounds
 
@@ -30,6 +30,9 @@ _NEAR = 1e-12  # of the bound
 _INVISIBLE = 1e-6  # of the tolerance
 _STEPS_BEFORE_NEWTON = 500
 _STEP_OPERATIONS = 6  # of a factorisation that take as long as an SMO step, for each row
+_EXACT = 1e-11  # gap that is rounding error
+_MOST_ROUNDS, _MOST_POLISHED = 20, 300  # of polishing, and free rows then
+_POLISHING_STEPS = 300  # between two Newton steps
 _WORTH = 0.1  # of what steps gained that cost as much, a gain for which Newton steps are worth it
 
 __all__ = ["CERTIFICATE", "SmallPairs", "solve_pairs"]
@@ -63,7 +66,7 @@ def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
 
     Parameters
     ----------
-    given : KernelSquare or Samples
+    given : SmallKernel
         The kernel among all samples.
     pairs : SmallPairs
         The problems.
@@ -86,45 +89,76 @@ def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
         _solve(rows, problem, tol, most_steps, alpha[a:b], certificate[number])
 
 
-@jit
+@inlined
 def _solve(rows, problem, tol, most_steps, alpha, certificate):
     y, upper = problem
     gradient = np.empty(y.size)
+    for k in range(y.size):
+        if alpha[k] != 0:
+            kernel_row(rows, k)
     _sum_rows(rows, y, alpha, gradient)
-    n_steps = _steps(rows, problem, alpha, gradient, tol, most_steps)
-    low, high = bounds(y, upper, alpha, gradient)
-    if high - low <= tol:
-        polish(rows, problem, alpha, gradient)
-        _to_bounds(rows, problem, alpha, tol)
+    n_steps = _improve(rows, problem, alpha, gradient, tol, most_steps)
+    _to_bounds(rows, problem, alpha, tol)
     _sum_rows(rows, y, alpha, gradient)
     low, high = bounds(y, upper, alpha, gradient)
-    certificate[4], certificate[5], certificate[6] = n_steps, n_computed(rows), high - low <= tol
+    certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[y.size], high - low <= tol
     _certify(problem, alpha, gradient, low, high, certificate)
 
 
-@jit
-def _steps(rows, problem, alpha, gradient, tol, most_steps):
-    """Take SMO steps until the gap is within `tol`, and Newton steps after as many as cost the same; return the number.
+@inlined
+def _improve(rows, problem, alpha, gradient, tol, most_steps):
+    """Take SMO steps and Newton steps; return the number of SMO steps until the gap was within tolerance.
 
-    Newton steps that gain little double the wait for the next.
+    Until then Newton steps are taken after as many SMO steps as cost the same; if they gain little, the wait doubles.
+    Then they reduce the gap to rounding error, with few SMO steps where they do not halve it, because then the free
+    rows are not the right ones yet. One loop for both: each call below is compiled into it.
     """
-    n_steps, since, wait = 0, 0, _STEPS_BEFORE_NEWTON
+    n, n_steps, since, wait, polished, best = alpha.size, 0, 0, _STEPS_BEFORE_NEWTON, 0, np.inf
+    kept, kept_gradient = np.empty(n), np.empty(n)
     before = _objective(problem, alpha, gradient)
-    while n_steps < most_steps:
-        some = min(_STEPS_BEFORE_NEWTON, most_steps - n_steps)
-        taken = pair_steps(rows, problem, alpha, gradient, tol, some)
-        n_steps, since = n_steps + taken, since + taken
-        if taken < some:
+    while True:
+        low, high = bounds(problem.y, problem.upper, alpha, gradient)
+        if polished > 0 and high - low <= best / 2:
+            some, taken = 0, 0
+        else:
+            some = _POLISHING_STEPS if polished > 0 else min(_STEPS_BEFORE_NEWTON, most_steps - n_steps)
+            taken = pair_steps(rows, problem, alpha, gradient, tol if polished == 0 else _EXACT, some)
+            low, high = bounds(problem.y, problem.upper, alpha, gradient)
+        if polished == 0:
+            n_steps, since = n_steps + taken, since + taken
+            if high - low > tol:
+                if taken < some or n_steps >= most_steps:
+                    break
+                spent = _STEP_OPERATIONS * n * since
+                if since < wait or spent < _operations(problem, alpha):
+                    continue
+        elif not high - low < best:
+            _copy(kept, alpha)
+            _copy(kept_gradient, gradient)
             break
-        spent = _STEP_OPERATIONS * alpha.size * since
-        if since < wait or spent < _operations(problem, alpha):
-            continue
+        most_free = n
+        if high - low <= tol:
+            polished, best, most_free = polished + 1, high - low, _MOST_POLISHED
+            _copy(alpha, kept)
+            _copy(gradient, kept_gradient)
+            if best <= _EXACT or polished > _MOST_ROUNDS:
+                break
         reached = _objective(problem, alpha, gradient)
-        newton_steps(rows, problem, alpha, gradient, alpha.size)
+        is_possible = newton_steps(rows, problem, alpha, gradient, most_free)
+        if polished > 0:
+            if not is_possible:
+                break
+            continue
         gain = _objective(problem, alpha, gradient) - reached
         wait = _STEPS_BEFORE_NEWTON if gain > _WORTH * (reached - before) else 2 * wait
         since, before = 0, reached + gain
     return n_steps
+
+
+@jit
+def _copy(source, target):
+    for k in range(source.size):
+        target[k] = source[k]
 
 
 @jit
@@ -166,7 +200,7 @@ def _sum_rows(rows, y, alpha, gradient):
         gradient[k] = -y[k]
     for i in range(y.size):
         if alpha[i] != 0:
-            row, coef = kernel_row(rows, i), alpha[i] * y[i]
+            row, coef = known_row(rows, i), alpha[i] * y[i]
             for k in range(y.size):
                 gradient[k] += coef * row[k]
 

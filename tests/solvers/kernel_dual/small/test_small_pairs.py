@@ -6,10 +6,9 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC as LIBSVM
 
-from fastsvm.kernel_matrix.rows_on_demand import PADDING, KernelSquare, samples_of
+from fastsvm.kernel_matrix.rows_on_demand import PADDING, KernelSquare, SmallKernel, on_demand
 from fastsvm.kernels import RBF, Linear
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
-from fastsvm.solvers.kernel_dual.small import newton_steps as newton_module
 from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
 from fastsvm.solvers.kernel_dual.smo_block import pair_steps
@@ -44,8 +43,8 @@ def test_solutions_are_those_of_libsvm(data, kernel, C):
     X, y = data
     pairs, memory = problems(X, y, C)
     square = rbf_kernel(X, gamma=0.1) if kernel == RBF(0.1) else linear_kernel(X)
-    alpha, found = solved(samples_of(kernel, X), pairs, memory)
-    from_square, _ = solved(KernelSquare(square), pairs, memory)
+    alpha, found = solved(on_demand(kernel, X), pairs, memory)
+    from_square, _ = solved(SmallKernel.of_square(square), pairs, memory)
     for k, each in enumerate(found):
         part = slice(*pairs.starts[k : k + 2])
         K, sign, upper = square[np.ix_(pairs.places[part], pairs.places[part])], pairs.y[part], pairs.upper[part]
@@ -66,8 +65,8 @@ def test_solutions_are_those_of_libsvm(data, kernel, C):
 def test_a_solution_is_where_the_next_call_begins(data):
     X, y = data
     pairs, memory = problems(X, y, 10.0)
-    alpha, first = solved(samples_of(RBF(0.1), X), pairs, memory)
-    again, second = solved(samples_of(RBF(0.1), X), pairs, memory, alpha=alpha.copy())
+    alpha, first = solved(on_demand(RBF(0.1), X), pairs, memory)
+    again, second = solved(on_demand(RBF(0.1), X), pairs, memory, alpha=alpha.copy())
     assert all(each["n_steps"] == 0 for each in second)
     np.testing.assert_allclose(again, alpha, rtol=0, atol=1e-8)
     assert first[0]["n_rows"] <= len(y)
@@ -76,7 +75,7 @@ def test_a_solution_is_where_the_next_call_begins(data):
 def test_steps_are_limited(data):
     X, y = data
     pairs, memory = problems(X, y, 10.0, 1)
-    _, found = solved(samples_of(RBF(0.1), X), pairs, memory, most_steps=7)
+    _, found = solved(on_demand(RBF(0.1), X), pairs, memory, most_steps=7)
     assert found[0]["n_steps"] == 7 and not found[0]["is_solved"] and found[0]["kkt_violation"] > 1e-3
 
 
@@ -103,4 +102,4 @@ def test_polishing_stops_where_the_kernel_is_not_positive_definite(data, monkeyp
     _, y = data
     K = -np.eye(len(y))
     alpha, gradient = np.where(np.arange(len(y)) < 4, 0.5, 0.0), -y
-    assert not newton_steps(KernelSquare(K), KernelProblem(y, np.ones(len(y))), alpha, gradient, newton_module._ROUNDS)
+    assert not newton_steps(KernelSquare(K), KernelProblem(y, np.ones(len(y))), alpha, gradient, len(y))
