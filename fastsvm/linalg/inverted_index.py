@@ -23,7 +23,8 @@ from fastsvm.sources import CSRBlock
 
 __all__ = ["InvertedIndex", "invert", "write_indexed_products"]
 
-_HASH = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio (Knuth, volume 3, section 6.4)
+_HASH = 0x9E3779B1  # 2**32 divided by the golden ratio, a prime (Knuth, volume 3, section 6.4)
+_LOW_31, _LOW_32 = 2**31 - 1, 2**32 - 1
 _FINDING = 4  # additions of vectors that take as long as finding a feature and its list
 
 
@@ -37,7 +38,7 @@ class InvertedIndex(NamedTuple):
     ----------
     table : ndarray of shape (a power of two, 2)
         Features and their numbers, found by their hashes; the feature is -1 where there is none.
-    hashing : tuple of uint64
+    hashing : tuple of int
         Factor and shift of the hash of a feature.
     starts : ndarray of int64, shape (n_found + 2,)
         Where the lists start, and the last ends.
@@ -48,7 +49,7 @@ class InvertedIndex(NamedTuple):
     """
 
     table: np.ndarray
-    hashing: tuple[np.uint64, np.uint64]
+    hashing: tuple[int, int]
     starts: np.ndarray
     rows: np.ndarray
     values: np.ndarray
@@ -63,9 +64,9 @@ class InvertedIndex(NamedTuple):
 def invert(block: CSRBlock) -> InvertedIndex:
     """Return the index of sparse rows, whose indices are int32 or int64 and whose `indptr` is int64."""
     n_values = len(block.indices)
-    n_bits = max(1, int(min(block.n_features, 2 * n_values) - 1).bit_length())
+    n_bits = min(32, max(1, (min(block.n_features, 2 * n_values) - 1).bit_length()))
     few = 1 << n_bits >= block.n_features
-    hashing = (np.uint64(1), np.uint64(0)) if few else (np.uint64(_HASH), np.uint64(64 - n_bits))
+    hashing = (1, 0) if few else (_HASH, 32 - n_bits)
     table = np.full((1 << n_bits, 2), -1, block.indices.dtype)
     numbers, counts = np.empty(n_values, np.int32), np.zeros(n_values, np.int32)
     features = np.empty(n_values, block.indices.dtype)
@@ -86,7 +87,8 @@ def invert(block: CSRBlock) -> InvertedIndex:
 def _place(feature, table, hashing):
     """Return where a feature is in the table, or the free place for it (linear probing)."""
     factor, shift = hashing
-    at = np.int64((np.uint64(feature) * factor) >> shift)
+    low = np.int64(feature ^ (feature >> 31)) & _LOW_31  # so that the product does not overflow
+    at = (low * factor & _LOW_32) >> shift
     while table[at, 0] != feature and table[at, 0] >= 0:
         at = (at + 1) & (table.shape[0] - 1)
     return at

@@ -52,7 +52,7 @@ class DenseBlock(NamedTuple):
         """Return the values other than zero as an array of `dtype`, in compressed sparse row form."""
         there = self.values != 0
         indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1), dtype=np.int64)])
-        indices = np.nonzero(there)[1].astype(_index_type(self.shape[1]))
+        indices: np.ndarray = np.nonzero(there)[1].astype(_index_type(self.shape[1]))
         return CSRBlock(self.values[there].astype(dtype), indices, indptr, self.shape[1])
 
     @property

@@ -9,7 +9,7 @@ processors, on the positions of the rows in them. Padding does not help everywhe
 
 from bisect import bisect_left
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Operand(NamedTuple):
         kernel is not a function of distances.
     shares : tuple of float
         Squared norm from which on rounding affects the kernel, and the share of it that is near from there and below.
-    index : InvertedIndex or None
+    by_feature : InvertedIndex or None
         The rows by feature, if they are sparse.
     size : int
         Multiplications for a row that is paired with all of them.
@@ -66,7 +66,7 @@ class Operand(NamedTuple):
     sq_norms: np.ndarray
     near: np.ndarray
     shares: tuple[np.floating, np.floating, np.floating]
-    index: InvertedIndex | None
+    by_feature: InvertedIndex | None
     size: int
 
 
@@ -185,10 +185,10 @@ class RealPairwise:
     def _pairings(self, operand: Operand, block: Block) -> tuple[np.ndarray | CSRBlock, np.ndarray]:
         """Return the converted rows of a block and the pairings, possibly padded with columns."""
         n = len(operand.sq_norms)
-        if operand.index is not None:
+        if operand.by_feature is not None:
             others = block.compressed(self.dtype)
             pairings = scratch_array("pairings", (n, block.shape[0]), self.dtype)
-            write_indexed_products(others, operand.index, pairings)
+            write_indexed_products(others, operand.by_feature, pairings)
             return others, pairings
         rows = self._dense(block)
         if self.manhattan:
@@ -197,7 +197,7 @@ class RealPairwise:
             return rows, pairings
         panels = panels_of(rows)
         pairings = scratch_array("pairings", (n, panels.shape[0] * panels.shape[2]), self.dtype)
-        add_panel_products(operand.rows, panels, pairings)
+        add_panel_products(cast(np.ndarray, operand.rows), panels, pairings)
         return rows, pairings
 
     def cost(self, n_features: int) -> float:
