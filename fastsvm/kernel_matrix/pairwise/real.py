@@ -31,6 +31,7 @@ _CACHED_ROWS = 64  # of a tile that stay in the cache until its near pairs are s
 _COST_OF_BYTE, _COST_OF_SPARSE = 1 / 400, 4.0  # nanoseconds
 _ADDITION = 64  # multiplications of dense rows that take as long as an addition to the sums of sparse ones
 _INDEX_BYTES = 6  # of an index while it is made, per byte of its rows
+_VALUE_BYTES = 16  # of a value in sparse rows, with its index
 
 # A squared distance computed from squared norms and a product has their rounding errors. Where it is not larger than
 # those errors, it is computed from the differences of the features. For rows with norms so large that the kernel value
@@ -125,7 +126,8 @@ class RealPairwise:
     def row_bytes(self, rows: Block | Source) -> int:
         """Return the bytes of a prepared row."""
         if self.compressed:
-            return _INDEX_BYTES * rows.nbytes // max(1, rows.shape[0]) + 1
+            n, d = rows.shape
+            return _INDEX_BYTES * min(rows.nbytes // max(1, n), _VALUE_BYTES * d) + 1
         return rows.shape[1] * self.dtype.itemsize
 
     def prepare(self, block: Block) -> Operand:
