@@ -180,15 +180,13 @@ def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int) 
     share = len(counts) > 2 and source.resident and pairwise.parallel and n > _SHARED
     return Need(
         n_rows=n,
-        n_features=source.shape[1],
+        row_bytes=pairwise.row_bytes(source),
         value_bytes=pairwise.dtype.itemsize,
-        feature_bytes=pairwise.feature_bytes,
         problem_bytes=_PROBLEM_BYTES * (len(counts) - 1) * int(counts.sum()),
         stored_bytes=0 if source.resident else source.nbytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
         block_rows=min(source.block_rows, len(source)),
-        sparse=source.sparse and not pairwise.dense_only,
         value_cost=pairwise.cost(source.shape[1]),
         tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * pairwise.dtype.itemsize if share else 0,
     )

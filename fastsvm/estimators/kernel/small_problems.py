@@ -7,6 +7,7 @@ import numpy as np
 
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.writeable import writeable
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
@@ -153,7 +154,7 @@ def _solution(alpha: np.ndarray, certificate: np.ndarray) -> SmallSolution:
 
 def _dense(gram: Gram) -> np.ndarray:
     parts = [block.dense(np.dtype(np.float64)) for _, block in gram.source.blocks()]
-    return np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+    return writeable(np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate(parts)))
 
 
 def _square(gram: Gram) -> np.ndarray:
