@@ -2,17 +2,18 @@
 
 from functools import partial
 
-from bench import made_up_tables, recipes
+from bench import made_up_tables, recipes, texts
 from bench.classical.cases import CLASSICAL_CASES
 from bench.harness.suite import Case
 from bench.kernel.competitors import KernelParameters
 from bench.linear.parameters import LinearParameters
+from bench.small_tables import SMALL_CASES
 from bench.streaming.cases import STREAMING_CASES
 
 __all__ = ["CASES", "cases_of"]
 
 _KERNEL, _MULTICLASS, _PREDICT, _COLD, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("cold",), ("growth",))
-_SGD, _LINEAR, _TABLES = ("sgd",), ("linear",), ("tables",)
+_SGD, _LINEAR, _TABLES, _WIDE = ("sgd",), ("linear",), ("tables",), ("wide_sparse",)
 _MNIST = KernelParameters(C=10, gamma=0.02)
 _MNIST_BYTES = KernelParameters(C=10, gamma=0.02 / 255**2)
 _CIFAR = KernelParameters(C=10, gamma=0.002)
@@ -39,6 +40,24 @@ TABLE_CASES = [
     Case("walks-C10", _TABLES, made_up_tables.walks, KernelParameters(C=10, gamma=1 / 60)),
     Case("arcs-C10", _TABLES, made_up_tables.arcs, KernelParameters(C=10, gamma=1)),
     Case("mixture-2000", _TABLES, partial(made_up_tables.mixture, 2500), KernelParameters(C=10, gamma=0.1), quick=True),
+]
+
+_FEW_WORDS, _ALL_WORDS = partial(texts.functions, 4000, 20_000), partial(texts.functions, 4000)
+_LINEAR_KERNEL, _RBF = KernelParameters(C=10, kernel="linear"), KernelParameters(C=10, gamma=1)
+
+WIDE_CASES = [
+    Case("functions-linear", _WIDE, _FEW_WORDS, _LINEAR_KERNEL),
+    Case("functions-rbf", _WIDE, _FEW_WORDS, _RBF),
+    Case("functions-poly", _WIDE, _FEW_WORDS, KernelParameters(C=10, gamma=1, kernel="poly", coef0=1)),
+    Case("functions-sigmoid", _WIDE, _FEW_WORDS, KernelParameters(C=10, gamma=1, kernel="sigmoid")),
+    Case("functions-all-words-linear", _WIDE, _ALL_WORDS, _LINEAR_KERNEL),
+    Case("functions-all-words-rbf", _WIDE, _ALL_WORDS, _RBF),
+    Case("functions-once", _WIDE, partial(texts.functions, 4000, once=True), KernelParameters(C=10, gamma=0.003)),
+    Case("functions-kinds", _WIDE, partial(texts.functions, 4000, kinds=True), _RBF),
+    Case("functions-20000", _WIDE, partial(texts.functions, 20_000), _RBF),
+    Case("words-20000-long", _WIDE, partial(texts.words, 4000, 20_000, 1000), KernelParameters(C=1, gamma=1e-4)),
+    Case("words-800000", _WIDE, partial(texts.words, 4000, 800_000, 300), KernelParameters(C=1, gamma=1e-3)),
+    Case("words-2000", _WIDE, partial(texts.words, 2000, 10_000, 60), KernelParameters(C=1, gamma=0.01), quick=True),
 ]
 
 CASES = [
@@ -89,6 +108,16 @@ CASES = [
     Case("a9a-sgd", _SGD, recipes.a9a, LinearParameters("hinge", 1e-4)),
     Case("mnist-sgd-softmax", _SGD, recipes.mnist_pixels, LinearParameters("softmax", 1e-4)),
     Case("cifar-10-sgd", _SGD, recipes.cifar10_standardised, LinearParameters("hinge", 1e-2)),
+    Case("cod-rna-sgd", _SGD, recipes.cod_rna, LinearParameters("hinge", 1e-4)),
+    Case("cod-rna-unscaled-sgd", _SGD, partial(recipes.cod_rna, scaled=False), LinearParameters("hinge", 1e-4)),
+    *[
+        Case(f"{table.__name__.replace('_', '-')}-sgd", _SGD, table, LinearParameters("hinge", 1e-4))
+        for table in (made_up_tables.mixture, made_up_tables.sums, made_up_tables.one_hot, made_up_tables.walks)
+    ],
+    Case("long-features-sgd", _SGD, made_up_tables.long_features, LinearParameters("squared_error", 1e-4)),
+    Case("words-200000-sgd", _SGD, partial(texts.words, 26_667, 200_000, 80), LinearParameters("hinge", 1e-4)),
+    Case("functions-sgd", _SGD, partial(texts.functions, 20_000), LinearParameters("hinge", 1e-4)),
+    Case("functions-kinds-sgd", _SGD, partial(texts.functions, 20_000, kinds=True), LinearParameters("hinge", 1e-4)),
     Case("digits-linear", _LINEAR, recipes.digits, LinearParameters("hinge", C=1), quick=True),
     Case("a9a-linear", _LINEAR, recipes.a9a, LinearParameters("hinge", C=1)),
     Case("mnist-linear-squared", _LINEAR, recipes.mnist_pixels, LinearParameters("squared_hinge", C=0.01)),
@@ -102,6 +131,8 @@ CASES = [
         for C in (0.01, 0.1)
     ],
     *TABLE_CASES,
+    *SMALL_CASES,
+    *WIDE_CASES,
     *CLASSICAL_CASES,
     *STREAMING_CASES,
 ]

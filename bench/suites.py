@@ -33,6 +33,8 @@ _linear = partial(
 SUITES = {
     "kernel": _kernel("Fit of an exact kernel SVM, two classes", "fit", _FIT, "fit"),
     "tables": _kernel("Fit of an exact kernel SVM to ordinary tables", "fit", _FIT, "fit"),
+    "small": _kernel("Fit of an exact kernel SVM to few samples, again and again", "fit", _FIT, "fits", stays="case"),
+    "wide_sparse": _kernel("Fit of an exact kernel SVM to text and other wide sparse samples", "fit", _FIT, "fit"),
     "multiclass": _kernel("Fit of an exact kernel SVM, several classes", "fit", _FIT, "fit"),
     "predict": _kernel("Prediction of the test samples", "prediction", _FIT, "predict", stays="case"),
     "cold": _kernel(

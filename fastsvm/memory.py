@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from numbers import Integral
-from pathlib import Path
 
 __all__ = ["available", "parse_memory", "peak_memory"]
 
@@ -45,8 +44,7 @@ def available() -> int:
     """Return an estimate of the bytes that the process may still allocate without swapping."""
     least = []
     try:
-        text = Path("/proc/meminfo").read_text()
-        found = re.search(r"MemAvailable:\s+(\d+)", text)
+        found = re.search(rb"MemAvailable:\s+(\d+)", _contents("/proc/meminfo"))
         if found is None:
             raise OSError("no MemAvailable")
         least.append(int(found[1]) * 1024)
@@ -55,11 +53,16 @@ def available() -> int:
         pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
         least.append(pages * os.sysconf("SC_PAGE_SIZE") // 2 if pages > 0 else 2 << 30)
     try:  # a container's limit (cgroup v2)
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        least.append(limit - int(Path("/sys/fs/cgroup/memory.current").read_text()))
+        limit = int(_contents("/sys/fs/cgroup/memory.max"))
+        least.append(limit - int(_contents("/sys/fs/cgroup/memory.current")))
     except (OSError, ValueError):
         pass
     return max(64 << 20, min(least))
+
+
+def _contents(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:  # every fit reads this, also one that takes less than a millisecond
+        return file.readall()
 
 
 def peak_memory() -> float | None:

@@ -61,7 +61,7 @@ def _csr(X: Any, y: Any) -> Any:
     return csr_matrix(X, dtype="float64")
 
 
-_WARM = ("kernel", "tables", "multiclass", "predict", "growth")
+_WARM = ("kernel", "tables", "small", "wide_sparse", "multiclass", "predict", "growth")
 _ALL = (*_WARM, "cold")
 
 COMPETITORS = [

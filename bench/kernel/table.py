@@ -61,8 +61,8 @@ def _row(case: Case, result: Result, results: list[Result], options: Options, pa
     return (
         case.name,
         result.competitor,
-        number(result.median_s, ".3f") if result.status == "ok" else ending(result, options),
-        f"{min(seconds):.3f}-{max(seconds):.3f}" if seconds else "",
+        _seconds(result.median_s) if result.status == "ok" else ending(result, options),
+        f"{_seconds(min(seconds))}-{_seconds(max(seconds))}" if seconds else "",
         _ratio_text(result, results, options),
         "" if lower is None else "best" if lower == 0 else f"-{lower:.1e}",
         number(_worst(result, "kkt_gap"), ".1e"),
@@ -72,6 +72,10 @@ def _row(case: Case, result: Result, results: list[Result], options: Options, pa
         number(result.most("added_mb"), ".0f"),
         *(number(result.part(part), ".2f") for part in parts),
     )
+
+
+def _seconds(value: float | None) -> str:
+    return number(value, ".3f" if value is None or value >= 0.1 else ".5f")
 
 
 def _ratio_text(result: Result, results: list[Result], options: Options) -> str:

@@ -29,8 +29,8 @@ class Task:
     competitor : str
         Who is measured.
     stage : str
-        What the clock runs over: "fit", "predict" or, from the import on, "start". For fits with increasing budgets,
-        the suite of the budgets, "sgd" or "linear".
+        What the clock runs over: "fit", the median of several "fits", "predict" or, from the import on, "start". For
+        fits with increasing budgets, the suite of the budgets, "sgd" or "linear".
     parameters : dict
         Fields of the parameters of the case.
     threads, memory_mb : int

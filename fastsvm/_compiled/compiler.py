@@ -28,7 +28,16 @@ from numba.core.registry import cpu_target
 from numba.core.typed_passes import IRLegalization
 from numba.np.ufunc import parallel as _parallel
 
-__all__ = ["JIT_DISABLED", "OPTIONS", "inlined", "jit", "jit_in_order", "processor_has", "thread_count"]
+__all__ = [
+    "JIT_DISABLED",
+    "OPTIONS",
+    "inlined",
+    "jit",
+    "jit_in_order",
+    "outlined",
+    "processor_has",
+    "thread_count",
+]
 
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
 JIT_DISABLED = bool(_config.DISABLE_JIT)
@@ -193,6 +202,9 @@ class _OurCode(caching.FunctionCache):
 # --- the same code in every process ------------------------------------------------------------------------
 
 
+_OUTLINED: set[str] = set()  # names of functions that stay apart in the machine code of their callers
+
+
 class _Closed(JITCodeLibrary):
     """Machine code with private copies of all functions that it calls.
 
@@ -203,6 +215,8 @@ class _Closed(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
+            if self.name in _OUTLINED and not function.is_declaration and f"{self.name}B" in function.name:
+                function.add_function_attribute("noinline")
             copied = not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr
             if copied and not function.name.startswith("NRT_"):  # Numba looks these up by name
                 function.linkage = "internal"
@@ -257,6 +271,15 @@ def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
     with _own_cache():
         compiled._cache = _OurCode(function)  # in place of Numba's own, which cache=True would set
     return compiled
+
+
+def outlined(function: Callable) -> Callable:
+    """Compile `function` as `jit` does, for a long one with several callers: each would be compiled with a copy of it.
+
+    Its name must be unique in the package.
+    """
+    _OUTLINED.add(function.__qualname__)
+    return jit(function)
 
 
 def inlined(function: Callable) -> Callable:

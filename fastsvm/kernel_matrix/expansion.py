@@ -24,9 +24,9 @@ _EXPAND_ROWS = 2048
 _ADDED_ROWS = 1024  # a tile of so many rows stays in the processor's cache until it is summed
 
 
-def operand_rows(n_features: int, feature_bytes: int) -> int:
-    """Return how many rows are prepared at once, so that the dense operand stays within its memory."""
-    return max(16, _OPERAND_BYTES // (n_features * feature_bytes))
+def operand_rows(row_bytes: int) -> int:
+    """Return how many rows are prepared at once, so that the operand stays within its memory."""
+    return max(16, _OPERAND_BYTES // row_bytes)
 
 
 def add_expansion(
@@ -49,7 +49,7 @@ def add_expansion(
         Threads for the tiles.
     """
     (support, coef), (block, terms) = expansion, rows
-    most = min(_ADDED_ROWS, operand_rows(block.shape[1], pairwise.feature_bytes))
+    most = min(_ADDED_ROWS, operand_rows(pairwise.row_bytes(support)))
     slots = np.arange(min(most, len(coef)))
 
     def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
@@ -87,7 +87,7 @@ def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, poo
         Threads for the tiles.
     """
     sums, terms = np.zeros(len(coef)), pairwise.terms(support)
-    most = min(_ADDED_ROWS, operand_rows(support.shape[1], pairwise.feature_bytes))
+    most = min(_ADDED_ROWS, operand_rows(pairwise.row_bytes(support)))
 
     def add(operand: Any, first: int, last: int, a: int, b: int, others: np.ndarray) -> None:
         """Add the columns from a to b of the rows from `first` to `last`; write what they add to the rows."""
@@ -175,7 +175,7 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
         pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
         sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
 
-    most = min(_EXPAND_ROWS, operand_rows(block.shape[1], pairwise.feature_bytes))
+    most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
     for first, last in spans(len(coef), most):
         operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
         pieces = [(operand, weights, a, b) for a, b in spans(n, _LEAST_COLUMNS)]

@@ -139,7 +139,7 @@ class Gram:
         self.pool.run(_copy_columns, pieces)
         rest = np.flatnonzero(slot_of < 0)
         terms = self._all_terms()
-        most = operand_rows(self.source.shape[1], self.pairwise.feature_bytes)
+        most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
             operand, part = self.pairwise.prepare(self.left.rows(indices[a:b])), out._replace(slots=out.slots[a:b])
             columns = [rest[c:d] for c, d in spans(len(rest), _REST)]
@@ -164,7 +164,7 @@ class Gram:
             self.passes += 1
             out[slots] = self.source.rows(indices).dense(self.dtype)[:, self.pairwise.columns]
             return
-        most = operand_rows(self.source.shape[1], self.pairwise.feature_bytes)
+        most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
             operand = self.pairwise.prepare(self.left.rows(indices[a:b]))
             self._sweep(operand, Rows(out, slots[a:b], start))

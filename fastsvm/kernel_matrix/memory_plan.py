@@ -76,12 +76,10 @@ class Need(NamedTuple):
     ----------
     n_rows : int
         Rows of the largest problem.
-    n_features : int
-        Features.
+    row_bytes : int
+        Bytes of a row that is prepared for products.
     value_bytes : int
         Bytes of a kernel value.
-    feature_bytes : int
-        Bytes of a feature in prepared rows.
     stored_bytes : int
         Bytes of the rows on disk; 0 if they are in memory already.
     n_stored_rows : int
@@ -90,8 +88,6 @@ class Need(NamedTuple):
         Bytes of the rows copied for one problem, 0 if none are.
     block_rows : int
         Rows of a block of the source.
-    sparse : bool
-        Whether blocks stay sparse when they are multiplied.
     value_cost : float
         Nanoseconds to compute a kernel value.
     tile_bytes : int
@@ -105,14 +101,12 @@ class Need(NamedTuple):
     """
 
     n_rows: int
-    n_features: int
+    row_bytes: int
     value_bytes: int
-    feature_bytes: int
     stored_bytes: int
     n_stored_rows: int
     copied_bytes: int
     block_rows: int
-    sparse: bool = False
     value_cost: float = 5.0
     tile_bytes: int = 0
     workers: int = 1
@@ -231,10 +225,8 @@ def _fixed(need: Need, size: int) -> int:
     """Return the bytes besides the cache: solver state, block, operand, tiles, blocks being read."""
     state = 64 * need.n_rows + need.problem_bytes
     block = 2 * size * size * need.value_bytes
-    operand = 2 * min(size, operand_rows(need.n_features, need.feature_bytes)) * need.n_features * need.feature_bytes
-    columns = min(_TILE_COLUMNS, need.block_rows)
-    widened = 0 if need.sparse else need.n_features * need.feature_bytes
-    tiles = _TILES * columns * (widened + size * need.value_bytes)
+    operand = 2 * min(size, operand_rows(need.row_bytes)) * need.row_bytes
+    tiles = _TILES * min(_TILE_COLUMNS, need.block_rows) * (need.row_bytes + size * need.value_bytes)
     reading = _BLOCKS_READ * need.block_rows * need.stored_bytes // max(1, need.n_stored_rows)
     return state + block + operand + tiles + reading
 

@@ -48,6 +48,13 @@ class DenseBlock(NamedTuple):
         np.copyto(out, self.values, casting="unsafe")
         return out
 
+    def compressed(self, dtype: DTypeLike) -> "CSRBlock":
+        """Return the values other than zero as an array of `dtype`, in compressed sparse row form."""
+        there = self.values != 0
+        indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1), dtype=np.int64)])
+        indices: np.ndarray = np.nonzero(there)[1].astype(_index_type(self.shape[1]))
+        return CSRBlock(self.values[there].astype(dtype), indices, indptr, self.shape[1])
+
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """All arrays in which the rows are stored."""
@@ -118,6 +125,15 @@ class CSRBlock(NamedTuple):
         out[rows, self.indices] = self.data
         return out
 
+    def compressed(self, dtype: DTypeLike) -> "CSRBlock":
+        """Return the rows with data of `dtype` and indices for which code is compiled; copied only if they differ."""
+        return CSRBlock(
+            self.data.astype(dtype, copy=False),
+            self.indices.astype(_index_type(self.n_features), copy=False),
+            self.indptr.astype(np.int64, copy=False),
+            self.n_features,
+        )
+
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """All arrays in which the rows are stored."""
@@ -165,6 +181,10 @@ class CSRBlock(NamedTuple):
             matrix.sum_duplicates()
         n_values = matrix.indptr[-1]
         return cls(matrix.data[:n_values], matrix.indices[:n_values], matrix.indptr, matrix.shape[1])
+
+
+def _index_type(n_features: int) -> type:
+    return np.int32 if n_features < 2**31 else np.int64
 
 
 @jit

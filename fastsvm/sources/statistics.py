@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 
@@ -106,9 +107,7 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
             _refuse(block, start)
         added = rows.sum()
         if added > 0:
-            delta = block_mean - mean
-            mean += delta * (added / (total + added))
-            squares += block_squares + delta**2 * (total * added / (total + added))
+            _merge(mean, squares, (block_mean, block_squares), (float(total), float(added)))
             total += added
         sq_norm = max(sq_norm, float(norms.max()))
         centred_sq_norm = max(centred_sq_norm, float(centred.max()))
@@ -116,6 +115,18 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
     variance = float(feature_variance.mean() + mean.var())
     usual = float(feature_variance.sum() + ((mean - centre) ** 2).sum())
     return FeatureStatistics(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm, usual)
+
+
+@jit
+def _merge(mean, squares, others, totals):
+    """Merge the moments of other rows into those of the rows so far, without an array more: features may be many."""
+    other_mean, other_squares = others
+    total, added = totals
+    share, weight = added / (total + added), total * added / (total + added)
+    for k in range(mean.size):
+        delta = other_mean[k] - mean[k]
+        mean[k] += delta * share
+        squares[k] += other_squares[k] + delta * delta * weight
 
 
 def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
@@ -142,8 +153,10 @@ def check_finite(block: Block, start: int) -> None:
 def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
     if isinstance(block, CSRBlock):
         return np.zeros(block.n_features)
+    values = np.sort(block.dense(np.float64), axis=0)  # np.median takes several times as long
+    middle = len(values) // 2
     with np.errstate(all="ignore"):  # one outlier does not change the median
-        centre = np.median(block.dense(np.float64), axis=0)
+        centre = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
     centre[~np.isfinite(centre)] = 0  # the block with such a row is refused
     # Differences of integers stay exact in float32.
     return np.rint(centre) if dtype.kind in "iub" else centre
@@ -155,22 +168,55 @@ def _moments(
     """Return the mean, the sum of squared deviations from it, and squared norms, before and after centring."""
     total = max(weight.sum(), np.finfo(np.float64).tiny)
     if isinstance(block, CSRBlock):
-        n_rows, n_features = block.shape
-        data = block.data.astype(np.float64)
-        row = np.repeat(np.arange(n_rows), np.diff(block.indptr))
-        mean = np.bincount(block.indices, weight[row] * data, n_features) / total
-        deviation = (data - mean[block.indices]) ** 2
-        zeros = total - np.bincount(block.indices, weight[row], n_features)
-        squares = np.bincount(block.indices, weight[row] * deviation, n_features) + zeros * mean**2
-        norms = np.bincount(row, data**2, n_rows)
-        return mean, np.maximum(squares, 0), norms, norms
-    values = block.dense(np.float64, np.empty(block.shape))
-    norms = np.einsum("ij,ij->i", values, values)
-    mean = weight @ values / total
-    values -= centre
-    centred = np.einsum("ij,ij->i", values, values)
-    values -= mean - centre
-    return mean, weight @ np.square(values, out=values), norms, centred
+        mean, counts, squares = (np.zeros(block.n_features) for _ in range(3))
+        norms = np.empty(block.shape[0])
+        rows = writeable(block.data.astype(np.float64, copy=False)), writeable(block.indices), writeable(block.indptr)
+        _sparse_moments(rows, weight, (mean, counts, squares), float(total), norms)
+        return mean, squares, norms, norms
+    n, d = block.shape
+    sums = np.zeros(d), np.zeros(d), np.empty(n), np.empty(n)
+    _sum_moments(writeable(np.ascontiguousarray(block.dense(np.float64))), weight / total, centre, sums)
+    return sums[0], total * sums[1], sums[2], sums[3]
+
+
+@jit
+def _sum_moments(rows, share, centre, sums):
+    """Sum rows and their squared deviations from the mean, by their shares, and squares with and without the centre."""
+    mean, squares, norms, centred = sums
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        for k in range(row.size):
+            mean[k] += share[i] * row[k]
+    for i in range(rows.shape[0]):
+        row, norm, distance = rows[i], 0.0, 0.0
+        for k in range(row.size):
+            squares[k] += share[i] * (row[k] - mean[k]) ** 2
+        for k in range(row.size):
+            norm += row[k] * row[k]
+            distance += (row[k] - centre[k]) ** 2
+        norms[i], centred[i] = norm, distance
+
+
+@jit
+def _sparse_moments(rows, weight, moments, total, norms):
+    """Write means, sums of squared deviations from them, and squared norms; the counts are what is not zero."""
+    data, indices, indptr = rows
+    mean, counts, squares = moments
+    for i in range(norms.size):
+        norm = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            mean[indices[t]] += weight[i] * data[t]
+            counts[indices[t]] += weight[i]
+            norm += data[t] * data[t]
+        norms[i] = norm
+    for k in range(mean.size):
+        mean[k] /= total
+    for i in range(norms.size):
+        for t in range(indptr[i], indptr[i + 1]):
+            deviation = data[t] - mean[indices[t]]
+            squares[indices[t]] += weight[i] * deviation * deviation
+    for k in range(mean.size):
+        squares[k] = max(0.0, squares[k] + (total - counts[k]) * mean[k] * mean[k])
 
 
 def _is_bytes(source: Source) -> bool:

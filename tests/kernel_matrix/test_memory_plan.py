@@ -52,9 +52,8 @@ def test_available_is_plausible():
 def need(stored_bytes=0, copied_bytes=0, n_rows=10_000, n_features=100, value_bytes=4, block_rows=1000):
     return Need(
         n_rows=n_rows,
-        n_features=n_features,
+        row_bytes=n_features * value_bytes,
         value_bytes=value_bytes,
-        feature_bytes=value_bytes,
         stored_bytes=stored_bytes,
         n_stored_rows=n_rows,
         copied_bytes=copied_bytes,

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from fastsvm import SVC
 from fastsvm._compiled import threads
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.kernel import one_vs_one, prepare
+from fastsvm.estimators.kernel import one_vs_one, prepare, small_problems
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.pairwise import RealPairwise, Rows, Uint8Pairwise, multiplies_bytes
 from fastsvm.kernels import KERNELS
@@ -22,6 +22,11 @@ SIZES = 19, 30, 1
 GAMMA = 1e-6
 
 needs_bytes = pytest.mark.skipif(not multiplies_bytes(70), reason="the processor does not multiply bytes")
+
+
+@pytest.fixture(autouse=True)
+def by_decomposition(monkeypatch):
+    monkeypatch.setattr(small_problems, "_MOST_ROWS", 0)
 
 
 def rows_of(k):

@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils.multiclass import check_classification_targets
 
 __all__ = ["class_weights", "encode"]
 
@@ -35,6 +36,8 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     used = weight > 0
     classes = np.unique(y[used])
+    if 2 * len(classes) > len(y):
+        check_classification_targets(y)  # which warns that there are many classes
     if len(classes) < 2:
         raise ValueError(
             f"The number of classes has to be greater than one; got {len(classes)} class"

@@ -26,6 +26,7 @@ from fastsvm.sources.hdf5_checks import place_of
 _BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four are there at once
 
 _LEAST_BLOCK = 1 << 16  # bytes
+_PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
 
@@ -96,6 +97,12 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
     if not is_stored(X):
+        if _is_plain(estimator, X, reset):
+            estimator.n_features_in_ = X.shape[1]
+            stored = MemorySource.of(X)
+            if not reset:
+                check_finite(stored.block, 0)
+            return stored
         if sparse.issparse(X):
             _check_convertible(X)
         _check_columns(X)
@@ -126,6 +133,15 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     else:
         _check_feature_names(estimator, source)
     return source
+
+
+def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
+    """Return whether scikit-learn's checks would find nothing in X; they take as long as a small fit."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in _PLAIN_TYPES or X.size == 0:
+        return False
+    if hasattr(estimator, "feature_names_in_"):
+        return False
+    return reset or X.shape[1] == estimator.n_features_in_
 
 
 def _check_feature_names(estimator: Any, source: Source) -> None:
@@ -204,16 +220,12 @@ def check_training_set(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
             + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
         )
-    source = check_rows(estimator, X, reset=reset).in_blocks(_block_bytes(estimator.memory))
+    source = check_rows(estimator, X, reset=reset)
+    if not source.resident:
+        source = source.in_blocks(_block_bytes(estimator.memory))
     if not of_classes and np.asarray(y).dtype.kind in "SU":
         raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. Use a classifier for classes.")
-    kind = None if of_classes else np.float64
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        words = "labels must name classes" if of_classes else "targets must be finite numbers"
-        raise ValueError(f"Input y contains NaN or infinity; {words}.")
-    if of_classes:
-        check_classification_targets(y)
+    y = _checked_labels(y, of_classes)
     if len(y) != len(source):
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[len(source), len(y)]}. X has "
@@ -221,6 +233,20 @@ def check_training_set(
         )
     targets = y if of_classes else writeable(y)
     return TrainingSet(source, targets, writeable(_weights(sample_weight, len(y), name)), sample_weight is not None)
+
+
+def _checked_labels(y: Any, of_classes: bool) -> np.ndarray:
+    """Return y as a one-dimensional array of classes, or of finite numbers."""
+    if of_classes and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iu" and y.size > 0:
+        return y  # `encode` counts the classes
+    kind = None if of_classes else np.float64
+    y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        words = "labels must name classes" if of_classes else "targets must be finite numbers"
+        raise ValueError(f"Input y contains NaN or infinity; {words}.")
+    if of_classes:
+        check_classification_targets(y)
+    return y
 
 
 def _block_bytes(memory: str | int) -> int:

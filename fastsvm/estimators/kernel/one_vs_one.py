@@ -11,7 +11,9 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.progress import KernelMonitor
+from fastsvm.estimators.kernel.small_problems import SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
+from fastsvm.estimators.kernel.two_class import Outcome, TwoClass
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
@@ -19,49 +21,14 @@ from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.recomputed_rows import ProblemRows, RecomputedRows
-from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
+from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
 from fastsvm.multiclass import disjoint_order
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
-__all__ = ["KernelFitState", "OneVsOneFit", "Outcome", "TwoClass", "solve_paths"]
+__all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
 
 _SNAPSHOT_SECONDS = 0.5  # between two of what a worker has reached, for a checkpoint by another
-
-
-class TwoClass(NamedTuple):
-    """A two-class problem: numbers of its rows, their labels ±1 and upper bounds, and the numbers of the classes."""
-
-    rows: np.ndarray
-    y: np.ndarray
-    upper: np.ndarray
-    classes: tuple[int, int]
-
-    @classmethod
-    def of(cls, labels: np.ndarray, upper: np.ndarray, first: int, second: int) -> "TwoClass":
-        """Return the problem of two classes, the first of them positive."""
-        rows = np.flatnonzero((labels == first) | (labels == second))
-        return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows], (first, second))
-
-    def by_class(self) -> "TwoClass":
-        """Return the problem with the rows of the first class before those of the second."""
-        order = np.argsort(-self.y, kind="stable")
-        return self._replace(rows=self.rows[order], y=self.y[order], upper=self.upper[order])
-
-
-class Outcome(NamedTuple):
-    """Solutions, an entry a problem, and for all: classes of the rows, rows within a margin, why the fit stopped."""
-
-    rows: list[np.ndarray]
-    beta: list[np.ndarray]
-    labels: np.ndarray
-    within: np.ndarray
-    intercept: np.ndarray
-    objective: np.ndarray
-    duality_gap: np.ndarray
-    kkt_violation: np.ndarray
-    n_steps: np.ndarray
-    stop_reason: StopReason
 
 
 @storable("kernel problem")
@@ -110,6 +77,8 @@ class OneVsOneFit:
         Makes the solver of a problem.
     repeats : Repeats or None
         Rows that represent others, which are in no problem themselves.
+    small : SmallProblems or None
+        Solves the problems if they are small.
     """
 
     def __init__(
@@ -120,9 +89,10 @@ class OneVsOneFit:
         spent: Plan,
         solver_of: SolverOf,
         repeats: Repeats | None = None,
+        small: SmallProblems | None = None,
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
-        self._spent, self._solver_of = spent, solver_of
+        self._spent, self._solver_of, self._small = spent, solver_of, small
         self._pool = gram.pool if spent.workers == 1 else Pool(1)
         self._tiles: list[ClassTile] = []
         if spent.shared and isinstance(gram, Gram):
@@ -130,6 +100,7 @@ class OneVsOneFit:
             self._tiles = self._class_tiles(gram, max(pair.classes[1] for pair in pairs) + 1)
         self.pairs = pairs
         self._begin: list[np.ndarray | None] = [None] * len(pairs)
+        self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
         self._solved: dict[int, tuple] = {}
         self._current: dict[int, tuple[Solver, Any]] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
@@ -179,8 +150,36 @@ class OneVsOneFit:
 
     def run(self, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve all problems within the limits."""
+        if self._small is not None:
+            self._solve_small(self._small, limits, monitor)
+            if not self.waiting():
+                return
         if not solve_paths([[self]], limits, monitor) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME
+
+    def _solve_small(self, small: SmallProblems, limits: Limits, monitor: KernelMonitor) -> None:
+        """Solve small problems. What is left for `solve` begins at the multipliers that were reached."""
+        numbers = [number for number in range(len(self.pairs)) if number not in self._solved | self._snapshots]
+        problems = [(self.pairs[k].rows, KernelProblem(*self.pairs[k][1:3]), self._begin[k]) for k in numbers]
+        for number, found in zip(numbers, small.solve(problems, limits.max_steps), strict=False):
+            solution, n_steps, n_rows, is_solved = found
+            reason = StopReason.CONVERGED if is_solved else StopReason.MAX_ITER
+            if is_solved or n_steps >= limits.max_steps:
+                self._solved[number] = solution, reason, n_steps
+            else:
+                self._begin[number], self._n_before[number] = solution.alpha, n_steps
+            counts = CacheCounts(max(0, 2 * n_steps - n_rows), n_rows, n_rows)
+            report = Report(solution.kkt_violation, solution.objective, n_steps, is_solved, is_solved, False)
+            self._passes += len(self.pairs[number].rows) / len(self.labels)
+            stop = monitor.observe(number, report, counts, self.gram.source.reads.nbytes)
+            if number in self._solved:
+                monitor.end()
+            if monitor.checkpointer is not None:
+                facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": n_steps, "gap": report.gap}
+                tree = lambda: (self.checkpoint(), monitor.records())  # noqa: E731
+                monitor.checkpointer.observe(tree, facts | {"objective": report.objective})
+            if stop or time.perf_counter() >= limits.deadline:
+                break
 
     def waiting(self) -> list[int]:
         """Return the numbers of the problems that are not solved, in the order in which they are to begin."""
@@ -238,7 +237,7 @@ class OneVsOneFit:
         """Return the state at which a problem begins, and its number of steps before."""
         snapshot = self._snapshots.get(number)
         if snapshot is None:
-            return solver.init(self._begin[number]), 0
+            return solver.init(self._begin[number]), self._n_before.get(number, 0)
         rows.refill(snapshot.cache)
         if snapshot.memory is not None:
             solver.recall(snapshot.memory)

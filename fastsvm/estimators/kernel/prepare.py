@@ -14,8 +14,9 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_pairwise,
     training_rows,
 )
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, TwoClass
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
+from fastsvm.estimators.kernel.small_problems import SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import (
     SOLVERS,
     check_landmarks,
@@ -25,6 +26,7 @@ from fastsvm.estimators.kernel.solver_parameter import (
     solver_of,
 )
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
+from fastsvm.estimators.kernel.two_class import TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Uint8Pairwise
@@ -113,9 +115,18 @@ def prepare(
     if spent.resident:
         source = source.in_memory()
     pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
-    task = OneVsOneFit(Gram(pairwise, source, pool), pairs, labels, spent, solver_of(estimator), repeats)
+    gram = Gram(pairwise, source, pool)
+    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), left)
+    task = OneVsOneFit(gram, pairs, labels, spent, solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
     return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), standardization, class_weight)
+
+
+def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
+    """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
+    if estimator.solver != "smo":
+        return None
+    return SmallProblems.of(gram, np.array([len(pair.rows) for pair in pairs]), estimator.tol, pool, budget // 2)
 
 
 def bounds(
@@ -169,15 +180,13 @@ def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int) 
     share = len(counts) > 2 and source.resident and pairwise.parallel and n > _SHARED
     return Need(
         n_rows=n,
-        n_features=source.shape[1],
+        row_bytes=pairwise.row_bytes(source),
         value_bytes=pairwise.dtype.itemsize,
-        feature_bytes=pairwise.feature_bytes,
         problem_bytes=_PROBLEM_BYTES * (len(counts) - 1) * int(counts.sum()),
         stored_bytes=0 if source.resident else source.nbytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),
         block_rows=min(source.block_rows, len(source)),
-        sparse=source.sparse and not pairwise.dense_only,
         value_cost=pairwise.cost(source.shape[1]),
         tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * pairwise.dtype.itemsize if share else 0,
     )

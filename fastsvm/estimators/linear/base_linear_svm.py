@@ -10,7 +10,7 @@ from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged
+from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged, small_fit
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task
@@ -56,12 +56,18 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
         last: DualFitState | None = session.initial_state("_fit_state")
         session.begin()
         with Pool.open() as pool:
+            small = small_fit(self, task, loss, session, pool)
+            if small is not None:
+                self._fit_state = None
+                self.__dict__.update(names | self._weights(small.weights, small.epoch) | small.attributes())
+                session.end(small, warn_of_gap)
+                return
             fit = DualFit(self, merged(task), loss, pool, last, session.can_be_resumed)
             solver, state = fit.solver, fit.initial_state()
             records = last.records if last is not None and state.epoch > 0 else []
 
             def attributes(state: LinearDualState) -> dict[str, Any]:
-                return names | self._weights(solver.finish(state), state)
+                return names | self._weights(solver.finish(state), state.epoch)
 
             def checkpoint(state: LinearDualState) -> DualFitState:
                 return fit.checkpoint(state, records)
@@ -86,13 +92,13 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
         self.kkt_violation_ = float(certificate.violation)
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
 
-    def _weights(self, weights: np.ndarray, state: LinearDualState) -> dict[str, Any]:
+    def _weights(self, weights: np.ndarray, n_epochs: int) -> dict[str, Any]:
         """Return the fitted attributes of weights."""
         if self._shows_difference(len(weights)):
             weights = np.diff(weights, axis=0)
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
         coef, intercept = self._for_rows_as_passed(weights[:, :-1], scaling * weights[:, -1])
-        return self._shaped(np.ascontiguousarray(coef), intercept) | {"n_iter_": state.epoch}
+        return self._shaped(np.ascontiguousarray(coef), intercept) | {"n_iter_": n_epochs}
 
     def _shows_difference(self, n_scores: int) -> bool:
         """Return whether there are two scores of which the difference is shown."""

@@ -1,24 +1,29 @@
-"""From an estimator's parameters to a run of dual coordinate ascent, new or resumed."""
+"""From an estimator's parameters to a run of dual coordinate ascent, new or resumed, or to the fit of few samples."""
 
 import hashlib
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.writeable import writeable
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses import Demands, Loss
+from fastsvm.losses import Demands, Loss, box
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
+from fastsvm.solvers.linear_dual.evaluation import relative_gap
+from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, solve_scores
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import DenseBlock, MemorySource, Source
 
-__all__ = ["DualFit", "DualFitState", "merged"]
+__all__ = ["DualFit", "DualFitState", "SmallFit", "merged", "small_fit"]
 
 _SWEEPS = 3
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
@@ -27,6 +32,9 @@ _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at o
 _DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to three copies in float64 beside all else
 _MOST_WINDOW = 32 << 20  # bytes
 _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings of the clock
+_MOST_VALUES, _SHORTER_SIDE = 1 << 19, 320  # of few samples: with more, epochs cost less than Newton steps
+_LEAST_EPOCHS = 100  # who allows fewer wants to see them
+_PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
 _FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 
 
@@ -84,10 +92,8 @@ class DualFit:
         self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: DualFitState | None, resumable: bool
     ) -> None:
         memory = parse_memory(estimator.memory)
-        source, shift, scale = as_stored(task.source, memory)
-        constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
-        demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
-        problem = LinearProblem(source, shift, scale, loss, demands, constant)
+        problem = _problem_of(estimator, task, loss, memory)
+        source = problem.source
         self._fingerprint = _fingerprint(task, problem) if resumable else ""
         seed = seed_of(estimator) if last is None else last.seed
         self._settings, self._last = _settings(estimator, source, len(task.balance), memory, seed), last
@@ -129,6 +135,14 @@ class DualFit:
     def last_state(self, state: LinearDualState, records: list[tuple]) -> DualFitState:
         """Return what the next fit resumes after this one ended or was interrupted."""
         return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)
+
+
+def _problem_of(estimator: Any, task: Task, loss: Loss, memory: int) -> LinearProblem:
+    """Return the problem of an estimator, its rows in memory if they fit."""
+    source, shift, scale = as_stored(task.source, memory)
+    constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+    demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
+    return LinearProblem(source, shift, scale, loss, demands, constant)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:
@@ -192,3 +206,82 @@ def merged(task: Task) -> Task:
     if isinstance(source, MemorySource) and not source.sparse:
         source = MemorySource(DenseBlock(rows[first]))  # one type, for which alone code is compiled
     return task._replace(source=source, targets=task.targets[first], weights=weights)
+
+
+# --- few samples ---------------------------------------------------------------------------------------------
+
+
+class SmallFit:
+    """A solution, and what is said of it.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (n_scores, n_features + 1)
+        Weights; that of the constant feature is last.
+    certificate : dict of str to ndarray of float64, shape (n_scores,)
+        The columns of `CERTIFICATE`.
+    seconds : float
+        Time taken.
+    """
+
+    def __init__(self, weights: np.ndarray, certificate: dict[str, np.ndarray], seconds: float) -> None:
+        self.weights, self._certificate, self._seconds = weights, certificate, seconds
+        self.epoch = int(certificate["n_epochs"].max())
+
+    def is_within(self, tol: float, criterion: str) -> bool:
+        """Return whether the solution is within tolerance."""
+        found = self._certificate
+        if criterion == "gradient":
+            return bool(found["kkt_violation"].max() <= tol)
+        return relative_gap(found["primal"], found["dual"]) <= tol
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of the certificate."""
+        found = self._certificate
+        primal, dual = float(found["primal"].sum()), float(found["dual"].sum())
+        return {
+            "objective_": primal,
+            "dual_objective_": dual,
+            "duality_gap_": primal - dual,
+            "kkt_violation_": float(found["kkt_violation"].max()),
+            "converged_": True,
+            "stop_reason_": "converged",
+        }
+
+    def history(self) -> dict[str, np.ndarray]:
+        """Return the columns of the record of a fit, with one entry."""
+        found = self._certificate
+        gap = relative_gap(found["primal"], found["dual"])
+        record = self.epoch, self._seconds, found["primal"].sum(), found["dual"].sum(), gap, 0
+        return {name: np.array([value]) for name, value in zip(DualAscentMonitor.COLUMNS, record, strict=True)}
+
+    def close(self) -> None:
+        """Do nothing: nothing is shown."""
+
+
+def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool: Pool) -> SmallFit | None:
+    """Return the solution of a problem of few rows in memory with a smooth loss; None if it is another.
+
+    Fits that may be resumed, are observed or allow few epochs are others too, and those whose values overflow.
+    """
+    n, d = task.source.shape
+    few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE and estimator.max_iter >= _LEAST_EPOCHS
+    if not (few and task.source.resident) or session.can_be_resumed or session.has_callbacks:
+        return None
+    if loss.of_classes or not box(loss, 1.0)[1] > 0:
+        return None
+    begin = time.perf_counter()
+    problem = _problem_of(estimator, task, loss, parse_memory(estimator.memory))
+    rows, k = problem.dense(problem.block, d + 1), problem.n_scores
+    weights, dual, found = np.empty((k, d + 1)), np.empty((k, n)), np.empty((k, len(CERTIFICATE)))
+    demands = Demands(*(writeable(each) for each in problem.demands))
+    size = max(1, _PART // rows.size)
+    with np.errstate(all="ignore"):
+        pool.run(
+            lambda a, b: solve_scores(loss, demands, rows, (a, b), dual, weights, found),
+            [(a, min(a + size, k)) for a in range(0, k, size)],
+        )
+    certificate = {name: np.ascontiguousarray(column) for name, column in zip(CERTIFICATE, found.T, strict=True)}
+    fit = SmallFit(weights, certificate, time.perf_counter() - begin)
+    is_finite = np.isfinite(found).all() and np.isfinite(weights).all()
+    return fit if is_finite and fit.is_within(estimator.tol, estimator.criterion) else None

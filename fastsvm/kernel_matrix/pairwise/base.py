@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fastsvm.sources import Block
+from fastsvm.sources import Block, Source
 
 __all__ = ["EXPENSIVE", "PairwiseKernel", "Rows"]
 
@@ -27,19 +27,16 @@ class PairwiseKernel(Protocol):
     ----------
     dtype, terms_dtype : numpy.dtype
         Types of values and of terms.
-    feature_bytes : int
-        Bytes per feature of an operand.
     parallel : bool
         Whether several threads may compute tiles.
-    dense_only : bool
-        Whether sparse rows are converted to dense ones.
     """
 
     dtype: np.dtype
     terms_dtype: np.dtype
-    feature_bytes: int
     parallel: bool
-    dense_only: bool
+
+    def row_bytes(self, rows: Block | Source) -> int:
+        """Return the bytes of a row of an operand."""
 
     def prepare(self, block: Block) -> Any:
         """Return the operand for the rows of a block."""

@@ -8,8 +8,8 @@ processors, on the positions of the rows in them. Padding does not help everywhe
 """
 
 from bisect import bisect_left
-from functools import cached_property
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,14 +20,18 @@ from fastsvm._compiled.threads import spans
 from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_tile
 from fastsvm.kernels import Kernel, kernel_value
+from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_products
 from fastsvm.linalg.row_products import add_panel_products, panels_of
-from fastsvm.sources import Block, CSRBlock, DenseBlock
+from fastsvm.sources import Block, CSRBlock, DenseBlock, Source
 
 __all__ = ["RealPairwise"]
 
 _COLUMNS = 512  # of a tile
 _CACHED_ROWS = 64  # of a tile that stay in the cache until its near pairs are searched
 _COST_OF_BYTE, _COST_OF_SPARSE = 1 / 400, 4.0  # nanoseconds
+_ADDITION = 64  # multiplications of dense rows that take as long as an addition to the sums of sparse ones
+_INDEX_BYTES = 6  # of an index while it is made, per byte of its rows
+_VALUE_BYTES = 16  # of a value in sparse rows, with its index
 
 # A squared distance computed from squared norms and a product has their rounding errors. Where it is not larger than
 # those errors, it is computed from the differences of the features. For rows with norms so large that the kernel value
@@ -44,7 +48,7 @@ class Operand(NamedTuple):
 
     Attributes
     ----------
-    rows : ndarray
+    rows : ndarray or CSRBlock
         The rows, converted to the kernel's type and centred.
     sq_norms : ndarray
         Their squared norms.
@@ -53,20 +57,18 @@ class Operand(NamedTuple):
         kernel is not a function of distances.
     shares : tuple of float
         Squared norm from which on rounding affects the kernel, and the share of it that is near from there and below.
-    by_feature : ndarray or None
-        The transposed rows.
+    by_feature : InvertedIndex or None
+        The rows by feature, if they are sparse.
+    size : int
+        Multiplications for a row that is paired with all of them.
     """
 
-    rows: np.ndarray
+    rows: np.ndarray | CSRBlock
     sq_norms: np.ndarray
     near: np.ndarray
     shares: tuple[np.floating, np.floating, np.floating]
-    by_feature: np.ndarray | None
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return self.rows.size
+    by_feature: InvertedIndex | None
+    size: int
 
 
 class RealPairwise:
@@ -82,7 +84,7 @@ class RealPairwise:
         Subtracted from all rows if the kernel is translation invariant, because squared distances computed from
         squared norms lose digits where the norms are larger. None for sparse rows.
     sparse : bool
-        Whether blocks are sparse, so that operands also store the transposed rows.
+        Whether rows are sparse, those of operands or others, so that only values other than zero are multiplied.
     all_near : bool, default=False
         Whether squared distances in float32 are computed from differences wherever rounding affects them, as in
         predictions. Otherwise only where it affects the kernel, as in fits, which end with float64 values.
@@ -99,12 +101,11 @@ class RealPairwise:
         all_near: bool = False,
     ) -> None:
         self.dtype = self.terms_dtype = np.dtype(dtype)
-        self.feature_bytes = self.dtype.itemsize
         self.kernel = in_precision(kernel, self.dtype)
         use_centre = kernel.translation_invariant and not sparse
         self.centre = centre.astype(self.dtype) if use_centre and centre is not None else None
-        self.by_feature = sparse and kernel.pairing == "dot"
-        self.manhattan = self.dense_only = kernel.pairing == "manhattan"
+        self.manhattan = kernel.pairing == "manhattan"
+        self.compressed = sparse and not self.manhattan
         self.distance = kernel.translation_invariant and not self.manhattan
         self.sparse, self.all_near = sparse, all_near or self.dtype == np.float64
         self._given = kernel, centre
@@ -122,13 +123,24 @@ class RealPairwise:
             return np.subtract(block.values, self.centre, out=out, casting="unsafe")
         return np.subtract(block.dense(np.dtype(np.float64)), self.centre, out=out, casting="same_kind")
 
+    def row_bytes(self, rows: Block | Source) -> int:
+        """Return the bytes of a prepared row."""
+        if self.compressed:
+            n, d = rows.shape
+            return _INDEX_BYTES * min(rows.nbytes // max(1, n), _VALUE_BYTES * d) + 1
+        return rows.shape[1] * self.dtype.itemsize
+
     def prepare(self, block: Block) -> Operand:
         """Return the rows, converted and centred, with their squared norms."""
-        rows = self._dense(block)
-        by_feature = np.ascontiguousarray(rows.T) if self.by_feature else None
-        norms = self.terms(block) if self.by_feature else sq_norms(rows)
         shares = self._shares(block.shape[1])
-        return Operand(rows, norms, self._near(norms, shares), shares, by_feature)
+        if self.compressed:
+            few = block.compressed(self.dtype)
+            index, norms = invert(few), csr_sq_norms(few)
+            size = _ADDITION * index.additions(len(norms))
+            return Operand(few, norms, self._near(norms, shares), shares, index, size)
+        rows = self._dense(block)
+        norms = sq_norms(rows)
+        return Operand(rows, norms, self._near(norms, shares), shares, None, rows.size)
 
     def _near(self, norms: np.ndarray, shares: tuple[np.floating, np.floating, np.floating]) -> np.ndarray:
         """Return the squared distance up to which a row of each squared norm is near to shorter rows."""
@@ -144,26 +156,15 @@ class RealPairwise:
             return real(0), real(0), real(0)
         rounding = (2 * n_features + 8) * float(np.finfo(real).eps)
         usual = min(rounding, max(least_share, 1e-3))  # a bound on the sum of so many rounding errors
-        return self._least_seen, real(max(least_share, usual)), real(usual if self.all_near else 0)
-
-    @cached_property
-    def _least_seen(self) -> np.floating:
-        """The least squared norm, in float32, from which on rounding affects the kernel."""
-        eps, most, kernel = float(np.finfo(self.dtype).eps), _MOST_ROUNDING[self.dtype], self._given[0]
-        norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))
-
-        def seen(bits: int) -> bool:
-            return not kernel.rounding(eps, float(np.int32(bits).view(norms))) <= most
-
-        return self.dtype.type(np.int32(bisect_left(range(infinity), True, key=seen)).view(norms))
+        return (
+            _least_seen(self._given[0], self.dtype),  # type: ignore[arg-type]  # kernels are tuples
+            real(max(least_share, usual)),
+            real(usual if self.all_near else 0),
+        )
 
     def terms(self, block: Block) -> np.ndarray:
         """Return the squared norms."""
-        if isinstance(block, CSRBlock) and self.by_feature:
-            norms = np.empty(block.shape[0], self.dtype)
-            _csr_sq_norms(block.data.astype(self.dtype), block.indptr.astype(np.int64, copy=False), norms)
-            return norms
-        return sq_norms(self._dense(block))
+        return csr_sq_norms(block.compressed(self.dtype)) if self.compressed else sq_norms(self._dense(block))
 
     def tile(self, operand: Operand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
@@ -171,33 +172,44 @@ class RealPairwise:
             others, pairings = self._pairings(operand, block.slice(a, b))
             place = out._replace(start=out.start + a)
             if self.distance:  # even if no rows are near, since other code may round differently
-                left = operand.rows, operand.sq_norms, operand.near, operand.shares
+                left = _differing(operand.rows), operand.sq_norms, operand.near, operand.shares
                 _map_distances(self.kernel, pairings, left, (_differing(others), terms[a:b]), place)
             else:
                 map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
 
-    def _pairings(self, operand: Operand, block: Block) -> tuple[Block, np.ndarray]:
+    def _pairings(self, operand: Operand, block: Block) -> tuple[np.ndarray | CSRBlock, np.ndarray]:
         """Return the converted rows of a block and the pairings, possibly padded with columns."""
-        if operand.by_feature is not None and isinstance(block, CSRBlock):
-            pairings = scratch_array("pairings", (len(operand.rows), block.shape[0]), self.dtype)
-            data = block.data.astype(self.dtype)
-            indices = block.indices.astype(np.int32, copy=False)
-            indptr = block.indptr.astype(np.int64, copy=False)
-            _csr_products(data, indices, indptr, operand.by_feature, pairings)
-            return CSRBlock(data, indices, indptr, block.n_features), pairings
+        n = len(operand.sq_norms)
+        if operand.by_feature is not None:
+            others = block.compressed(self.dtype)
+            pairings = scratch_array("pairings", (n, block.shape[0]), self.dtype)
+            write_indexed_products(others, operand.by_feature, pairings)
+            return others, pairings
         rows = self._dense(block)
         if self.manhattan:
-            pairings = scratch_array("pairings", (len(operand.rows), len(rows)), self.dtype)
+            pairings = scratch_array("pairings", (n, len(rows)), self.dtype)
             _manhattan(operand.rows, rows, pairings)
-            return DenseBlock(rows), pairings
+            return rows, pairings
         panels = panels_of(rows)
-        pairings = scratch_array("pairings", (len(operand.rows), panels.shape[0] * panels.shape[2]), self.dtype)
-        add_panel_products(operand.rows, panels, pairings)
-        return DenseBlock(rows), pairings
+        pairings = scratch_array("pairings", (n, panels.shape[0] * panels.shape[2]), self.dtype)
+        add_panel_products(cast(np.ndarray, operand.rows), panels, pairings)
+        return rows, pairings
 
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
         return _COST_OF_SPARSE if self.sparse else n_features * self.dtype.itemsize * _COST_OF_BYTE
+
+
+@lru_cache(256)
+def _least_seen(kernel: Any, dtype: np.dtype) -> np.floating:
+    """Return the least squared norm, in float32, from which on rounding affects the kernel."""
+    eps, most = float(np.finfo(dtype).eps), _MOST_ROUNDING[dtype]
+    norms, infinity = np.dtype(np.float32), int(np.float32(np.inf).view(np.int32))
+
+    def seen(bits: int) -> bool:
+        return not kernel.rounding(eps, float(np.int32(bits).view(norms))) <= most
+
+    return dtype.type(np.int32(bisect_left(range(infinity), True, key=seen)).view(norms))
 
 
 @jit
@@ -220,8 +232,8 @@ def sq_norms(rows: np.ndarray) -> np.ndarray:
 # --- distances -------------------------------------------------------------------------------------------
 
 
-class _OtherRows(NamedTuple):
-    """Rows of a tile, dense or sparse; the arrays of the other form are empty.
+class _Rows(NamedTuple):
+    """Rows of which differences are computed, dense or sparse; the arrays of the other form are empty.
 
     Both forms are one type for compiled code, so that a kernel is compiled once for both.
 
@@ -239,12 +251,11 @@ class _OtherRows(NamedTuple):
     indptr: np.ndarray
 
 
-def _differing(block: Block) -> _OtherRows:
-    """Return the rows of a block, of which differences are to be computed."""
-    kind = block.stored.dtype
-    if isinstance(block, CSRBlock):
-        return _OtherRows(np.empty((0, 0), kind), block.data, block.indices, block.indptr)
-    return _OtherRows(block.stored, np.empty(0, kind), np.empty(0, np.int32), np.empty(0, np.int64))
+def _differing(rows: np.ndarray | CSRBlock) -> _Rows:
+    """Return rows of which differences are to be computed."""
+    if isinstance(rows, CSRBlock):
+        return _Rows(np.empty((0, 0), rows.data.dtype), rows.data, rows.indices, rows.indptr)
+    return _Rows(rows, np.empty(0, rows.dtype), np.empty(0, np.int32), np.empty(0, np.int64))
 
 
 @jit
@@ -270,7 +281,7 @@ def _map_distances(kernel, tile, operand, block, place):
             bound = near[s] + near[s] - sq_x[s]  # with a margin, as sums of a single pair may round differently
             if not least > bound:
                 target = out[slots[s], start : start + sq_z.size]
-                _map_near(kernel, source, (sq_x[s], sq_z), shares, rows[s], others, target)
+                _map_near(kernel, source, (sq_x[s], sq_z), shares, (rows, s), others, target)
 
 
 @jit
@@ -283,74 +294,47 @@ def _map_near(kernel, source, norms, shares, row, others, out):
         low, high = minimum(x, sq_z[i]), maximum(x, sq_z[i])
         share = seen if low >= least_seen else usual
         if share > 0 and not low + high - source[i] - source[i] > 2 * share * low:
-            half = out.dtype.type(_sq_distance(others, i, row) / -2)
+            half = out.dtype.type(_sq_distance(row, (others, i)) / -2)
             out[i] = kernel_value(kernel, half, none, none)
 
 
 @jit
-def _sq_distance(others, i, row):
-    """Return the squared distance of a row from row i of others, in float64."""
-    if others.indptr.size > 0:
-        return _sq_distance_of_sparse(others, i, row)
-    total, other = 0.0, others.values[i]
+def _sq_distance(one, other):
+    """Return the squared distance of two rows, each given by all rows and its number, in float64."""
+    (x, s), (z, i) = one, other
+    if z.indptr.size > 0:
+        return _sq_distance_of_sparse(one, other)
+    total, row, values = 0.0, x.values[s], z.values[i]
     for k in range(row.size):
-        difference = np.float64(row[k]) - np.float64(other[k])
+        difference = np.float64(row[k]) - np.float64(values[k])
         total += difference * difference
     return total
 
 
 @jit
-def _sq_distance_of_sparse(others, i, row):
-    total, k = 0.0, 0  # in the order of the features of both rows
-    for t in range(others.indptr[i] - others.indptr[0], others.indptr[i + 1] - others.indptr[0]):
-        column = others.indices[t]
-        while k < column:
-            value = np.float64(row[k])
-            total = multiply_add(value, value, total)
-            k += 1
-        difference = np.float64(row[column]) - np.float64(others.data[t])
+def _sq_distance_of_sparse(one, other):
+    (x, s), (z, i) = one, other
+    total, a, b = 0.0, x.indptr[s], z.indptr[i]
+    end, stop = x.indptr[s + 1], z.indptr[i + 1]
+    while a < end or b < stop:  # in the order of the features of both rows
+        left = a < end and (b == stop or x.indices[a] <= z.indices[b])
+        right = b < stop and (a == end or z.indices[b] <= x.indices[a])
+        difference = 0.0
+        if left:
+            difference += np.float64(x.data[a])
+            a += 1
+        if right:
+            difference -= np.float64(z.data[b])
+            b += 1
         total = multiply_add(difference, difference, total)
-        k += 1
-    while k < row.size:
-        value = np.float64(row[k])
-        total = multiply_add(value, value, total)
-        k += 1
     return total
 
 
-@jit
-def _csr_products(data, indices, indptr, by_feature, out):
-    """Write the dot products of the operand (n_features, q) with CSR rows to `out` (q, b).
-
-    Sixteen rows are processed at a time, so that the transposed result is written in whole cache lines, and four values
-    of a row at a time, so that sums are loaded and stored a quarter as often. Sums are in the order of the features, so
-    that explicit zeros do not change the result.
-    """
-    q, b = out.shape
-    sums = np.empty((16, q), by_feature.dtype)
-    for first in range(0, b, 16):
-        count = min(16, b - first)
-        for i in range(count):
-            total = sums[i]
-            total[:] = 0
-            t, end = indptr[first + i] - indptr[0], indptr[first + i + 1] - indptr[0]
-            while t + 4 <= end:
-                v0, v1, v2, v3 = data[t], data[t + 1], data[t + 2], data[t + 3]
-                f0, f1 = by_feature[indices[t]], by_feature[indices[t + 1]]
-                f2, f3 = by_feature[indices[t + 2]], by_feature[indices[t + 3]]
-                for s in range(q):
-                    value = multiply_add(v1, f1[s], multiply_add(v0, f0[s], total[s]))
-                    total[s] = multiply_add(v3, f3[s], multiply_add(v2, f2[s], value))
-                t += 4
-            while t < end:
-                value, feature = data[t], by_feature[indices[t]]
-                for s in range(q):
-                    total[s] = multiply_add(value, feature[s], total[s])
-                t += 1
-        for s in range(q):
-            target = out[s, first : first + count]
-            for i in range(count):
-                target[i] = sums[i, s]
+def csr_sq_norms(rows: CSRBlock) -> np.ndarray:
+    """Return the squared norms of sparse rows of floats."""
+    out = np.empty(rows.shape[0], rows.data.dtype)
+    _csr_sq_norms(rows.data, rows.indptr, out)
+    return out
 
 
 @jit
@@ -358,7 +342,7 @@ def _csr_sq_norms(data, indptr, out):
     """Write the squared norms of CSR rows."""
     for i in range(out.size):
         total = out.dtype.type(0)
-        for t in range(indptr[i] - indptr[0], indptr[i + 1] - indptr[0]):
+        for t in range(indptr[i], indptr[i + 1]):
             total += data[t] * data[t]
         out[i] = total
 

@@ -9,7 +9,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_rest, rounds_and_rest
 from fastsvm.kernels import Kernel, kernel_value
-from fastsvm.sources import Block, DenseBlock
+from fastsvm.sources import Block, DenseBlock, Source
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
 
@@ -54,9 +54,8 @@ class Uint8Pairwise:
         do not depend on.
     """
 
-    parallel, dense_only = True, False
+    parallel = True
     terms_dtype = np.dtype(np.int32)
-    feature_bytes = 1
 
     def __init__(self, kernel: Kernel, dtype: np.dtype | type, scale: float = 1.0) -> None:
         self.dtype = np.dtype(dtype)
@@ -68,6 +67,10 @@ class Uint8Pairwise:
     def widened(self) -> "Uint8Pairwise":
         """Return the pairwise kernel that computes the same kernel in float64."""
         return Uint8Pairwise(self._given, np.float64, self.scale)
+
+    def row_bytes(self, rows: Block | Source) -> int:
+        """Return the bytes of a prepared row."""
+        return rows.shape[1]
 
     def prepare(self, block: Block) -> ByteOperand:
         """Return the rows shifted to int8 and padded to whole tiles with zeros, also where fours overlap."""

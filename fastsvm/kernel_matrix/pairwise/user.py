@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm.kernel_matrix.pairwise.base import Rows
-from fastsvm.sources import Block
+from fastsvm.sources import Block, Source
 
 __all__ = ["PrecomputedPairwise", "UserPairwise"]
 
@@ -25,12 +25,15 @@ class UserPairwise:
         Returns what the function takes for a block.
     """
 
-    parallel = dense_only = False
+    parallel = False
     dtype = terms_dtype = np.dtype(np.float64)
-    feature_bytes = 8
 
     def __init__(self, function: Callable, as_passed: Callable[[Block], Any]) -> None:
         self.function, self._as_passed = function, as_passed
+
+    def row_bytes(self, rows: Block | Source) -> int:
+        """Return the bytes of a row as it is stored."""
+        return rows.nbytes // max(1, rows.shape[0]) + 1
 
     def prepare(self, block: Block) -> Block:
         """Return the block itself."""
@@ -72,12 +75,15 @@ class PrecomputedPairwise:
         Columns of the training samples in the rows.
     """
 
-    parallel = dense_only = False
+    parallel = False
     dtype = np.dtype(np.float64)
-    feature_bytes = 8
 
     def __init__(self, columns: np.ndarray) -> None:
         self.columns = columns
+
+    def row_bytes(self, rows: Block | Source) -> int:
+        """Return the bytes of the kernel values of a row."""
+        return 8 * rows.shape[1]
 
     def cost(self, n_features: int) -> float:
         """Return zero: values are precomputed."""

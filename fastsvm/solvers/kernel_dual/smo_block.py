@@ -8,9 +8,10 @@ import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.scalars import maximum, minimum
+from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, diagonal_value, kernel_row
 from fastsvm.solvers.kernel_dual.working_set import freedom
 
-__all__ = ["solve_block"]
+__all__ = ["pair_steps", "solve_block"]
 
 _FAR = np.inf  # added to keep a row out of a minimum or maximum
 _PART = 128
@@ -18,41 +19,47 @@ _PART = 128
 
 @jit
 def solve_block(K, problem, alpha, gradient, tol, most_steps):
-    """Solve the problem of a block in `alpha` by SMO steps and return their number.
+    """Solve the problem of a block in `alpha` by SMO steps and return their number; F is not changed."""
+    g = np.empty(gradient.size, K.dtype)
+    for k in range(g.size):
+        g[k] = gradient[k]
+    return pair_steps(KernelSquare(K), problem, alpha, g, tol, most_steps)
 
-    `problem` is the block's `KernelProblem`; `alpha` is changed in place. Membership of U and L is an array of 0 or
-    infinity that is added, not a branch, so both passes vectorise. They go part by part: only the part with the
-    extremum is searched for its place.
+
+@jit
+def pair_steps(rows, problem, alpha, g, tol, most_steps):
+    """Take SMO steps until the gap is within `tol`, and return their number.
+
+    `rows` are kernel rows of `rows_on_demand`, in the type of g. `problem` is a `KernelProblem`. `alpha` and its
+    gradient F, `g`, are changed in place. Membership of U and L is an array of 0 or infinity that is added, not a
+    branch, so both passes vectorise. They go part by part: only the part with the extremum is searched for its place.
     """
     y, upper = problem
-    q = K.shape[0]
-    real = K.dtype.type
+    q, real = g.size, g.dtype.type
     far, tiny = real(_FAR), real(1e-12)
-    g = np.empty(q, K.dtype)
-    up, low = np.empty(q, K.dtype), np.empty(q, K.dtype)
-    diagonal, score = np.empty(q, K.dtype), np.empty(q, K.dtype)
-    extrema = np.empty(-(-q // _PART), K.dtype)
+    up, low = np.empty(q, g.dtype), np.empty(q, g.dtype)
+    diagonal, score = np.empty(q, g.dtype), np.empty(q, g.dtype)
+    extrema = np.empty(-(-q // _PART), g.dtype)
     for k in range(q):
-        g[k] = gradient[k]
-        diagonal[k] = K[k, k]
+        diagonal[k] = diagonal_value(rows, k)
         _admit(up, low, k, freedom(y[k], alpha[k], upper[k]))
     i = j = 0
     move = real(0)
-    for step in range(most_steps):
-        Ki, Kj = K[i], K[j]
+    for step in range(most_steps + 1):
+        Ki, Kj = kernel_row(rows, i), kernel_row(rows, j)
         least, greatest = far, -far
         for part in range(extrema.size):
             a, b = part * _PART, min((part + 1) * _PART, q)
             lowest, highest = _moved(g[a:b], move, Ki[a:b], Kj[a:b], up[a:b], low[a:b])
             extrema[part] = lowest
             least, greatest = minimum(least, lowest), maximum(greatest, highest)
-        if greatest - least <= tol:
+        if greatest - least <= tol or step == most_steps:
             return step
         a, b = _part_of(extrema, least, q)
         i = b - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
         while i > a and g[i] + up[i] != least:
             i -= 1
-        Ki, own = K[i], K[i, i]
+        Ki, own = kernel_row(rows, i), diagonal[i]
         best = real(0)
         for part in range(extrema.size):
             a, b = part * _PART, min((part + 1) * _PART, q)

@@ -12,7 +12,17 @@ from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.feature_rates import FeatureRates
 from fastsvm.solvers.sgd.row_loading import StoredRows, load
 
-__all__ = ["Buffers", "DenseModel", "LinearFunction", "OrderedRows", "Penalty", "StepPlan", "mean_factor", "steps", "update"]
+__all__ = [
+    "Buffers",
+    "DenseModel",
+    "LinearFunction",
+    "OrderedRows",
+    "Penalty",
+    "StepPlan",
+    "mean_factor",
+    "steps",
+    "update",
+]
 
 
 _UNSEEN = 16  # units of rounding: a smaller shrinkage by the L2 penalty is accumulated first

@@ -7,6 +7,7 @@ from kernel_machines import same
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
+from fastsvm.estimators.kernel import small_problems
 from fastsvm.solvers.kernel_dual import working_set_steps
 
 
@@ -97,10 +98,12 @@ def test_warm_start_with_other_labels(overlapping):
     same(model.fit(X, 1 - y), SVC(tol=1e-9).fit(X, 1 - y), X)
 
 
-def test_time_is_up_between_problems_too():
+def test_time_is_up_between_problems_too(monkeypatch):
+    monkeypatch.setattr(small_problems, "_PART", 1.0)  # every problem is handed to a thread by itself
+    monkeypatch.setattr(small_problems, "_PARTS", 1)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 5)), np.arange(600) % 60
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = SVC(max_time=1e-6).fit(X, y)
-    assert (model.n_iter_ > 0).sum() == 1
+    assert 0 < (model.n_iter_ > 0).sum() < 60
     assert model.predict(X).shape == (600,)

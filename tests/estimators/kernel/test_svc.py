@@ -253,7 +253,7 @@ def test_overlapping_fits_give_blas_its_threads_back(overlapping):
 def test_the_cache_is_freed_when_the_fit_ends(monkeypatch):
     """Not when the garbage is collected: until then the next fit would touch new memory."""
     X, y = load_iris(return_X_y=True)
-    SVC().fit(X, y)  # compiles; a compiler's own circles may refer to the frames below it
+    SVC(solver="coordinate").fit(X, y)  # compiles; a compiler's own circles may refer to the frames below it
     caches, init = [], RowCache.__init__
 
     def watched(self, *given, **named):
@@ -263,7 +263,7 @@ def test_the_cache_is_freed_when_the_fit_ends(monkeypatch):
     monkeypatch.setattr(RowCache, "__init__", watched)
     gc.disable()
     try:
-        SVC().fit(X, y)
+        SVC(solver="coordinate").fit(X, y)
         assert len(caches) == 3 and not any(cache() for cache in caches)
     finally:
         gc.enable()

@@ -55,6 +55,10 @@ def test_a_weight_counts_as_so_many_rows(name, layout, request):
     count = np.random.default_rng(0).integers(0, 4, 120)
     weighted = made(name).fit(layout(X), y, sample_weight=2.0 * count)
     repeated = made(name, C=2.0).fit(layout(np.repeat(X, count, axis=0)), np.repeat(y, count))
+    if name.startswith("squared"):  # solved to rounding error, so that nothing is merged
+        np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-10)
+        assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-13)
+        return
     assert_same(weighted, repeated)
     assert weighted.objective_ == repeated.objective_
 
@@ -259,7 +263,7 @@ def test_variables_for_rows_scaled_otherwise_are_not_worse_than_none(name, facto
     X, y = data_of(name, request)
     model = made(name, warm_start=True, tol=1e-3).fit(X, y)
     again = model.fit(factor * X, y)
-    fresh = made(name, tol=1e-3).fit(factor * X, y)
+    fresh = made(name, tol=1e-3, warm_start=True).fit(factor * X, y)  # by epochs, as those that begin there
     assert again.converged_ and again.n_iter_ <= 2 * fresh.n_iter_ + 10
 
 

@@ -1,0 +1,164 @@
+"""The two-class problems of a small fit, solved in few compiled calls."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.scratch import scratch_array
+from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.writeable import writeable
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import RealPairwise
+from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, feasible
+from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
+
+__all__ = ["SmallProblems", "SmallSolution"]
+
+_MOST_ROWS = 2048  # of a problem: with more, steps on all rows leave the processor's cache
+_MOST_STEPS = 20_000  # of a problem here; one that takes more is difficult
+_PER_PROBLEM = 1e6  # nanoseconds that decomposition takes for a problem beside its kernel values
+_SLOWER = 2.0  # times its estimate, the cost of decomposition: the slower its steps the more is gained
+_PER_MATRIX = 2e5  # nanoseconds that the computation of a whole matrix takes beside its values
+_PER_VALUE = 2.5  # nanoseconds of a value computed on demand
+_PER_FEATURE, _PER_FAR_FEATURE = 0.06, 0.13  # for each feature, if the samples of a problem are within the cache or not
+_NEAR_BYTES = 400_000
+_USED, _USED_OF_MANY = 0.5, 0.2  # of the kernel rows of an only problem and of many, more or less
+_PART = 1e6  # nanoseconds: work worth handing to a thread
+_PARTS = 32  # for a thread, between two looks at the clock
+
+
+class SmallSolution(NamedTuple):
+    """What was found for a problem.
+
+    Attributes
+    ----------
+    solution : KernelSolution
+        Multipliers and certificate.
+    n_steps : int
+        Steps taken.
+    rows_computed : int
+        Kernel rows computed.
+    is_solved : bool
+        Whether the violation is within tolerance.
+    """
+
+    solution: KernelSolution
+    n_steps: int
+    rows_computed: int
+    is_solved: bool
+
+
+class SmallProblems:
+    """Solves small problems over the rows of one kernel matrix.
+
+    Parameters
+    ----------
+    given : SmallKernel
+        The kernel.
+    tol : float
+        Largest violation.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, given: SmallKernel, tol: float, pool: Pool) -> None:
+        self._given, self._tol, self._pool = given, tol, pool
+
+    @classmethod
+    def of(cls, gram: Gram, sizes: np.ndarray, tol: float, pool: Pool, budget: int) -> "SmallProblems | None":
+        """Return what solves problems of so many rows; None if they are not small, or decomposition is cheaper.
+
+        Parameters
+        ----------
+        gram : Gram
+            Kernel matrix of all rows, which are in memory.
+        sizes : ndarray of int64
+            Rows of each problem.
+        tol : float
+            Largest violation.
+        pool : Pool
+            Threads that may solve problems.
+        budget : int
+            Bytes that this may take.
+        """
+        (n, d), pairwise = gram.source.shape, gram.pairwise
+        if sizes.max() > _MOST_ROWS or pairwise.dtype != np.float64 or not gram.resident:
+            return None
+        cost = pairwise.cost(d) + 2.0
+        values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float((sizes.astype(float) ** 2).sum())
+        by_rows = values * (_PER_VALUE + d * _per_feature(d * int(sizes.max())))
+        square = _PER_MATRIX + n * n * cost
+        by_decomposition = _SLOWER * (_PER_PROBLEM * len(sizes) + values * cost)
+        memory = 8 * pool.n_threads * int(sizes.max()) * (int(sizes.max()) + PADDING)
+        is_tried = memory + 8 * n * d <= budget and by_rows <= min(square, by_decomposition)
+        if is_tried and isinstance(pairwise, RealPairwise):
+            given = on_demand(pairwise.kernel, _dense(gram))
+            if given is not None:
+                return cls(given, tol, pool)
+        if square <= by_decomposition and memory + 8 * n * n <= budget:
+            return cls(SmallKernel.of_square(_square(gram)), tol, pool)
+        return None
+
+    def solve(
+        self, problems: list[tuple[np.ndarray, KernelProblem, np.ndarray | None]], most_steps: int
+    ) -> Iterator[SmallSolution]:
+        """Yield the solutions of problems in their order.
+
+        Parameters
+        ----------
+        problems : list of tuple
+            Numbers of a problem's rows, the problem, and the multipliers at which to begin, None for zeros.
+        most_steps : int
+            Steps of a problem at most. A problem that takes more than is usual for a small one is given up.
+        """
+        starts = np.cumsum([0, *(len(rows) for rows, _, _ in problems)])
+        columns = zip(*((rows, problem.y, problem.upper) for rows, problem, _ in problems), strict=True)
+        pairs = SmallPairs(starts, *(np.concatenate(column) for column in columns))
+        alpha, found = np.zeros(starts[-1]), np.empty((len(problems), len(CERTIFICATE)))
+        for (_, problem, begin), start in zip(problems, starts[:-1], strict=True):
+            if begin is not None:
+                alpha[start : start + len(begin)] = feasible(begin, problem)
+        longest = int(np.diff(starts).max())
+        limits = self._tol, min(most_steps, _MOST_STEPS)
+
+        def solve(first: int, last: int) -> None:
+            memory = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
+            solve_pairs(self._given, pairs, (first, last), limits, memory, alpha, found)
+
+        parts = self._parts(np.diff(starts))
+        for k in range(0, len(parts), _PARTS * self._pool.n_threads):
+            some = parts[k : k + _PARTS * self._pool.n_threads]
+            self._pool.run(solve, some)
+            for number in range(some[0][0], some[-1][1]):
+                yield _solution(alpha[starts[number] : starts[number + 1]], found[number])
+
+    def _parts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
+        """Return ranges of problems that take long enough to be handed to a thread."""
+        features = self._given.values.shape[1]
+        work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
+        ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
+        return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+
+
+def _per_feature(n_values: int) -> float:
+    return _PER_FEATURE if 8 * n_values <= _NEAR_BYTES else _PER_FAR_FEATURE
+
+
+def _solution(alpha: np.ndarray, certificate: np.ndarray) -> SmallSolution:
+    intercept, objective, gap, violation, n_steps, n_rows, is_solved = certificate.tolist()
+    solution = KernelSolution(alpha, alpha > 0, intercept, objective, gap, violation)
+    return SmallSolution(solution, int(n_steps), int(n_rows), bool(is_solved))
+
+
+def _dense(gram: Gram) -> np.ndarray:
+    parts = [block.dense(np.dtype(np.float64)) for _, block in gram.source.blocks()]
+    return writeable(np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate(parts)))
+
+
+def _square(gram: Gram) -> np.ndarray:
+    places = np.arange(len(gram))
+    out: Any = np.empty((len(gram), len(gram)))
+    gram.rows(places, out, places)
+    return out

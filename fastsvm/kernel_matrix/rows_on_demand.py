@@ -1,0 +1,239 @@
+"""Kernel rows of a small problem inside compiled code, computed when they are first used.
+
+A step of a solver on a hundred rows takes less time than one call from Python. So the solver of a small problem is one
+call, which computes kernel rows itself. Samples are stored feature by feature, so that all values of a row are computed
+side by side. Squared distances are sums of squared differences, which need no norms and cancel nothing.
+
+The kernels are told apart by a number, not by their classes: the solver is compiled once for all of them. Other kernels
+are given as the matrix of all values.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit, outlined
+from fastsvm._compiled.generic import generic
+from fastsvm._compiled.scalars import multiply_add
+from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid, kernel_value
+
+__all__ = [
+    "PADDING",
+    "KernelSquare",
+    "SmallKernel",
+    "diagonal_value",
+    "kernel_row",
+    "known_row",
+    "on_demand",
+    "rows_among",
+]
+
+_SQUARE, _RBF, _LINEAR, _POLYNOMIAL, _SIGMOID = range(5)
+_CHUNK = 128  # values of a row that are computed side by side; a multiple of `PADDING`
+PADDING = 16
+"""A row is padded to a multiple of so many values, so that none is computed by itself."""
+
+
+class KernelSquare(NamedTuple):
+    """All kernel values among some rows, shape (n, n)."""
+
+    values: np.ndarray
+
+
+class SmallKernel(NamedTuple):
+    """The kernel among the samples of a small problem.
+
+    Attributes
+    ----------
+    kind : int
+        Which kernel, or that `values` are its values.
+    parameters : tuple of int, float, float
+        Degree, coefficient of the pairing, and constant.
+    values : ndarray of float64
+        Samples, shape (n, d), or all kernel values, shape (n, n).
+    """
+
+    kind: int
+    parameters: tuple[int, float, float]
+    values: np.ndarray
+
+    @classmethod
+    def of_square(cls, values: np.ndarray) -> "SmallKernel":
+        """Return the kernel with these values."""
+        return cls(_SQUARE, (0, 0.0, 0.0), values)
+
+
+class RowsOnDemand(NamedTuple):
+    """Kernel rows among some samples, each computed when it is first used.
+
+    Attributes
+    ----------
+    given : SmallKernel
+        The kernel among all samples.
+    places : ndarray of int64, shape (n,)
+        Which samples.
+    by_feature : ndarray, shape (d, n) with padded rows
+        The samples; empty if the kernel values are given.
+    diagonal : ndarray, shape of a padded row
+        The kernel of each sample with itself.
+    store : ndarray
+        Computed rows, in the order of their first use, padded.
+    slot_of : ndarray of int64, shape (n + 1,)
+        Slot of each row in the store or -1, and last the number of computed rows.
+    """
+
+    given: SmallKernel
+    places: np.ndarray
+    by_feature: np.ndarray
+    diagonal: np.ndarray
+    store: np.ndarray
+    slot_of: np.ndarray
+
+
+def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel | None:
+    """Return a kernel of `fastsvm.kernels` among samples, float64 of shape (n, d); None if its matrix is needed."""
+    if type(kernel) is RBF:
+        return SmallKernel(_RBF, (0, float(kernel.gamma), 0.0), values)
+    if type(kernel) is Linear:
+        return SmallKernel(_LINEAR, (0, 0.0, 0.0), values)
+    if type(kernel) is Polynomial:
+        return SmallKernel(_POLYNOMIAL, (int(kernel.degree), float(kernel.gamma), float(kernel.coef0)), values)
+    if type(kernel) is Sigmoid:
+        return SmallKernel(_SIGMOID, (0, float(kernel.gamma), float(kernel.coef0)), values)
+    return None
+
+
+@generic
+def kernel_row(rows: KernelSquare | RowsOnDemand, i: int) -> np.ndarray:
+    """Return kernel row i."""
+    raise NotImplementedError
+
+
+@generic
+def known_row(rows: KernelSquare | RowsOnDemand, i: int) -> np.ndarray:
+    """Return kernel row i, which was computed before: code that calls this is compiled in half of the time."""
+    raise NotImplementedError
+
+
+@generic
+def diagonal_value(rows: KernelSquare | RowsOnDemand, i: int) -> float:
+    """Return the kernel of sample i with itself."""
+    raise NotImplementedError
+
+
+@kernel_row.register(KernelSquare)
+def _row_of_square(rows, i):
+    return rows.values[i]
+
+
+@known_row.register(KernelSquare)
+def _known_row_of_square(rows, i):
+    return rows.values[i]
+
+
+@diagonal_value.register(KernelSquare)
+def _diagonal_of_square(rows, i):
+    return rows.values[i, i]
+
+
+@kernel_row.register(RowsOnDemand)
+def _row_on_demand(rows, i):
+    slot, n = rows.slot_of[i], rows.slot_of.size - 1
+    if slot < 0:
+        slot = rows.slot_of[n]
+        rows.slot_of[i] = slot
+        rows.slot_of[n] = slot + 1
+        _compute_kernel_row(rows, i, rows.store[slot])
+    return rows.store[slot, :n]
+
+
+@known_row.register(RowsOnDemand)
+def _known_row(rows, i):
+    return rows.store[rows.slot_of[i], : rows.slot_of.size - 1]
+
+
+@diagonal_value.register(RowsOnDemand)
+def _diagonal_on_demand(rows, i):
+    return rows.diagonal[i]
+
+
+@jit
+def rows_among(given, places, memory):
+    """Return the rows among the samples `places`. `memory` takes `len(places)` padded rows of float64."""
+    n, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0
+    width = -(-n // PADDING) * PADDING
+    by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(width)
+    slot_of = np.empty(n + 1, np.int64)
+    for i in range(width):
+        sq_norms[i] = 0.0
+        for k in range(d):
+            by_feature[k, i] = given.values[places[i], k] if i < n else 0.0
+            if given.kind != _RBF:
+                sq_norms[i] += by_feature[k, i] * by_feature[k, i]
+    for i in range(n):
+        slot_of[i] = -1
+        if given.kind == _SQUARE:
+            diagonal[i] = given.values[places[i], places[i]]
+    slot_of[n] = 0
+    if given.kind != _SQUARE:
+        _map_chunk(given, sq_norms, diagonal)
+    return RowsOnDemand(given, places, by_feature, diagonal, memory[: n * width].reshape(n, width), slot_of)
+
+
+@outlined
+def _compute_kernel_row(rows, i, out):
+    """Write kernel row i. Four features at a time, so that sums are loaded and stored a quarter as often."""
+    given, by_feature = rows.given, rows.by_feature
+    if given.kind == _SQUARE:
+        source = given.values[rows.places[i]]
+        for t in range(rows.places.size):
+            out[t] = source[rows.places[t]]
+        return
+    n, sums = by_feature.shape[0], np.empty(_CHUNK)
+    for start in range(0, out.size, _CHUNK):
+        stop = min(start + _CHUNK, out.size)
+        part = sums[: stop - start]
+        for t in range(part.size):
+            part[t] = 0.0
+        for k in range(0, n - 3, 4):
+            a, b, u, v = (
+                by_feature[k, start:stop],
+                by_feature[k + 1, start:stop],
+                by_feature[k, i],
+                by_feature[k + 1, i],
+            )
+            c, d = by_feature[k + 2, start:stop], by_feature[k + 3, start:stop]
+            w, x = by_feature[k + 2, i], by_feature[k + 3, i]
+            if given.kind == _RBF:
+                for t in range(part.size):
+                    p, q, r, s = a[t] - u, b[t] - v, c[t] - w, d[t] - x
+                    total = multiply_add(q, q, multiply_add(p, p, part[t]))
+                    part[t] = multiply_add(s, s, multiply_add(r, r, total))
+            else:
+                for t in range(part.size):
+                    total = multiply_add(v, b[t], multiply_add(u, a[t], part[t]))
+                    part[t] = multiply_add(x, d[t], multiply_add(w, c[t], total))
+        for k in range(n - n % 4, n):
+            a, u = by_feature[k, start:stop], by_feature[k, i]
+            for t in range(part.size):
+                p = a[t] - u
+                part[t] = multiply_add(p, p, part[t]) if given.kind == _RBF else multiply_add(u, a[t], part[t])
+        _map_chunk(given, part, out[start:stop])
+
+
+@outlined
+def _map_chunk(given, pairings, out):
+    """Write kernel values, given squared distances for RBF and dot products for others, which need no norms."""
+    degree, gamma, coef0 = given.parameters
+    if given.kind == _RBF:
+        for t in range(out.size):  # minus half of a squared distance is a dot product of centred samples of norm 0
+            out[t] = kernel_value(RBF(gamma), pairings[t] * -0.5, 0.0, 0.0)
+    elif given.kind == _POLYNOMIAL:
+        for t in range(out.size):
+            out[t] = kernel_value(Polynomial(degree, coef0, gamma), pairings[t], 0.0, 0.0)
+    elif given.kind == _SIGMOID:
+        for t in range(out.size):
+            out[t] = kernel_value(Sigmoid(gamma, coef0), pairings[t], 0.0, 0.0)
+    else:
+        for t in range(out.size):
+            out[t] = pairings[t]

@@ -1,0 +1,198 @@
+"""Dot products of sparse rows with sparse rows, by an inverted index (Zobel and Moffat 2006, section 2).
+
+The index lists, for each feature, the rows that have it. Other rows are multiplied with all indexed rows, sixteen at a
+time. For each feature that any of the sixteen has, its list is read once, and each row in the list adds to sixteen
+sums, which are a vector. So a feature costs what its list is long, in vectors if many of the sixteen have it. No row is
+written out with its zeros, and the cost is that of the features that two rows share, not of those that either has.
+
+Features are found by hashing, so that memory does not depend on their number. If they are few, the table has a place
+for each of them.
+
+A product is summed in the order of the features, with one rounding each. Its bits do not depend on which other rows are
+indexed or multiplied, on zeros that are stored, or on the order of the two rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.lanes import LANES, add_to_lanes, lowest_bit
+from fastsvm._compiled.scratch import scratch_array
+from fastsvm.sources import CSRBlock
+
+__all__ = ["InvertedIndex", "invert", "write_indexed_products"]
+
+_HASH = 0x9E3779B1  # 2**32 divided by the golden ratio, a prime (Knuth, volume 3, section 6.4)
+_LOW_31, _LOW_32 = 2**31 - 1, 2**32 - 1
+_FINDING = 4  # additions of vectors that take as long as finding a feature and its list
+
+
+class InvertedIndex(NamedTuple):
+    """Rows by their features.
+
+    The features that occur are numbered in rising order. The number after the last stands for all others. Its list is
+    empty, so that no code has to ask whether a feature occurs.
+
+    Attributes
+    ----------
+    table : ndarray of shape (a power of two, 2)
+        Features and their numbers, found by their hashes; the feature is -1 where there is none.
+    hashing : tuple of int
+        Factor and shift of the hash of a feature.
+    starts : ndarray of int64, shape (n_found + 2,)
+        Where the lists start, and the last ends.
+    rows : ndarray of int32, shape (n_values,)
+        Lists of rows.
+    values : ndarray of shape (n_values,)
+        Their values.
+    """
+
+    table: np.ndarray
+    hashing: tuple[int, int]
+    starts: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray
+
+    def additions(self, n_rows: int) -> int:
+        """Return the additions of vectors that take as long as multiplying a row like those that are indexed."""
+        counts = np.diff(self.starts).astype(np.float64)
+        share = counts / max(1, n_rows)
+        return int((counts * np.minimum(1 / LANES, share)).sum() + _FINDING * share.sum())
+
+
+def invert(block: CSRBlock) -> InvertedIndex:
+    """Return the index of sparse rows, whose indices are int32 or int64 and whose `indptr` is int64."""
+    n_values = len(block.indices)
+    n_bits = min(32, max(1, (min(block.n_features, 2 * n_values) - 1).bit_length()))
+    few = 1 << n_bits >= block.n_features
+    hashing = (1, 0) if few else (_HASH, 32 - n_bits)
+    table = np.full((1 << n_bits, 2), -1, block.indices.dtype)
+    numbers, counts = np.empty(n_values, np.int32), np.zeros(n_values, np.int32)
+    features = np.empty(n_values, block.indices.dtype)
+    n_found = _number(block.indices, table, hashing, numbers, (features, counts))
+    order = np.argsort(features[:n_found])
+    rising = np.empty(n_found, np.int32)
+    rising[order] = np.arange(n_found, dtype=np.int32)
+    starts = np.zeros(n_found + 2, np.int64)
+    np.cumsum(counts[order], out=starts[1:-1])
+    starts[-1] = n_values
+    rows, values = np.empty(n_values, np.int32), np.empty(n_values, block.data.dtype)
+    _fill(block, rising[numbers], starts.copy(), rows, values)
+    _renumber(table, rising)
+    return InvertedIndex(table, hashing, starts, rows, values)
+
+
+@jit
+def _place(feature, table, hashing):
+    """Return where a feature is in the table, or the free place for it (linear probing)."""
+    factor, shift = hashing
+    low = np.int64(feature ^ (feature >> 31)) & _LOW_31  # so that the product does not overflow
+    at = (low * factor & _LOW_32) >> shift
+    while table[at, 0] != feature and table[at, 0] >= 0:
+        at = (at + 1) & (table.shape[0] - 1)
+    return at
+
+
+@jit
+def _number(indices, table, hashing, numbers, found):
+    """Number the features in the order in which they occur, and count them; return how many there are."""
+    features, counts = found
+    n_found = 0
+    for t in range(indices.size):
+        at = _place(indices[t], table, hashing)
+        if table[at, 0] < 0:
+            table[at, 0], table[at, 1] = indices[t], n_found
+            features[n_found] = indices[t]
+            n_found += 1
+        numbers[t] = table[at, 1]
+        counts[numbers[t]] += 1
+    return n_found
+
+
+@jit
+def _renumber(table, rising):
+    """Replace the numbers in the table by those in rising order, and those of free places by the one after the last."""
+    for at in range(table.shape[0]):
+        table[at, 1] = rising[table[at, 1]] if table[at, 0] >= 0 else rising.size
+
+
+@jit
+def _fill(block, numbers, ends, rows, values):
+    """Write the lists. `ends` has the starts and becomes the ends."""
+    data, indptr = block.data, block.indptr
+    for i in range(indptr.size - 1):
+        for t in range(indptr[i], indptr[i + 1]):
+            end = ends[numbers[t]]
+            rows[end], values[end] = i, data[t]
+            ends[numbers[t]] = end + 1
+
+
+def write_indexed_products(block: CSRBlock, index: InvertedIndex, out: np.ndarray) -> None:
+    """Write the products of indexed rows with the rows of a block to `out`, shape (n_indexed, n_rows).
+
+    Parameters
+    ----------
+    block : CSRBlock
+        Sorted rows in the type of the index, with `indptr` of int64.
+    index : InvertedIndex
+        The indexed rows.
+    out : ndarray of shape (n_indexed, n_rows)
+        Overwritten by the products.
+    """
+    indptr, dtype, n_found = block.indptr, out.dtype, len(index.starts) - 1
+    ends = np.append(indptr[::LANES], indptr[-1])
+    most = min(n_found, int(np.diff(ends).max(initial=0)))
+    lanes = scratch_array("lanes", (max(1, most), LANES), dtype)
+    sums = scratch_array("sums", (len(out), LANES), dtype)
+    _write_products(block, index, out, lanes, sums)
+
+
+@jit
+def _write_products(block, index, out, lanes, sums):
+    data, indices, indptr = block.data, block.indices, block.indptr
+    n_found = index.starts.size - 1
+    numbers, places = np.empty(indices.size, np.int32), np.empty(n_found, np.int32)
+    there, active = np.zeros(n_found // 64 + 1, np.uint64), np.empty(lanes.shape[0], np.int32)
+    for t in range(indices.size):
+        numbers[t] = index.table[_place(indices[t], index.table, index.hashing), 1]
+    for first in range(0, out.shape[1], LANES):
+        count = min(LANES, out.shape[1] - first)
+        n_active = _features_of(numbers[indptr[first] : indptr[first + count]], there, places, active)
+        lanes[:n_active] = 0
+        for i in range(count):
+            for t in range(indptr[first + i], indptr[first + i + 1]):
+                lanes[places[numbers[t]], i] = data[t]
+        sums[:] = 0
+        for u in range(n_active):
+            span = index.starts[active[u]], index.starts[active[u] + 1]
+            add_to_lanes(index.rows, index.values, span, lanes[u], sums)
+        if count == LANES:
+            for s in range(out.shape[0]):
+                for i in range(LANES):
+                    out[s, first + i] = sums[s, i]
+        else:
+            for s in range(out.shape[0]):
+                for i in range(count):
+                    out[s, first + i] = sums[s, i]
+
+
+@jit
+def _features_of(numbers, there, places, active):
+    """Write the numbers that occur, in rising order, and the place of each; return how many there are.
+
+    `there` is a set of bits, empty before and after.
+    """
+    one, n_active = np.uint64(1), 0
+    for k in numbers:
+        there[k >> 6] |= one << np.uint64(k & 63)
+    for w in range(there.size):
+        word = there[w]
+        there[w] = 0
+        while word != 0:
+            k = 64 * w + lowest_bit(word)
+            word &= word - one
+            places[k] = n_active
+            active[n_active] = k
+            n_active += 1
+    return n_active

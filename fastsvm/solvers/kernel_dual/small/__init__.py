@@ -1,0 +1,1 @@
+"""Small problems of kernel SVMs, many of them solved in one compiled call."""

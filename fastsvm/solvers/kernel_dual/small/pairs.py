@@ -1,0 +1,222 @@
+"""Two-class problems that are so small that SMO steps on all their rows at once are fastest.
+
+Problem
+    That of `problem`, with an intercept.
+
+Method
+    SMO steps on all rows (`smo_block`), then Newton steps to rounding error (`newton_steps`). Kernel rows are computed
+    when they are first used. One call solves many problems.
+
+End
+    F is summed anew from the multipliers. A problem on which steps make slow progress is left to the decomposition,
+    which has other means, where it continues from the multipliers found here.
+
+Cost
+    A step on q rows takes 5 q operations on cached numbers, and a new kernel row q d.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import inlined, jit
+from fastsvm.kernel_matrix.rows_on_demand import diagonal_value, kernel_row, known_row, rows_among
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
+from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
+from fastsvm.solvers.kernel_dual.smo_block import pair_steps
+from fastsvm.solvers.kernel_dual.working_set import bounds
+
+_NEAR = 1e-12  # of the bound
+_INVISIBLE = 1e-6  # of the tolerance
+_STEPS_BEFORE_NEWTON = 500
+_STEP_OPERATIONS = 6  # of a factorisation that take as long as an SMO step, for each row
+_EXACT = 1e-11  # gap that is rounding error
+_MOST_ROUNDS, _MOST_POLISHED = 20, 300  # of polishing, and free rows then
+_POLISHING_STEPS = 300  # between two Newton steps
+_WORTH = 0.1  # of what steps gained that cost as much, a gain for which Newton steps are worth it
+
+__all__ = ["CERTIFICATE", "SmallPairs", "solve_pairs"]
+
+CERTIFICATE = ("intercept", "objective", "duality_gap", "kkt_violation", "n_steps", "n_rows", "is_solved")
+"""Columns of what is known of each problem."""
+
+
+class SmallPairs(NamedTuple):
+    """Problems, the rows of each after those of the one before.
+
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (n_problems + 1,)
+        Where the rows of each problem start.
+    places : ndarray of int64
+        Which of all samples the rows are.
+    y, upper : ndarrays of float64
+        Labels ±1 and upper bounds.
+    """
+
+    starts: np.ndarray
+    places: np.ndarray
+    y: np.ndarray
+    upper: np.ndarray
+
+
+@jit
+def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
+    """Solve some of the problems and write their certificates.
+
+    Parameters
+    ----------
+    given : SmallKernel
+        The kernel among all samples.
+    pairs : SmallPairs
+        The problems.
+    which : tuple of int
+        The first of those to solve, and the first after them.
+    limits : tuple of float, int
+        Largest gap at the end, and largest number of steps of a problem.
+    memory : ndarray of float64
+        For the kernel rows of one problem.
+    alpha : ndarray of float64
+        Multipliers, feasible, of all problems. They are changed in place.
+    certificate : ndarray of float64, shape (n_problems, 7)
+        Written: the columns of `CERTIFICATE`.
+    """
+    tol, most_steps = limits
+    for number in range(*which):
+        a, b = pairs.starts[number], pairs.starts[number + 1]
+        problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b])
+        rows = rows_among(given, pairs.places[a:b], memory)
+        _solve(rows, problem, tol, most_steps, alpha[a:b], certificate[number])
+
+
+@inlined
+def _solve(rows, problem, tol, most_steps, alpha, certificate):
+    y, upper = problem
+    gradient = np.empty(y.size)
+    for k in range(y.size):
+        if alpha[k] != 0:
+            kernel_row(rows, k)
+    _sum_rows(rows, y, alpha, gradient)
+    n_steps = _improve(rows, problem, alpha, gradient, tol, most_steps)
+    _to_bounds(rows, problem, alpha, tol)
+    _sum_rows(rows, y, alpha, gradient)
+    low, high = bounds(y, upper, alpha, gradient)
+    certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[y.size], high - low <= tol
+    _certify(problem, alpha, gradient, low, high, certificate)
+
+
+@inlined
+def _improve(rows, problem, alpha, gradient, tol, most_steps):
+    """Take SMO steps and Newton steps; return the number of SMO steps until the gap was within tolerance.
+
+    Until then Newton steps are taken after as many SMO steps as cost the same; if they gain little, the wait doubles.
+    Then they reduce the gap to rounding error, with few SMO steps where they do not halve it, because then the free
+    rows are not the right ones yet. One loop for both: each call below is compiled into it.
+    """
+    n, n_steps, since, wait, polished, best = alpha.size, 0, 0, _STEPS_BEFORE_NEWTON, 0, np.inf
+    kept, kept_gradient = np.empty(n), np.empty(n)
+    before = _objective(problem, alpha, gradient)
+    while True:
+        low, high = bounds(problem.y, problem.upper, alpha, gradient)
+        if polished > 0 and high - low <= best / 2:
+            some, taken = 0, 0
+        else:
+            some = _POLISHING_STEPS if polished > 0 else min(_STEPS_BEFORE_NEWTON, most_steps - n_steps)
+            taken = pair_steps(rows, problem, alpha, gradient, tol if polished == 0 else _EXACT, some)
+            low, high = bounds(problem.y, problem.upper, alpha, gradient)
+        if polished == 0:
+            n_steps, since = n_steps + taken, since + taken
+            if high - low > tol:
+                if taken < some or n_steps >= most_steps:
+                    break
+                spent = _STEP_OPERATIONS * n * since
+                if since < wait or spent < _operations(problem, alpha):
+                    continue
+        elif not high - low < best:
+            _copy(kept, alpha)
+            _copy(kept_gradient, gradient)
+            break
+        most_free = n
+        if high - low <= tol:
+            polished, best, most_free = polished + 1, high - low, _MOST_POLISHED
+            _copy(alpha, kept)
+            _copy(gradient, kept_gradient)
+            if best <= _EXACT or polished > _MOST_ROUNDS:
+                break
+        reached = _objective(problem, alpha, gradient)
+        is_possible = newton_steps(rows, problem, alpha, gradient, most_free)
+        if polished > 0:
+            if not is_possible:
+                break
+            continue
+        gain = _objective(problem, alpha, gradient) - reached
+        wait = _STEPS_BEFORE_NEWTON if gain > _WORTH * (reached - before) else 2 * wait
+        since, before = 0, reached + gain
+    return n_steps
+
+
+@jit
+def _copy(source, target):
+    for k in range(source.size):
+        target[k] = source[k]
+
+
+@jit
+def _operations(problem, alpha):
+    """Return the operations of Newton steps: a factorisation, and about as many rows are fixed as are free."""
+    m = 0
+    for k in range(alpha.size):
+        m += 0 < alpha[k] < problem.upper[k]
+    return m**3
+
+
+@jit
+def _objective(problem, alpha, gradient):
+    total = 0.0
+    for k in range(alpha.size):
+        total += alpha[k] * (1 - problem.y[k] * gradient[k]) / 2
+    return total
+
+
+@jit
+def _to_bounds(rows, problem, alpha, tol):
+    """Set multipliers that rounding left beside a bound to the bound, where that is invisible in F.
+
+    As free multipliers they would determine the intercept.
+    """
+    upper, largest = problem.upper, 1.0
+    for k in range(alpha.size):
+        largest = max(largest, abs(diagonal_value(rows, k)))
+    for k in range(alpha.size):
+        bound = 0.0 if alpha[k] < _NEAR * upper[k] else upper[k] if alpha[k] > upper[k] * (1 - _NEAR) else alpha[k]
+        if abs(bound - alpha[k]) * largest <= _INVISIBLE * tol:
+            alpha[k] = bound
+
+
+@jit
+def _sum_rows(rows, y, alpha, gradient):
+    """Write F from the multipliers alone."""
+    for k in range(y.size):
+        gradient[k] = -y[k]
+    for i in range(y.size):
+        if alpha[i] != 0:
+            row, coef = known_row(rows, i), alpha[i] * y[i]
+            for k in range(y.size):
+                gradient[k] += coef * row[k]
+
+
+@jit
+def _certify(problem, alpha, gradient, low, high, certificate):
+    """Write intercept, dual objective, duality gap and violation."""
+    y, upper = problem
+    n_free, rho, primal = 0, 0.0, 0.0
+    for k in range(y.size):
+        if 0 < alpha[k] < upper[k]:
+            n_free += 1
+            rho += gradient[k]
+    rho = rho / n_free if n_free else (low + high) / 2
+    dual = _objective(problem, alpha, gradient)
+    for k in range(y.size):
+        primal += alpha[k] * (y[k] * gradient[k] + 1) / 2 + upper[k] * max(0.0, -y[k] * (gradient[k] - rho))
+    certificate[0], certificate[1] = -rho, dual
+    certificate[2], certificate[3] = max(0.0, primal - dual), max(0.0, high - low)

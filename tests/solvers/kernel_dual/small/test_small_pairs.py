@@ -1,0 +1,105 @@
+"""Small problems, solved by steps on all rows at once."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.svm import SVC as LIBSVM
+
+from fastsvm.kernel_matrix.rows_on_demand import PADDING, KernelSquare, SmallKernel, on_demand
+from fastsvm.kernels import RBF, Linear
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
+from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
+from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
+from fastsvm.solvers.kernel_dual.smo_block import pair_steps
+
+
+def problems(X, y, C, n_problems=2):
+    """Return problems of random rows, and memory for one."""
+    rng = np.random.default_rng(3)
+    places = [rng.permutation(len(y))[: len(y) - 10 * k] for k in range(n_problems)]
+    starts = np.cumsum([0, *map(len, places)])
+    every = np.concatenate(places)
+    upper = C * rng.uniform(0.5, 1.5, len(every))
+    return SmallPairs(starts, every, y[every], upper), np.empty(len(y) * (len(y) + PADDING))
+
+
+def solved(given, pairs, memory, tol=1e-3, most_steps=20_000, alpha=None):
+    alpha = np.zeros(len(pairs.y)) if alpha is None else alpha
+    found = np.empty((len(pairs.starts) - 1, len(CERTIFICATE)))
+    solve_pairs(given, pairs, (0, len(found)), (tol, most_steps), memory, alpha, found)
+    return alpha, [dict(zip(CERTIFICATE, row, strict=True)) for row in found]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_classification(150, 8, n_informative=4, flip_y=0.1, random_state=0)
+    return X, np.where(y == 0, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.1), Linear()])
+@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+def test_solutions_are_those_of_libsvm(data, kernel, C):
+    X, y = data
+    pairs, memory = problems(X, y, C)
+    square = rbf_kernel(X, gamma=0.1) if kernel == RBF(0.1) else linear_kernel(X)
+    alpha, found = solved(on_demand(kernel, X), pairs, memory)
+    from_square, _ = solved(SmallKernel.of_square(square), pairs, memory)
+    for k, each in enumerate(found):
+        part = slice(*pairs.starts[k : k + 2])
+        K, sign, upper = square[np.ix_(pairs.places[part], pairs.places[part])], pairs.y[part], pairs.upper[part]
+        model = LIBSVM(kernel="precomputed", C=1.0, tol=1e-10).fit(K, sign, upper)
+        reference = np.zeros(len(sign))
+        reference[model.support_] = np.abs(model.dual_coef_[0])
+        objective = reference.sum() - (reference * sign) @ K @ (reference * sign) / 2
+        assert each["is_solved"] and each["kkt_violation"] <= 1e-9
+        assert each["objective"] >= objective * (1 - 1e-9)
+        assert each["objective"] == pytest.approx(objective, rel=1e-5)  # LIBSVM's kernel values are float32
+        assert 0 <= each["duality_gap"] <= 1e-8 * objective
+        margin = sign * (K @ (alpha[part] * sign) + each["intercept"])
+        np.testing.assert_allclose(margin[(alpha[part] > 0) & (alpha[part] < upper)], 1, rtol=0, atol=1e-8)
+        assert abs(alpha[part] @ sign) <= 1e-10 * alpha[part].sum()
+        np.testing.assert_allclose(from_square[part], alpha[part], rtol=0, atol=1e-6 * C)
+
+
+def test_a_solution_is_where_the_next_call_begins(data):
+    X, y = data
+    pairs, memory = problems(X, y, 10.0)
+    alpha, first = solved(on_demand(RBF(0.1), X), pairs, memory)
+    again, second = solved(on_demand(RBF(0.1), X), pairs, memory, alpha=alpha.copy())
+    assert all(each["n_steps"] == 0 for each in second)
+    np.testing.assert_allclose(again, alpha, rtol=0, atol=1e-8)
+    assert first[0]["n_rows"] <= len(y)
+
+
+def test_steps_are_limited(data):
+    X, y = data
+    pairs, memory = problems(X, y, 10.0, 1)
+    _, found = solved(on_demand(RBF(0.1), X), pairs, memory, most_steps=7)
+    assert found[0]["n_steps"] == 7 and not found[0]["is_solved"] and found[0]["kkt_violation"] > 1e-3
+
+
+def test_newton_steps_raise_the_objective_and_end_between_the_bounds(data):
+    X, y = data
+    n, C = len(y), 5.0
+    K, problem = linear_kernel(X), KernelProblem(y, np.full(n, C))
+    alpha, gradient = np.zeros(n), -y
+    pair_steps(KernelSquare(K), problem, alpha, gradient, 1e-3, 40)
+
+    def objective():
+        return alpha.sum() - (alpha * y) @ K @ (alpha * y) / 2
+
+    before, n_free = objective(), np.count_nonzero((alpha > 0) & (alpha < C))
+    assert newton_steps(KernelSquare(K), problem, alpha, gradient, n)
+    free = (alpha > 0) & (alpha < C)
+    assert objective() > before and 2 <= np.count_nonzero(free) < n_free
+    np.testing.assert_allclose(gradient, K @ (alpha * y) - y, atol=1e-9)
+    assert np.ptp(gradient[free]) < 1e-4  # F is equal on all free rows, apart from the ridge
+    assert ((alpha >= 0) & (alpha <= C)).all() and abs(alpha @ y) < 1e-10
+
+
+def test_polishing_stops_where_the_kernel_is_not_positive_definite(data, monkeypatch):
+    _, y = data
+    K = -np.eye(len(y))
+    alpha, gradient = np.where(np.arange(len(y)) < 4, 0.5, 0.0), -y
+    assert not newton_steps(KernelSquare(K), KernelProblem(y, np.ones(len(y))), alpha, gradient, len(y))

@@ -1,0 +1,68 @@
+"""Linear problems of few samples, solved to rounding error."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris, make_classification, make_regression
+
+from fastsvm import LinearSVC, LinearSVR
+from fastsvm.estimators.linear import dual_fit
+from fastsvm.losses import Demands, SquaredEpsilonInsensitive, SquaredHinge
+from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, solve_scores
+
+
+def solved(loss, demands, rows):
+    k, (n, d) = len(demands.balance), rows.shape
+    weights, dual, found = np.empty((k, d)), np.empty((k, n)), np.empty((k, len(CERTIFICATE)))
+    solve_scores(loss, demands, rows, (0, k), dual, weights, found)
+    return weights, dual, dict(zip(CERTIFICATE, found.T, strict=True))
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("shape", [(200, 6), (40, 90)])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_the_gradient_is_rounding_error(C, shape, scale):
+    X, y = make_classification(*shape, n_informative=4, flip_y=0.1, random_state=0)
+    X[:, 0] *= scale
+    sign, costs = np.where(y == 1, 1.0, -1.0), C * np.random.default_rng(0).uniform(0, 2, len(y)).round(1)
+    weights, dual, found = solved(SquaredHinge(), Demands(sign, costs, np.ones(1)), X)
+    slack = np.maximum(0, 1 - sign * (X @ weights[0]))
+    gradient = weights[0] - X.T @ (2 * costs * sign * slack)
+    assert np.abs(gradient).max() <= 1e-8 * np.abs(X.T @ (2 * costs * slack)).max()
+    assert found["primal"][0] == pytest.approx(weights[0] @ weights[0] / 2 + costs @ slack**2, rel=1e-12)
+    assert abs(found["primal"] - found["dual"])[0] <= 1e-10 * found["primal"][0]
+    assert (sign * dual[0] >= 0).all() and (dual[0][costs == 0] == 0).all()
+
+
+def test_regression_and_classes():
+    X, target = make_regression(150, 7, noise=5.0, random_state=0)
+    weights, _, _ = solved(SquaredEpsilonInsensitive(2.0), Demands(target, np.full(150, 0.3), np.ones(1)), X)
+    rest = X @ weights[0] - target
+    slope = 0.6 * np.sign(rest) * np.maximum(0, np.abs(rest) - 2.0)
+    assert np.abs(weights[0] + X.T @ slope).max() <= 1e-9 * np.abs(X.T @ np.abs(slope)).max()
+    X, y = load_iris(return_X_y=True)
+    weights, _, found = solved(SquaredHinge(), Demands(y.astype(float), np.ones(150), np.array([1.0, 2.0, 0.5])), X)
+    for c, factor in enumerate([1.0, 2.0, 0.5]):
+        sign, costs = np.where(y == c, 1.0, -1.0), np.where(y == c, factor, 1.0)
+        slack = np.maximum(0, 1 - sign * (X @ weights[c]))
+        assert np.abs(weights[c] - X.T @ (2 * costs * sign * slack)).max() < 1e-9
+        assert found["primal"][c] == pytest.approx(weights[c] @ weights[c] / 2 + costs @ slack**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("make", [LinearSVC, LinearSVR])
+def test_coefficients_do_not_depend_on_the_storage(make, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    X = X.astype(np.float32)
+    model = make() if make is LinearSVC else make(loss="squared_epsilon_insensitive")
+    coef = model.fit(X, y).coef_.copy()
+    assert model.converged_ and model.duality_gap_ <= 1e-11 * model.objective_ and model.n_iter_ < 30
+    assert set(model.history_) == {"epoch", "time", "objective", "dual_objective", "gap", "bytes_read"}
+    for given in (X.astype(np.float64), sparse.csr_matrix(X), np.asfortranarray(X)):
+        np.testing.assert_allclose(model.fit(given, y).coef_, coef, rtol=1e-9)
+    monkeypatch.setattr(dual_fit, "_MOST_VALUES", 0)
+    np.testing.assert_allclose(model.set_params(tol=1e-9).fit(X, y).coef_, coef, rtol=1e-3)
+
+
+def test_overflow_is_explained_as_for_many_samples():
+    with pytest.raises(ValueError, match="overflow"):
+        LinearSVC().fit(np.array([[1e200], [-1e200]]), [0, 1])
