@@ -159,7 +159,7 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
         penalty=penalty,
         schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),
         batch_size=batch_size,
-        average_from=averaged / batch_size if average else np.inf,
+        average_from=averaged // batch_size if average else np.inf,
         score=_usual_score(task),
         tol=estimator.tol,
         patience=int(estimator.n_iter_no_change),
@@ -188,8 +188,9 @@ def _usual_score(task: Task) -> float:
     used = task.weights > 0
     if task.of_classes or not used.any():
         return 1.0
-    targets = task.targets[used]
-    return float(targets.std() or abs(targets[0]) or 1.0)
+    targets, weights = task.targets[used], task.weights[used]
+    mean = np.average(targets, weights=weights)
+    return float(np.average((targets - mean) ** 2, weights=weights) ** 0.5 or abs(mean) or 1.0)
 
 
 def loss_of(estimator: Any) -> Loss:

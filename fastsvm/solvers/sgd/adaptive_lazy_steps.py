@@ -1,10 +1,9 @@
 """Steps with learning rates by feature that only touch the columns in which a batch has nonzero values.
 
-An untouched weight shrinks by the penalties alone. With h of `feature_rates`, step t leaves
-    v = (h + l2 t) w  ←  sign(v) max(0, |v| - l1)
-so that v and the number of the last step that touched it give the weight of any later step. Its share in the average,
-    Σ_τ (τ - c) sign(v) (|v| - l1 (τ - first)) / (h + l2 τ)
-over the steps τ that left it untouched, is a sum of a few terms or else an integral in closed form.
+An untouched weight shrinks by the penalties alone: with v and h of `feature_rates` it is
+    sign(v) max(0, |v| - l1 t) / (h + l2 t)
+after step t. Its share in the average, the sum of ω_τ times this over the steps τ that left it untouched, is a sum of a
+few terms or else an integral by Gauss's rule.
 """
 
 from typing import NamedTuple
@@ -20,30 +19,34 @@ from fastsvm.sources import CSRBlock
 
 __all__ = ["AdaptiveSparseModel", "adaptive_sparse_steps"]
 
+_V, _SLOW, _PAIR = range(3)
 _TOUCHED, _UNIT, _FLOOR, _FIRST = range(4)
-_GRADIENT, _V, _SLOW, _SQUARES, _SUM = range(_WIDTH := 5)
+_GRADIENT, _SQUARES, _SUM, _WIDTH = range(4)
 _STEP, _TOTAL, _L2, _L1, _FROM = range(5)
 _TINY = 1e-30  # a denominator that nothing has added to yet
 _FEW = 4  # terms that are added one by one
-_SHORT = 0.05  # relative growth of a denominator over which Simpson's rule is exact to 1e-8
+_GROWTH = 0.25  # relative growth of a denominator over which Gauss's rule with three nodes is exact to 1e-7
+_NODE = 0.6**0.5
 
 
 @storable("adaptive sparse sgd model")
 class AdaptiveSparseModel(NamedTuple):
-    """Weights v / (h + l2 t) and their average.
+    """Weights by their v and h, and their average.
 
     Attributes
     ----------
-    table : ndarray of float64, shape (n_features, 3 + 5 n_scores)
-        All that a step needs to know of a feature, because its columns are scattered in memory: the number of steps
-        before the last one that touched it, u and h₀, and for each score the gradient of the batch, v, h, s and the sum
-        of the averaged weights.
+    pairs : ndarray of float64, shape (n_features, 2 n_scores)
+        v and h for each score, side by side and apart from all else: scores read them at scattered places.
+    table : ndarray of float64, shape (n_features, 3 + 3 n_scores)
+        What else a step needs to know of a feature: the number of steps before the last one that touched it, u and h₀,
+        and for each score the gradient of the batch, s and the sum of the averaged weights.
     intercept, slowness, squares, intercept_sum : ndarray of float64, shape (n_scores,)
         Intercept, its h and s, and Σ ω_t times the intercept after step t.
     scalars : ndarray of float64, shape (5,)
         Number of steps t, Σ ω_t, the penalties l2 and l1, and the number of steps after which averaging begins.
     """
 
+    pairs: np.ndarray
     table: np.ndarray
     intercept: np.ndarray
     slowness: np.ndarray
@@ -55,34 +58,32 @@ class AdaptiveSparseModel(NamedTuple):
     def of(cls, last: LinearFunction, mean: LinearFunction, total: float) -> "AdaptiveSparseModel":
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         k, d = last.coef.shape
-        table = np.zeros((d, _FIRST + _WIDTH * k))
+        pairs, table = np.ones((d, _PAIR * k)), np.zeros((d, _FIRST + _WIDTH * k))
         zeros, scalars = np.zeros((2, k)), np.array([0.0, total, 0.0, 0.0, np.inf])
-        model = cls(table, last.intercept.astype(np.float64), *zeros, total * mean.intercept, scalars)
-        model._part(_V)[:], model._part(_SLOW)[:], model._part(_SUM)[:] = last.coef.T, 1.0, total * mean.coef.T
+        model = cls(pairs, table, last.intercept.astype(np.float64), *zeros, total * mean.intercept, scalars)
+        pairs[:, _V::_PAIR], table[:, _FIRST + _SUM :: _WIDTH] = last.coef.T, total * mean.coef.T
         return model
 
     def begin(self, floor: np.ndarray, n_steps: int) -> None:
         """Set the rates to those after `n_steps` steps of another model."""
-        slow = self._part(_SLOW)
-        slow[:] = np.where(floor > 0, floor, 1.0)[:, None]
-        self._part(_V)[:] *= slow
+        slow = np.where(floor > 0, floor, 1.0)[:, None]
+        self.pairs[:, _SLOW::_PAIR] = slow
+        self.pairs[:, _V::_PAIR] *= slow
         self.table[:, _TOUCHED] = self.scalars[_STEP] = n_steps
 
     def measure(self, features: FeatureRates) -> None:
         """Take the lengths of the features."""
         self.table[:, _UNIT], self.table[:, _FLOOR] = features.unit, features.floor
 
-    def plan(self, penalty: Penalty, average_from: float) -> None:
-        """Continue with other penalties."""
+    def plan(self, penalty: Penalty, n_steps: int, average_from: float) -> None:
+        """Continue with other penalties after so many steps."""
         wanted = np.array([penalty.l2, penalty.l1, average_from])
         if np.array_equal(self.scalars[_L2:], wanted):
             return
         _settle(self)
-        t, slow, v = self.scalars[_STEP], self._part(_SLOW), self._part(_V)
-        weights = v / (slow + self.scalars[_L2] * t)
-        v[:] = weights * (slow + penalty.l2 * t)
-        self._part(_SUM)[:] -= max(0.0, t - average_from) * weights  # which the next sum begins with
-        self.table[:, _TOUCHED] = t - 1
+        t, weights, (l2, l1) = self.scalars[_STEP], self.last().coef.T, wanted[:2]
+        self.pairs[:, _V::_PAIR] = weights * (self.slowness_of_weights() + l2 * t) + np.sign(weights) * l1 * t
+        self.table[:, _TOUCHED] = t
         self.scalars[_L2:] = wanted
 
     def copied(self) -> "AdaptiveSparseModel":
@@ -92,22 +93,18 @@ class AdaptiveSparseModel(NamedTuple):
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
         coef = np.empty((len(self.intercept), len(self.table)))
-        _write_last(self.table, self.scalars, coef)
+        _write_last(self, coef)
         return LinearFunction(coef, self.intercept.copy())
 
     def averaged(self) -> tuple[LinearFunction, float]:
         """Return the averaged weights and the sum of the averaging weights."""
         total, coef = float(self.scalars[_TOTAL]), np.empty((len(self.intercept), len(self.table)))
-        _write_mean(self.table, self.scalars, coef)
+        _write_mean(self, coef)
         return LinearFunction(coef, self.intercept_sum / max(total, 1e-300)), total
 
     def slowness_of_weights(self) -> np.ndarray:
         """Return h of all weights."""
-        return self._part(_SLOW)
-
-    def _part(self, which: int) -> np.ndarray:
-        """Return a view of one value of each weight, shape (n_features, n_scores)."""
-        return self.table[:, _FIRST + which :: _WIDTH]
+        return self.pairs[:, _SLOW::_PAIR]
 
 
 @jit
@@ -146,24 +143,23 @@ def adaptive_sparse_steps(
 def _score(block, places, model, scores):
     """Write the scores of some rows, and return whether all are finite."""
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
-    table, t, l1, k = model.table, model.scalars[_STEP], model.scalars[_L1], scores.shape[1]
-    accrued, finite = max(model.scalars[_L2] * t, _TINY), True
+    pairs, t, k, finite = model.pairs, model.scalars[_STEP], scores.shape[1], True
+    accrued, due = max(model.scalars[_L2] * t, _TINY), model.scalars[_L1] * t
     for i in range(places.size):
         for c in range(k):
             scores[i, c] = model.intercept[c]
-        if k == 1 and l1 == 0.0:  # summed in a register
+        if k == 1:  # summed in a register
             total = 0.0
             for p in range(indptr[places[i]], indptr[places[i] + 1]):
                 j = indices[p]
-                total += data[p] * table[j, _FIRST + _V] / (table[j, _FIRST + _SLOW] + accrued)
+                total += data[p] * _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
             scores[i, 0] += total
         else:
             for p in range(indptr[places[i]], indptr[places[i] + 1]):
                 j = indices[p]
-                due = l1 * max(0.0, t - table[j, _TOUCHED] - 1.0)
-                for at in range(_FIRST, table.shape[1], _WIDTH):
-                    v = _shrunk(table[j, at + _V], due)
-                    scores[i, (at - _FIRST) // _WIDTH] += data[p] * v / (table[j, at + _SLOW] + accrued)
+                for c in range(k):
+                    v = _shrunk(pairs[j, _PAIR * c + _V], due)
+                    scores[i, c] += data[p] * v / (pairs[j, _PAIR * c + _SLOW] + accrued)
         for c in range(k):
             finite &= abs(scores[i, c]) < np.inf
     return finite
@@ -198,76 +194,76 @@ def _gather(block, places, slopes, model, columns):
 
 @jit
 def _move(model, columns, score):
-    """Bring columns to the last step, and take the step along their gradient."""
-    table, scalars = model.table, model.scalars
+    """Take a step along the gradient of some columns."""
+    pairs, table, scalars = model.pairs, model.table, model.scalars
     t, l2, l1 = scalars[_STEP], scalars[_L2], scalars[_L1]
     for q in range(columns.size):
         j = columns[q]
-        _bring(table, scalars, j)
+        _sum_until_now(pairs, table, scalars, j)
         unit = table[j, _UNIT]
-        for at in range(_FIRST, table.shape[1], _WIDTH):
-            g, v = table[j, at + _GRADIENT], table[j, at + _V]
+        for c in range(pairs.shape[1] // _PAIR):
+            at, pair = _FIRST + _WIDTH * c, _PAIR * c
+            g, v, before = table[j, at + _GRADIENT], pairs[j, pair + _V], pairs[j, pair + _SLOW]
             if g != 0.0:
-                w = v / max(table[j, at + _SLOW] + l2 * t, _TINY)
+                w = _shrunk(v, l1 * t) / max(before + l2 * t, _TINY)
                 squares = table[j, at + _SQUARES] + (unit * g) * (unit * g)
                 slow = table[j, _FLOOR] + np.sqrt(squares) / (unit * max(unit * score, abs(w)))
-                table[j, at + _SQUARES], table[j, at + _SLOW], table[j, at + _GRADIENT] = squares, slow, 0.0
-                v = w * (slow + l2 * t) - g
-            if table[j, _TOUCHED] < t:
-                v = _shrunk(v, l1)
-            table[j, at + _V] = v
+                table[j, at + _SQUARES], pairs[j, pair + _SLOW], table[j, at + _GRADIENT] = squares, slow, 0.0
+                pairs[j, pair + _V] = v + w * (slow - before) - g
         table[j, _TOUCHED] = t
 
 
 @jit
-def _bring(table, scalars, j):
-    """Let a column take the penalties since it was touched, and add its weights since then to their sum."""
-    t, first = scalars[_STEP], table[j, _TOUCHED] + 1.0
-    if t >= first:
-        for at in range(_FIRST, table.shape[1], _WIDTH):
-            table[j, at + _SUM] += _sum_since(table, scalars, j, at)
-            table[j, at + _V] = _shrunk(table[j, at + _V], scalars[_L1] * (t - first))
+def _sum_until_now(pairs, table, scalars, j):
+    """Add the weights of a column since it was touched to their sum."""
+    first = table[j, _TOUCHED] + 1.0
+    if scalars[_STEP] >= first:
+        for c in range(pairs.shape[1] // _PAIR):
+            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], first, scalars)
+            table[j, _FIRST + _WIDTH * c + _SUM] += held
 
 
 @jit
 def _shrunk(v, due):
-    """Return v without the L1 penalty that is due."""
+    """Return v without the L1 penalty that is due, zero if it is not larger."""
     return max(v - due, 0.0) + min(v + due, 0.0)
 
 
 @jit
-def _sum_since(table, scalars, j, at):
-    """Return what a weight adds to its sum for the steps since it was touched."""
-    v, first = table[j, at + _V], table[j, _TOUCHED] + 1.0
+def _sum_since(v, slow, first, scalars):
+    """Return Σ_τ ω_τ times a weight after step τ, from `first` to now."""
     if v == 0.0 or scalars[_STEP] < first or scalars[_FROM] >= scalars[_STEP]:
         return 0.0
-    held = _sum_held(abs(v), table[j, at + _SLOW], first, scalars)
+    held = _sum_held(abs(v), slow, first, scalars)
     return held if v > 0 else -held
 
 
 @jit
 def _sum_held(v, slow, first, scalars):
-    """Return Σ_τ ω_τ times the weight after step τ, from `first` to now, for v > 0 after step `first`."""
-    t, l2, l1, start = scalars[_STEP], scalars[_L2], scalars[_L1], scalars[_FROM]
-    top = v + l1 * first  # the weight after step τ is (top - l1 τ) / (slow + l2 τ)
+    """Return `_sum_since` for v > 0."""
+    t, l2, l1, start, total = scalars[_STEP], scalars[_L2], scalars[_L1], scalars[_FROM], 0.0
     if t - first < _FEW:
-        total, tau = 0.0, first
+        tau = max(first, start)
         while tau <= t:
-            total += max(0.0, tau - start) * max(0.0, top - l1 * tau) / (slow + l2 * tau)
+            x = tau - start
+            total += (x * x + 0.25) * x * max(0.0, v - l1 * tau) / (slow + l2 * tau)
             tau += 1.0
         return total
-    a, b = max(first - 0.5, start), t + 0.5
+    a, b = max(first - 0.5, start + 0.5), t + 0.5
     if l1 > 0:
-        b = min(b, top / l1)
-    if b <= a:
-        return 0.0
-    if l2 * (b - a) <= _SHORT * (slow + l2 * a):
-        m = (a + b) / 2
-        ends = (a - start) * (top - l1 * a) / (slow + l2 * a) + (b - start) * (top - l1 * b) / (slow + l2 * b)
-        return (b - a) / 6 * (ends + 4 * (m - start) * (top - l1 * m) / (slow + l2 * m))
-    H = slow / l2  # by division of the polynomials, the rest of which belongs to the logarithm
-    whole = (top + l1 * (start + H)) * (b - a) - l1 * (b * b - a * a) / 2
-    return (whole - (H + start) * (top + l1 * H) * np.log1p((b - a) / (H + a))) / l2
+        b = min(b, v / l1)
+    while a < b:
+        end, lowest = b, slow + l2 * a
+        if l2 * (b - a) > _GROWTH * lowest:
+            end = a + _GROWTH * lowest / l2
+        middle, half = (a + end) / 2, (end - a) / 2
+        x, y, z = middle - _NODE * half, middle, middle + _NODE * half
+        fx, dx = (x - start) ** 3 * (v - l1 * x), slow + l2 * x
+        fy, dy = (y - start) ** 3 * (v - l1 * y), slow + l2 * y
+        fz, dz = (z - start) ** 3 * (v - l1 * z), slow + l2 * z
+        total += half * ((5 * fx * dz + 5 * fz * dx) * dy + 8 * fy * dx * dz) / (9 * dx * dy * dz)  # one division
+        a = end
+    return total
 
 
 @jit
@@ -291,25 +287,26 @@ def _finish(model, slopes, n, plan, s):
 @jit
 def _settle(model):
     for j in range(model.table.shape[0]):
-        _bring(model.table, model.scalars, j)
+        _sum_until_now(model.pairs, model.table, model.scalars, j)
 
 
 @jit
-def _write_last(table, scalars, out):
+def _write_last(model, out):
     """Write the weights of the last step."""
-    t = scalars[_STEP]
-    for j in range(table.shape[0]):
-        due = scalars[_L1] * max(0.0, t - table[j, _TOUCHED] - 1.0)
+    pairs, scalars = model.pairs, model.scalars
+    accrued, due = scalars[_L2] * scalars[_STEP], scalars[_L1] * scalars[_STEP]
+    for j in range(out.shape[1]):
         for c in range(out.shape[0]):
-            at = _FIRST + _WIDTH * c
-            out[c, j] = _shrunk(table[j, at + _V], due) / max(table[j, at + _SLOW] + scalars[_L2] * t, _TINY)
+            slow = pairs[j, _PAIR * c + _SLOW]
+            out[c, j] = _shrunk(pairs[j, _PAIR * c + _V], due) / max(slow + accrued, _TINY)
 
 
 @jit
-def _write_mean(table, scalars, out):
+def _write_mean(model, out):
     """Write the averaged weights."""
+    pairs, table, scalars = model.pairs, model.table, model.scalars
     total = max(scalars[_TOTAL], _TINY)
-    for j in range(table.shape[0]):
+    for j in range(out.shape[1]):
         for c in range(out.shape[0]):
-            at = _FIRST + _WIDTH * c
-            out[c, j] = (table[j, at + _SUM] + _sum_since(table, scalars, j, at)) / total
+            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], table[j, _TOUCHED] + 1.0, scalars)
+            out[c, j] = (table[j, _FIRST + _WIDTH * c + _SUM] + held) / total

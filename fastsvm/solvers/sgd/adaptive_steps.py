@@ -18,7 +18,8 @@ class AdaptiveModel(NamedTuple):
     """What `DenseModel` holds, and what rates by feature depend on.
 
     `squares` and `squares_intercept` are s and `slowness` and `slowness_intercept` are h of the weights and intercepts.
-    `total` holds the sum of the averaging weights.
+    With an L1 penalty `leader` is v, else it has no columns. `total` holds the sum of the averaging weights, and
+    `penalties` the penalties l2 and l1.
     """
 
     coef: np.ndarray
@@ -33,26 +34,35 @@ class AdaptiveModel(NamedTuple):
     squares_intercept: np.ndarray
     slowness: np.ndarray
     slowness_intercept: np.ndarray
+    leader: np.ndarray
+    penalties: np.ndarray
     total: np.ndarray
 
     @classmethod
     def of(
-        cls, last: LinearFunction, mean: LinearFunction, total: float, dtype: np.dtype, momentum: bool
+        cls, last: LinearFunction, mean: LinearFunction, total: float, dtype: np.dtype, penalty: Penalty
     ) -> "AdaptiveModel":
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
-        plain = DenseModel.of(last, mean, total, dtype, momentum)
+        plain = DenseModel.of(last, mean, total, dtype, penalty.momentum > 0)
         zeros = [np.zeros_like(array) for array in (plain.coef, plain.intercept) * 2]
-        return cls(*plain[:-1], *zeros, np.array([total]))
+        leader = np.zeros_like(plain.coef if penalty.l1 > 0 else plain.coef[:, :0])
+        return cls(*plain[:-1], *zeros, leader, np.full(2, np.nan), np.array([total]))
 
     def begin(self, floor: np.ndarray, n_steps: int) -> None:
         """Set the rates to those of the first step."""
         self.slowness[:] = floor
+        self.penalties[:] = np.nan
 
     def measure(self, features: FeatureRates) -> None:
         """Take the lengths of the features, which each step is told."""
 
-    def plan(self, penalty: Penalty, average_from: float) -> None:
-        """Continue with other penalties, which each step is told."""
+    def plan(self, penalty: Penalty, n_steps: int, average_from: float) -> None:
+        """Continue with other penalties after so many steps."""
+        wanted = np.array([penalty.l2, penalty.l1])
+        if self.leader.size and not np.array_equal(self.penalties, wanted):
+            accrued, due = wanted * n_steps
+            self.leader[:] = self.coef * (self.slowness + accrued) + np.sign(self.coef) * due
+        self.penalties[:] = wanted
 
     def slowness_of_weights(self) -> np.ndarray:
         """Return h of all weights."""
@@ -73,7 +83,8 @@ class AdaptiveModel(NamedTuple):
 
     def part(self, start: int, stop: int) -> "AdaptiveModel":
         """Return a view of the scores `start` to `stop`, with a copy of `total`."""
-        return AdaptiveModel(*(array[start:stop] for array in self))._replace(total=self.total.copy())
+        scores = AdaptiveModel(*(array[start:stop] for array in self))
+        return scores._replace(penalties=self.penalties, total=self.total.copy())
 
 
 @update.register(AdaptiveModel)
@@ -81,29 +92,32 @@ def _update(model, n_rows, plan, s):
     penalty, features, weight = plan.penalty, plan.features, plan.averaging[s]
     real = model.coef.dtype.type
     along, momentum = real(mean_factor(model, n_rows, penalty)), real(penalty.momentum)
-    l2, l1, accrued = real(penalty.l2), real(penalty.l1), real(penalty.l2 * (plan.before + s + 1))
+    t = plan.before + s + 1
+    l2, accrued, due = real(penalty.l2), real(penalty.l2 * t), real(penalty.l1 * t)
     zero, tiny, score = real(0.0), real(_TINY), real(features.score)
     model.total[0] += weight
     share = real(weight / model.total[0] if weight > 0 else 0.0)
     for c in range(model.coef.shape[0]):
-        w, g, squares, slow = model.coef[c], model.gradient[c], model.squares[c], model.slowness[c]
+        w, g, squares, slow, v = model.coef[c], model.gradient[c], model.squares[c], model.slowness[c], model.leader[c]
+        for j in range(v.size):
+            v[j] -= w[j] * slow[j]
         for j in range(w.size):
             new, unit = along * g[j], features.unit[j]
             if new != zero:
                 squares[j] += (unit * new) * (unit * new)
                 slow[j] = features.floor[j] + np.sqrt(squares[j]) / (unit * max(unit * score, abs(w[j])))
+        move, factor = g, along
         if penalty.momentum > 0:
-            v = model.velocity[c]
+            move, factor = model.velocity[c], real(1.0)
             for j in range(w.size):
-                v[j] = momentum * v[j] + along * g[j]
-                w[j] -= (v[j] + l2 * w[j]) / max(slow[j] + accrued, tiny)
+                move[j] = momentum * move[j] + along * g[j]
+        if v.size:
+            for j in range(w.size):
+                v[j] += w[j] * slow[j] - factor * move[j]
+                w[j] = (max(v[j] - due, zero) + min(v[j] + due, zero)) / max(slow[j] + accrued, tiny)
         else:
             for j in range(w.size):
-                w[j] -= (along * g[j] + l2 * w[j]) / max(slow[j] + accrued, tiny)
-        if penalty.l1 > 0:
-            for j in range(w.size):
-                threshold = l1 / max(slow[j] + accrued, tiny)
-                w[j] = max(w[j] - threshold, zero) + min(w[j] + threshold, zero)
+                w[j] -= (factor * move[j] + l2 * w[j]) / max(slow[j] + accrued, tiny)
         if penalty.intercept_rate > 0:
             new, step = along * model.gradient_intercept[c], along * model.gradient_intercept[c]
             if new != zero:

@@ -1,12 +1,13 @@
 """Learning rates by feature, from the gradients so far and the lengths of the features.
 
 Step
-    A weight w with the gradient g of the loss, in step t = 0, 1, ..., moves by
-        w ← w - (g + l2 w) / (h + l2 (t + 1)),  then  w ← sign(w) max(0, |w| - l1 / (h + l2 (t + 1)))
-    where h changes only if g is not zero:
-        s ← s + (u g)²,  h = h₀ + √s / (u max(η, |w|))
-    Without h this is the rate of Pegasos. It is the step of the proximally regularised leader, which is why the order
-    of an untouched weight's shrinkage and the other steps does not matter.
+    A weight after t steps is w = sign(v) max(0, |v| - l1 t) / (h + l2 t). In step t = 0, 1, ... with the gradient g of the
+    loss it moves by
+        v ← v + w (h' - h) - g,  h ← h'
+    where h' differs from h only if g is not zero:
+        s ← s + (u g)²,  h' = h₀ + √s / (u max(η, |w|))
+    Without h this is the rate of Pegasos, with h = 0 dual averaging. It is the proximally regularised leader, for which an
+    L1 penalty leaves few weights, and which does not ask in which order an untouched weight takes its penalties.
 
 Lengths
     u = 1 / (σ √m) for a feature whose nonzero values have the root mean square σ, with m nonzero values a row. The
@@ -45,13 +46,13 @@ class FeatureLengths(NamedTuple):
 
     Attributes
     ----------
-    n_rows : int
-        Number of rows.
+    n_rows : float
+        Number of rows; one of weight 2 counts as two.
     counts, squares : ndarray of float64, shape (n_features,)
         Number of nonzero values, and sum of squares.
     """
 
-    n_rows: int
+    n_rows: float
     counts: np.ndarray
     squares: np.ndarray
 
@@ -60,11 +61,11 @@ class FeatureLengths(NamedTuple):
 
         The first rate of features of length 1 that always occur is `first` divided by the nonzero values of a row.
         """
-        n_values = max(1.0, float(self.counts.sum()) / max(1, self.n_rows))
+        n_values = max(1.0, float(self.counts.sum()) / self.n_rows)
         with np.errstate(all="ignore"):  # the epochs report values that are not finite
-            length = np.sqrt(self.squares / np.maximum(1.0, self.counts))
+            length = np.sqrt(self.squares / np.where(self.counts > 0, self.counts, 1.0))
             unit = 1 / (np.where(length > 0, length, 1.0) * n_values**0.5)
-            floor = self.squares / max(1, self.n_rows) * (n_values / first)
+            floor = self.squares / self.n_rows * (n_values / first)
             return FeatureRates(unit.astype(dtype), floor.astype(dtype), score)
 
 
@@ -92,9 +93,13 @@ class FeatureRates(NamedTuple):
 
 
 def added_lengths(
-    lengths: FeatureLengths | None, window: Window, mapping: tuple[np.ndarray, np.ndarray], pool: Pool
+    lengths: FeatureLengths | None,
+    window: Window,
+    weights: np.ndarray,
+    mapping: tuple[np.ndarray, np.ndarray],
+    pool: Pool,
 ) -> FeatureLengths:
-    """Return the lengths with the rows of a window; `mapping` is the shift and the scale of `SGDProblem`."""
+    """Return the lengths with the rows of a window and their weights; `mapping` is the shift and the scale of the rows."""
     n_features, places = window.block.shape[1], window.places
     if isinstance(window.block, CSRBlock) and not mapping[1].size:
         rows, places = readable(window.block, places)
@@ -105,31 +110,32 @@ def added_lengths(
 
     def part(k: int, start: int, stop: int) -> None:
         if isinstance(rows, CSRBlock):
-            _add_sparse(rows, places[start:stop], sums[k])
+            _add_sparse(rows, places[start:stop], weights[start:stop], sums[k])
         else:
             buffer = np.empty((1, n_features), rows.values.dtype)
-            _add_dense(rows, places[start:stop], *mapping, buffer, sums[k])
+            _add_dense(rows, places[start:stop], weights[start:stop], mapping, buffer, sums[k])
 
     pool.run(part, [(k, *run) for k, run in enumerate(runs)])
     counts, squares = sums.sum(axis=0).T.copy()
+    n_rows = float(weights.sum())
     if lengths is None:
-        return FeatureLengths(len(places), counts, squares)
-    return FeatureLengths(lengths.n_rows + len(places), lengths.counts + counts, lengths.squares + squares)
+        return FeatureLengths(n_rows, counts, squares)
+    return FeatureLengths(lengths.n_rows + n_rows, lengths.counts + counts, lengths.squares + squares)
 
 
 @jit
-def _add_sparse(block: CSRBlock, places, sums):
+def _add_sparse(block: CSRBlock, places, weights, sums):
     data, indices, indptr = block.data, block.indices, block.indptr
     for i in range(places.size):
         for p in range(indptr[places[i]], indptr[places[i] + 1]):
             x = np.float64(data[p])
-            sums[indices[p], 0] += x != 0
-            sums[indices[p], 1] += x * x
+            sums[indices[p], 0] += weights[i] if x != 0 else 0.0
+            sums[indices[p], 1] += weights[i] * x * x
 
 
 @jit
-def _add_dense(stored: StoredRows, places, shift, scale, buffer, sums):
-    x = buffer[0]
+def _add_dense(stored: StoredRows, places, weights, mapping, buffer, sums):
+    x, (shift, scale) = buffer[0], mapping
     for i in range(places.size):
         load(stored, places[i : i + 1], buffer)
         if scale.size:
@@ -137,5 +143,5 @@ def _add_dense(stored: StoredRows, places, shift, scale, buffer, sums):
                 x[j] = (x[j] - shift[j]) * scale[j]
         for j in range(x.size):
             value = np.float64(x[j])
-            sums[j, 0] += value != 0
-            sums[j, 1] += value * value
+            sums[j, 0] += weights[i] if value != 0 else 0.0
+            sums[j, 1] += weights[i] * value * value

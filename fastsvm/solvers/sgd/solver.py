@@ -12,7 +12,8 @@ Step
     times weights, and slopes of the losses times rows.
 
 Average
-    The answer is Σ t W_t / Σ t, which gives early iterates little weight (Lacoste-Julien, Schmidt and Bach 2012).
+    The answer is Σ ω_t W_t / Σ ω_t with ω_t = t³ + t / 4, the integral of x³ from t - ½ to t + ½, which gives early
+    iterates little weight (polynomial decay; Shamir and Zhang 2013).
 
 End
     The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
@@ -137,9 +138,10 @@ class SGD:
     def _model(self, last: LinearFunction, mean: LinearFunction, total: float) -> Model:
         if self.lazy:
             return (AdaptiveSparseModel if self.by_feature else SparseModel).of(last, mean, total)
-        dtype = product_type(self.problem.source.dtype)
-        kind = AdaptiveModel if self.by_feature else DenseModel
-        return kind.of(last, mean, total, dtype, self.settings.penalty.momentum > 0)
+        dtype, penalty = product_type(self.problem.source.dtype), self.settings.penalty
+        if self.by_feature:
+            return AdaptiveModel.of(last, mean, total, dtype, penalty)
+        return DenseModel.of(last, mean, total, dtype, penalty.momentum > 0)
 
     def step(self, state: SGDState, most_steps: int) -> tuple[SGDState, Report]:
         """Process one window. The last window of an epoch completes a step and checks the stopping rule."""
@@ -197,7 +199,7 @@ class SGD:
         plan = StepPlan(
             settings.batch_size,
             state.factor * settings.schedule.rates(state.n_steps, n_batches),
-            np.maximum(0.0, before + 1 - settings.average_from),
+            _averaging(before + 1 - settings.average_from),
             settings.penalty,
             state.pending,
             state.n_steps,
@@ -227,7 +229,11 @@ class SGD:
         settings, new = self.settings, state.lengths is None
         if new or settings.partial or state.epoch == 0:
             mapping = _map(self.problem, product_type(self.problem.source.dtype))
-            state = state._replace(lengths=added_lengths(state.lengths, window, mapping, self.pool))
+            weights = self.problem.weights[window.rows]
+            lengths = added_lengths(state.lengths, window, weights, mapping, self.pool)
+            if not np.isfinite(lengths.squares).all():
+                self._explain(window)
+            state = state._replace(lengths=lengths)
         assert state.lengths is not None
         if self._features is None or self._features[0] is not state.lengths:
             rates = state.lengths.rates(settings.schedule.first, settings.score, self._dtype())
@@ -236,7 +242,7 @@ class SGD:
         features = self._features[1]
         if new:
             model.begin(features.floor, state.n_steps)
-        model.plan(settings.penalty, settings.average_from)
+        model.plan(settings.penalty, state.n_steps, settings.average_from)
         return state, plan._replace(features=features)
 
     def _dtype(self) -> np.dtype:
@@ -334,8 +340,8 @@ class SGD:
 
     @cached_property
     def _at_zero(self) -> float:
-        """The objective of zero weights."""
-        return objective_at_zero(self.problem, self.settings.loss)
+        """The objective of zero weights, or that of a score if it is zero, as that of the perceptron is."""
+        return objective_at_zero(self.problem, self.settings.loss) or self.settings.score
 
     def _report(self, value: float, n_steps: int = 0) -> Report:
         return Report(np.nan, value, n_steps, False, False, False)
@@ -366,6 +372,12 @@ class SGD:
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
         return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
+
+
+def _averaging(t: np.ndarray) -> np.ndarray:
+    """Return ω_t, zero before averaging begins."""
+    t = np.maximum(0.0, t)
+    return t**3 + t / 4
 
 
 def _is_examined(epoch: int, patience: int) -> bool:
