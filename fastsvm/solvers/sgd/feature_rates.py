@@ -1,13 +1,13 @@
 """Learning rates by feature, from the gradients so far and the lengths of the features.
 
 Step
-    A weight after t steps is w = sign(v) max(0, |v| - l1 t) / (h + l2 t). In step t = 0, 1, ... with the gradient g of the
-    loss it moves by
+    A weight after t steps is w = sign(v) max(0, |v| - l1 t) / (h + l2 t). In step t = 0, 1, ... with the gradient g of
+    the loss it moves by
         v ← v + w (h' - h) - g,  h ← h'
     where h' differs from h only if g is not zero:
         s ← s + (u g)²,  h' = h₀ + √s / (u max(η, |w|))
-    Without h this is the rate of Pegasos, with h = 0 dual averaging. It is the proximally regularised leader, for which an
-    L1 penalty leaves few weights, and which does not ask in which order an untouched weight takes its penalties.
+    Without h this is the rate of Pegasos. It is the proximally regularised leader, of which an L1 penalty leaves few
+    weights, and an untouched weight takes all its penalties at once.
 
 Lengths
     u = 1 / (σ √m) for a feature whose nonzero values have the root mean square σ, with m nonzero values a row. The
@@ -99,7 +99,7 @@ def added_lengths(
     mapping: tuple[np.ndarray, np.ndarray],
     pool: Pool,
 ) -> FeatureLengths:
-    """Return the lengths with the rows of a window and their weights; `mapping` is the shift and the scale of the rows."""
+    """Return the lengths with the rows of a window and their weights; `mapping` is the problem's shift and scale."""
     n_features, places = window.block.shape[1], window.places
     if isinstance(window.block, CSRBlock) and not mapping[1].size:
         rows, places = readable(window.block, places)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["BY_FEATURE", "SCHEDULES", "Schedule", "register_rate"]
+__all__ = ["BY_FEATURE", "SCHEDULES", "Schedule", "averaging_weights", "register_rate"]
 
 BY_FEATURE = "adagrad"
 """The schedule whose rates depend on the gradients and lengths of the features; see `feature_rates`."""
@@ -100,3 +100,9 @@ def _constant(schedule: Schedule, t: np.ndarray) -> np.ndarray:
 @register_rate(BY_FEATURE)  # in multiples of the rate of each feature
 def _by_feature(schedule: Schedule, t: np.ndarray) -> np.ndarray:
     return np.ones(len(t))
+
+
+def averaging_weights(t: np.ndarray) -> np.ndarray:
+    """Return ω_t = t³ + t / 4, the integral of x³ from t - ½ to t + ½, and zero for steps before the first."""
+    t = np.maximum(0.0, t)
+    return t**3 + t / 4

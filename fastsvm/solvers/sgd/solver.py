@@ -48,7 +48,7 @@ from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, LinearFunction, OrderedRows, Penalty, StepPlan, steps
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
-from fastsvm.solvers.sgd.learning_rates import BY_FEATURE
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, averaging_weights
 from fastsvm.solvers.sgd.problem import (
     OVERFLOW,
     Diverged,
@@ -199,7 +199,7 @@ class SGD:
         plan = StepPlan(
             settings.batch_size,
             state.factor * settings.schedule.rates(state.n_steps, n_batches),
-            _averaging(before + 1 - settings.average_from),
+            averaging_weights(before + 1 - settings.average_from),
             settings.penalty,
             state.pending,
             state.n_steps,
@@ -299,10 +299,7 @@ class SGD:
     def _decide(self, state: SGDState, running: float) -> tuple[SGDState, Report]:
         """Return the state after an epoch, and whether the fit has converged."""
         settings, report = self.settings, self._report(running, n_steps=1)
-        if self.validate is not None:
-            state, ended = self._validated(state)
-        else:
-            state, ended = self._examined(state)
+        state, ended = self._examined(state) if self.validate is None else self._validated(state)
         if not ended:
             return state, report
         if settings.schedule.name == "adaptive" and settings.schedule.first * state.factor > _SLOWEST:
@@ -372,12 +369,6 @@ class SGD:
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
         return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
-
-
-def _averaging(t: np.ndarray) -> np.ndarray:
-    """Return ω_t, zero before averaging begins."""
-    t = np.maximum(0.0, t)
-    return t**3 + t / 4
 
 
 def _is_examined(epoch: int, patience: int) -> bool:

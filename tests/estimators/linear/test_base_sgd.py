@@ -53,8 +53,8 @@ def test_the_objective_of_a_hinge_comes_close_to_the_least(batch_size, two_300):
     alpha = 0.01
     dual = SVC(kernel="linear", C=1 / (alpha * len(X)), tol=1e-8).fit(X, y)
     wanted = objective("hinge", dual.coef_, dual.intercept_, X, 2.0 * y - 1, alpha)
-    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, max_iter=1000, tol=1e-6).fit(X, y)
-    assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.01
+    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-4).fit(X, y)
+    assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.001
 
 
 @pytest.mark.parametrize("layout", ["dense", "CSR"])
@@ -151,9 +151,9 @@ def test_all_epochs_without_a_tolerance(two_300):
 
 
 def test_an_adaptive_rate_is_divided_until_it_is_small(two_300):
-    model = made_sgd("log_loss", learning_rate="adaptive", eta0=0.01, tol=1e-4).fit(*two_300)
+    model = made_sgd("log_loss", learning_rate="adaptive", eta0=0.1, tol=1e-2).fit(*two_300)
     rates = np.unique(model.history_["rate"])[::-1]
-    np.testing.assert_allclose(rates, 0.01 / 5.0 ** np.arange(len(rates)))
+    np.testing.assert_allclose(rates, 0.1 / 5.0 ** np.arange(len(rates)))
     assert rates[-1] <= 1e-6 < rates[-2]
 
 
