@@ -137,7 +137,9 @@ _EACH_CLASS = (*_HINGE, *_SQUARED, "log_loss")
 _ALL_CLASSES = ("softmax", "weston_watkins", "crammer_singer")
 
 LINEAR_COMPETITORS = [
-    LinearCompetitor(OURS, "fastsvm", _SGD, _fastsvm, losses=_EACH_CLASS + _ALL_CLASSES + _TARGETS),
+    LinearCompetitor(
+        OURS, "fastsvm", _SGD, _fastsvm, losses=_EACH_CLASS + _ALL_CLASSES + _TARGETS, budgets=(*_FEW, 50)
+    ),
     LinearCompetitor("sklearn", "sklearn", _SGD, partial(_sklearn, average=False), losses=_EACH_CLASS + _TARGETS),
     LinearCompetitor("sklearn-averaged", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS + _TARGETS),
     LinearCompetitor("sklearn-tuned", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS + _TARGETS, choices=_ROW_RATES),

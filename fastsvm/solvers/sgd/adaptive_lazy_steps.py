@@ -182,6 +182,12 @@ def _gather(block, places, slopes, model, columns):
             continue
         for p in range(indptr[places[i]], indptr[places[i] + 1]):
             j, new = indices[p], True
+            if k == 1:  # without a branch that depends on the gradient
+                g = table[j, _FIRST + _GRADIENT]
+                table[j, _FIRST + _GRADIENT] = g + slopes[i, 0] * data[p]
+                columns[count] = j
+                count += g == 0.0
+                continue
             for c in range(k):
                 at = _FIRST + _WIDTH * c + _GRADIENT
                 new &= table[j, at] == 0.0
@@ -195,32 +201,36 @@ def _gather(block, places, slopes, model, columns):
 @jit
 def _move(model, columns, score):
     """Take a step along the gradient of some columns."""
-    pairs, table, scalars = model.pairs, model.table, model.scalars
-    t, l2, l1 = scalars[_STEP], scalars[_L2], scalars[_L1]
+    pairs, table, k = model.pairs, model.table, model.intercept.size
+    now = _now(model.scalars)
     for q in range(columns.size):
         j = columns[q]
-        _sum_until_now(pairs, table, scalars, j)
-        unit = table[j, _UNIT]
-        for c in range(pairs.shape[1] // _PAIR):
+        first, unit = table[j, _TOUCHED] + 1.0, table[j, _UNIT]
+        table[j, _TOUCHED] = now.t
+        for c in range(k):
             at, pair = _FIRST + _WIDTH * c, _PAIR * c
             g, v, before = table[j, at + _GRADIENT], pairs[j, pair + _V], pairs[j, pair + _SLOW]
+            table[j, at + _SUM] += _sum_since(v, before, first, now)
             if g != 0.0:
-                w = _shrunk(v, l1 * t) / max(before + l2 * t, _TINY)
+                w = _shrunk(v, now.l1 * now.t) / max(before + now.l2 * now.t, _TINY)
                 squares = table[j, at + _SQUARES] + (unit * g) * (unit * g)
                 slow = table[j, _FLOOR] + np.sqrt(squares) / (unit * max(unit * score, abs(w)))
                 table[j, at + _SQUARES], pairs[j, pair + _SLOW], table[j, at + _GRADIENT] = squares, slow, 0.0
                 pairs[j, pair + _V] = v + w * (slow - before) - g
-        table[j, _TOUCHED] = t
+
+
+class _Now(NamedTuple):
+    """Number of steps, penalties, and the number of steps after which averaging begins: numbers, not an array."""
+
+    t: float
+    l2: float
+    l1: float
+    start: float
 
 
 @jit
-def _sum_until_now(pairs, table, scalars, j):
-    """Add the weights of a column since it was touched to their sum."""
-    first = table[j, _TOUCHED] + 1.0
-    if scalars[_STEP] >= first:
-        for c in range(pairs.shape[1] // _PAIR):
-            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], first, scalars)
-            table[j, _FIRST + _WIDTH * c + _SUM] += held
+def _now(scalars):
+    return _Now(scalars[_STEP], scalars[_L2], scalars[_L1], scalars[_FROM])
 
 
 @jit
@@ -230,18 +240,18 @@ def _shrunk(v, due):
 
 
 @jit
-def _sum_since(v, slow, first, scalars):
+def _sum_since(v, slow, first, now):
     """Return Σ_τ ω_τ times a weight after step τ, from `first` to now."""
-    if v == 0.0 or scalars[_STEP] < first or scalars[_FROM] >= scalars[_STEP]:
+    if v == 0.0 or now.t < first or now.start >= now.t:
         return 0.0
-    held = _sum_held(abs(v), slow, first, scalars)
+    held = _sum_held(abs(v), slow, first, now)
     return held if v > 0 else -held
 
 
 @jit
-def _sum_held(v, slow, first, scalars):
+def _sum_held(v, slow, first, now):
     """Return `_sum_since` for v > 0."""
-    t, l2, l1, start, total = scalars[_STEP], scalars[_L2], scalars[_L1], scalars[_FROM], 0.0
+    t, l2, l1, start, total = now.t, now.l2, now.l1, now.start, 0.0
     if t - first < _FEW:
         tau = max(first, start)
         while tau <= t:
@@ -258,9 +268,10 @@ def _sum_held(v, slow, first, scalars):
             end = a + _GROWTH * lowest / l2
         middle, half = (a + end) / 2, (end - a) / 2
         x, y, z = middle - _NODE * half, middle, middle + _NODE * half
-        fx, dx = (x - start) ** 3 * (v - l1 * x), slow + l2 * x
-        fy, dy = (y - start) ** 3 * (v - l1 * y), slow + l2 * y
-        fz, dz = (z - start) ** 3 * (v - l1 * z), slow + l2 * z
+        p, q, r = x - start, y - start, z - start
+        fx, dx = p * p * p * (v - l1 * x), slow + l2 * x
+        fy, dy = q * q * q * (v - l1 * y), slow + l2 * y
+        fz, dz = r * r * r * (v - l1 * z), slow + l2 * z
         total += half * ((5 * fx * dz + 5 * fz * dx) * dy + 8 * fy * dx * dz) / (9 * dx * dy * dz)  # one division
         a = end
     return total
@@ -286,8 +297,12 @@ def _finish(model, slopes, n, plan, s):
 
 @jit
 def _settle(model):
-    for j in range(model.table.shape[0]):
-        _sum_until_now(model.pairs, model.table, model.scalars, j)
+    """Add the weights since their columns were touched to their sums."""
+    pairs, table, now = model.pairs, model.table, _now(model.scalars)
+    for j in range(table.shape[0]):
+        for c in range(model.intercept.size):
+            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], table[j, _TOUCHED] + 1.0, now)
+            table[j, _FIRST + _WIDTH * c + _SUM] += held
 
 
 @jit
@@ -304,9 +319,8 @@ def _write_last(model, out):
 @jit
 def _write_mean(model, out):
     """Write the averaged weights."""
-    pairs, table, scalars = model.pairs, model.table, model.scalars
-    total = max(scalars[_TOTAL], _TINY)
+    pairs, table, now, total = model.pairs, model.table, _now(model.scalars), max(model.scalars[_TOTAL], _TINY)
     for j in range(out.shape[1]):
         for c in range(out.shape[0]):
-            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], table[j, _TOUCHED] + 1.0, scalars)
+            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], table[j, _TOUCHED] + 1.0, now)
             out[c, j] = (table[j, _FIRST + _WIDTH * c + _SUM] + held) / total
