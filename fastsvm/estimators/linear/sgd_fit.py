@@ -26,10 +26,10 @@ from fastsvm.sources import Source, check_finite
 __all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
 
 _BATCH = 32
-_SMALL_BATCH = 8  # of sparse rows, where small batches take no longer, and of few rows
+_SPARSE_BATCH = 8  # where small batches take no longer
 _SCORED_ROWS = 2048
 _STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of data is unknown
-_FEW = 128
+_FEW = 128  # so few rows are one batch, so that a weight of 2 is the same as two rows
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
 _WINDOW_BYTES = 32 << 20  # of sparse rows in memory
 _CAUTION = 3.0  # divides first rates by feature: CIFAR-10 would have a larger one, random walks a smaller one
@@ -144,10 +144,10 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
     lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     given = estimator.batch_size
-    usual = _SMALL_BATCH if n_rows <= _FEW or uses_lazy_steps(problem, penalty) else _BATCH
+    everything = whole and (given is None or (given == "auto" and n_rows <= _FEW))
+    usual = _SPARSE_BATCH if uses_lazy_steps(problem, penalty) else _BATCH
     wanted = n_rows if given is None else usual if given == "auto" else int(given)
-    batch_size = min(wanted, n_rows)
-    everything = whole and batch_size == n_rows
+    batch_size = n_rows if everything else min(wanted, n_rows)
     average = estimator.average
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
     first = _first_rate(estimator, lengths, np.inf if everything else batch_size)

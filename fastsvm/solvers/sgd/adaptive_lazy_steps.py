@@ -59,10 +59,16 @@ class AdaptiveSparseModel(NamedTuple):
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         k, d = last.coef.shape
         pairs, table = np.ones((d, _PAIR * k)), np.zeros((d, _FIRST + _WIDTH * k))
-        zeros, scalars = np.zeros((2, k)), np.array([0.0, total, 0.0, 0.0, np.inf])
-        model = cls(pairs, table, last.intercept.astype(np.float64), *zeros, total * mean.intercept, scalars)
         pairs[:, _V::_PAIR], table[:, _FIRST + _SUM :: _WIDTH] = last.coef.T, total * mean.coef.T
-        return model
+        return cls(
+            pairs,
+            table,
+            intercept=last.intercept.astype(np.float64),
+            slowness=np.zeros(k),
+            squares=np.zeros(k),
+            intercept_sum=total * mean.intercept,
+            scalars=np.array([0.0, total, 0.0, 0.0, np.inf]),
+        )
 
     def begin(self, floor: np.ndarray, n_steps: int) -> None:
         """Set the rates to those after `n_steps` steps of another model."""

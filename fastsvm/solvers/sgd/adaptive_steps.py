@@ -44,9 +44,16 @@ class AdaptiveModel(NamedTuple):
     ) -> "AdaptiveModel":
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         plain = DenseModel.of(last, mean, total, dtype, penalty.momentum > 0)
-        zeros = [np.zeros_like(array) for array in (plain.coef, plain.intercept) * 2]
         leader = np.zeros_like(plain.coef if penalty.l1 > 0 else plain.coef[:, :0])
-        return cls(*plain[:-1], *zeros, leader, np.full(2, np.nan), np.array([total]))
+        return cls(
+            **plain._asdict() | {"total": np.array([total])},
+            squares=np.zeros_like(plain.coef),
+            squares_intercept=np.zeros_like(plain.intercept),
+            slowness=np.zeros_like(plain.coef),
+            slowness_intercept=np.zeros_like(plain.intercept),
+            leader=leader,
+            penalties=np.full(2, np.nan),
+        )
 
     def begin(self, floor: np.ndarray, n_steps: int) -> None:
         """Set the rates to those of the first step."""

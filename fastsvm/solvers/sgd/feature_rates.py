@@ -101,6 +101,7 @@ def added_lengths(
 ) -> FeatureLengths:
     """Return the lengths with the rows of a window and their weights; `mapping` is the problem's shift and scale."""
     n_features, places = window.block.shape[1], window.places
+    rows: CSRBlock | StoredRows
     if isinstance(window.block, CSRBlock) and not mapping[1].size:
         rows, places = readable(window.block, places)
     else:

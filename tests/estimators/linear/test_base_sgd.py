@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
-from fastsvm import SGDClassifier, SGDRegressor
+from fastsvm import LinearSVC, SGDClassifier, SGDRegressor
 from fastsvm.losses import loss_names
 from fastsvm.sources import as_source
 
@@ -55,6 +55,26 @@ def test_the_objective_of_a_hinge_comes_close_to_the_least(batch_size, two_300):
     wanted = objective("hinge", dual.coef_, dual.intercept_, X, 2.0 * y - 1, alpha)
     model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-4).fit(X, y)
     assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.001
+
+
+def test_rare_words_do_not_starve():
+    """The k-th word is drawn with a probability of about 1/k: one rate for all ends at twice the objective."""
+    rng = np.random.default_rng(0)
+    words = np.minimum(5000 ** rng.random((3000, 20)), 5000).astype(int) - 1
+    X = sparse.csr_array((np.ones(60_000), words.ravel(), np.arange(0, 60_001, 20)), shape=(3000, 5000))
+    X.sum_duplicates()
+    y = X @ rng.normal(size=5000) > 0
+    least = LinearSVC(loss="hinge", C=1 / (1e-4 * 3000), tol=1e-4).fit(X, y).objective_ * 1e-4
+    model = made_sgd("hinge").fit(X, y)
+    assert model.objective_ < 1.2 * least
+
+
+def test_long_features_do_not_silence_the_others():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 20))
+    y = X @ rng.normal(size=20)
+    X[:, :4] *= 1000
+    assert made_sgd("squared_error").fit(X, y).score(X, y) > 0.999
 
 
 @pytest.mark.parametrize("layout", ["dense", "CSR"])
