@@ -108,6 +108,16 @@ CASES = [
     Case("a9a-sgd", _SGD, recipes.a9a, LinearParameters("hinge", 1e-4)),
     Case("mnist-sgd-softmax", _SGD, recipes.mnist_pixels, LinearParameters("softmax", 1e-4)),
     Case("cifar-10-sgd", _SGD, recipes.cifar10_standardised, LinearParameters("hinge", 1e-2)),
+    Case("cod-rna-sgd", _SGD, recipes.cod_rna, LinearParameters("hinge", 1e-4)),
+    Case("cod-rna-unscaled-sgd", _SGD, partial(recipes.cod_rna, scaled=False), LinearParameters("hinge", 1e-4)),
+    *[
+        Case(f"{table.__name__.replace('_', '-')}-sgd", _SGD, table, LinearParameters("hinge", 1e-4))
+        for table in (made_up_tables.mixture, made_up_tables.sums, made_up_tables.one_hot, made_up_tables.walks)
+    ],
+    Case("long-features-sgd", _SGD, made_up_tables.long_features, LinearParameters("squared_error", 1e-4)),
+    Case("words-200000-sgd", _SGD, partial(texts.words, 26_667, 200_000, 80), LinearParameters("hinge", 1e-4)),
+    Case("functions-sgd", _SGD, partial(texts.functions, 20_000), LinearParameters("hinge", 1e-4)),
+    Case("functions-kinds-sgd", _SGD, partial(texts.functions, 20_000, kinds=True), LinearParameters("hinge", 1e-4)),
     Case("digits-linear", _LINEAR, recipes.digits, LinearParameters("hinge", C=1), quick=True),
     Case("a9a-linear", _LINEAR, recipes.a9a, LinearParameters("hinge", C=1)),
     Case("mnist-linear-squared", _LINEAR, recipes.mnist_pixels, LinearParameters("squared_hinge", C=0.01)),

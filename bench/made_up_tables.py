@@ -1,13 +1,13 @@
 """Tables that are made up: a few real features, separated well or badly, with many free or many bounded multipliers.
 
-Each recipe returns standardised samples, of which the last fifth is the test set.
+Each recipe returns samples, standardised but for `long_features`, of which the last fifth is the test set.
 """
 
 import numpy as np
 
 from bench.harness.data import Data, standardised
 
-__all__ = ["arcs", "board", "friedman", "mixture", "one_hot", "sums", "walks"]
+__all__ = ["arcs", "board", "friedman", "long_features", "mixture", "one_hot", "sums", "walks"]
 
 
 def board(n: int = 50_000) -> Data:
@@ -68,6 +68,15 @@ def arcs(n: int = 25_000) -> Data:
     angle = 2 * t + 0.4 * np.pi * y
     X = np.stack([t * np.cos(angle), t * np.sin(angle), t], axis=1) + 0.08 * rng.normal(size=(n, 3))
     return _split(X, y)
+
+
+def long_features(n: int = 20_000) -> Data:
+    """Return 50 features, ten of which are a thousand times longer, and real targets that are linear but for noise."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(n, 50))
+    y, cut = X @ rng.normal(size=50) + 0.1 * rng.normal(size=n), n * 4 // 5
+    X[:, :10] *= 1000
+    return Data(X[:cut], y[:cut], X[cut:], y[cut:])
 
 
 def _split(X: np.ndarray, y: np.ndarray) -> Data:

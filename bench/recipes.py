@@ -126,11 +126,12 @@ def cifar10_centred(n: int) -> Data:
     return _float32(data._replace(X=data.X / 255 - mean, X_test=data.X_test / 255 - mean))
 
 
-def cod_rna(n: int | None = None) -> Data:
-    """Return standardised samples, the first n of a fixed order, and 50,000 test samples."""
+def cod_rna(n: int | None = None, scaled: bool = True) -> Data:
+    """Return the first n samples of a fixed order and 50,000 test samples, standardised or as they are in the file."""
     (X, y), (X_test, y_test) = (load_svmlight_file(_real(name)) for name in ("cod-rna", "cod-rna.t"))
     order = np.random.default_rng(0).permutation(len(y))[:n]
-    return standardised(Data(X.toarray()[order], y[order], X_test[:50_000].toarray(), y_test[:50_000]))
+    data = Data(X.toarray()[order], y[order], X_test[:50_000].toarray(), y_test[:50_000])
+    return standardised(data) if scaled else data
 
 
 def kdd(kinds: bool) -> Data:

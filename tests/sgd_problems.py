@@ -45,7 +45,9 @@ def problem_of(X, targets, n_scores=1, weights=None, balance=None, shift=(), sca
 
 def solver_of(name, problem, *, batch_size=4, penalty=NONE, schedule=RATES, average_from=0.0, seed=3,
               window_rows=10**6, pool=None):  # fmt: skip
-    settings = SGDSettings(made(name), penalty, schedule, batch_size, average_from, None, 1, seed, window_rows)
+    settings = SGDSettings(
+        made(name), penalty, schedule, batch_size, average_from, 1.0, None, 1, seed, window_rows, False
+    )
     return SGD(problem, settings, pool or Pool(1))
 
 

@@ -4,6 +4,7 @@ Nothing but the standard library is imported before `build` is called.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bench.harness.competitor import OURS, Competitor, Resources, float32, float64
@@ -54,9 +55,10 @@ def linear_competitor(suite: str, name: str) -> LinearCompetitor:
 
 
 def _fastsvm(parameters: LinearParameters, resources: Resources) -> Any:
-    from fastsvm import SGDClassifier
+    from fastsvm import SGDClassifier, SGDRegressor
 
-    return SGDClassifier(parameters.loss, alpha=parameters.alpha, max_iter=parameters.budget, tol=None, random_state=0)
+    kind = SGDRegressor if parameters.loss in _TARGETS else SGDClassifier
+    return kind(parameters.loss, alpha=parameters.alpha, max_iter=parameters.budget, tol=None, random_state=0)
 
 
 def _fastsvm_svm(parameters: LinearParameters, resources: Resources) -> Any:
@@ -68,14 +70,15 @@ def _fastsvm_svm(parameters: LinearParameters, resources: Resources) -> Any:
     )  # fmt: skip
 
 
-def _sklearn(parameters: LinearParameters, resources: Resources) -> Any:
-    from sklearn.linear_model import SGDClassifier
+def _sklearn(parameters: LinearParameters, resources: Resources, average: bool = True) -> Any:
+    from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-    constant = {} if parameters.chosen is None else {"learning_rate": "constant", "eta0": parameters.chosen}
-    return SGDClassifier(
-        loss=parameters.loss, alpha=parameters.alpha, max_iter=parameters.budget, tol=None, random_state=0,
-        average=True, n_jobs=resources.threads, **constant,
-    )  # fmt: skip
+    same = {"loss": parameters.loss, "alpha": parameters.alpha, "max_iter": parameters.budget, "tol": None}
+    if parameters.chosen is not None:
+        same |= {"learning_rate": "constant", "eta0": parameters.chosen}
+    if parameters.loss in _TARGETS:
+        return SGDRegressor(**same, average=average, random_state=0)
+    return SGDClassifier(**same, average=average, random_state=0, n_jobs=resources.threads)
 
 
 def _sklearn_svm(parameters: LinearParameters, resources: Resources) -> Any:
@@ -129,14 +132,17 @@ def _liblinear_rows(X: Any, y: Any) -> Any:
 
 
 _SGD, _LINEAR = ("sgd",), ("linear",)
-_HINGE, _SQUARED = ("hinge",), ("squared_hinge",)
+_HINGE, _SQUARED, _TARGETS = ("hinge",), ("squared_hinge",), ("squared_error",)
 _EACH_CLASS = (*_HINGE, *_SQUARED, "log_loss")
 _ALL_CLASSES = ("softmax", "weston_watkins", "crammer_singer")
 
 LINEAR_COMPETITORS = [
-    LinearCompetitor(OURS, "fastsvm", _SGD, _fastsvm, losses=_EACH_CLASS + _ALL_CLASSES),
-    LinearCompetitor("sklearn", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS),
-    LinearCompetitor("sklearn-tuned", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS, choices=_ROW_RATES),
+    LinearCompetitor(
+        OURS, "fastsvm", _SGD, _fastsvm, losses=_EACH_CLASS + _ALL_CLASSES + _TARGETS, budgets=(*_FEW, 50)
+    ),
+    LinearCompetitor("sklearn", "sklearn", _SGD, partial(_sklearn, average=False), losses=_EACH_CLASS + _TARGETS),
+    LinearCompetitor("sklearn-averaged", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS + _TARGETS),
+    LinearCompetitor("sklearn-tuned", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS + _TARGETS, choices=_ROW_RATES),
     LinearCompetitor("numpy", "numpy", _SGD, _numpy, losses=("hinge", "softmax"), choices=_BATCH_RATES),
     LinearCompetitor("vowpalwabbit", "vowpalwabbit", _SGD, _vowpalwabbit, _vowpal_rows, _HINGE, _VOWPAL_RULES),
     LinearCompetitor("snapml", "snapml", _SGD, _snapml, float32, losses=_HINGE),

@@ -3,8 +3,8 @@
 The objective is the sum of the losses of the samples, ½ ‖W‖² and ½ ‖b‖², each times a factor. Scores are X Wᵀ + b.
 Two classes have one score, and the second class is predicted if it is positive. More classes have one score each, and
 the largest is predicted. Losses of labels ±1 are summed over the classes, one against the rest. For two classes, losses
-of all classes read a single score as the difference of two opposite scores. Nothing here comes from the package under
-test.
+of all classes read a single score as the difference of two opposite scores. Losses of real targets are judged by R².
+Nothing here comes from the package under test.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,8 @@ from bench.kernel.referee import accuracy
 from bench.linear.parameters import Factors, LinearParameters
 
 __all__ = [
-    "LOSSES", "LOSSES_OF_CLASSES", "Objective", "Verdict", "Weights", "examine_all", "judge", "objectives", "refusal",
+    "LOSSES", "LOSSES_OF_CLASSES", "LOSSES_OF_TARGETS", "Objective", "Verdict", "Weights", "examine_all", "judge",
+    "objectives", "refusal",
 ]  # fmt: skip
 
 _ROWS = 4096  # of a block: 100 MB of float64 at 3,072 features
@@ -41,7 +42,7 @@ class Objective(Protocol):
 
 
 class Verdict(NamedTuple):
-    """What the referee found: the objective, and the predicted labels of the test samples."""
+    """What the referee found: the objective, and the predicted labels or targets of the test samples."""
 
     objective: float
     predicted: np.ndarray
@@ -53,6 +54,11 @@ LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "log_loss": lambda margins: np.logaddexp(0, -margins),
 }
 """Losses of margins ±f by name."""
+
+LOSSES_OF_TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "squared_error": lambda residuals: residuals**2 / 2,
+}
+"""Losses of the differences of a score and a real target by name."""
 
 
 def _excess(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -73,7 +79,8 @@ LOSSES_OF_CLASSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 def refusal(y: np.ndarray, loss: str, n_features: int, weights: Weights) -> str | None:
     """Return why weights cannot be judged, None if they can."""
-    n_classes, found = len(np.unique(y)), (np.shape(weights.coef), np.shape(weights.intercept))
+    n_classes = 2 if loss in LOSSES_OF_TARGETS else len(np.unique(y))  # one score
+    found = np.shape(weights.coef), np.shape(weights.intercept)
     allowed = {1 if n_classes == 2 else n_classes} | ({n_classes} if loss in LOSSES_OF_CLASSES else set())
     if found not in [((n, n_features), (n,)) for n in allowed]:
         return f"weights and intercepts of {n_classes} classes have the shapes {found}"
@@ -85,7 +92,8 @@ def refusal(y: np.ndarray, loss: str, n_features: int, weights: Weights) -> str 
 def judge(parameters: LinearParameters, data: Data, stored: Sequence[Stored], gap: bool) -> Findings:
     """Judge the curves that competitors left behind; see `bench.harness.suite.Suite`.
 
-    Returns the findings about the last weights of each curve. Those about all weights are under "points".
+    Returns the findings about the last weights of each curve. Those about all weights are under "points". For real
+    targets, "accuracy" is R².
     """
     return [_judge_curve(parameters, data, one) for one in stored]
 
@@ -96,11 +104,17 @@ def _judge_curve(parameters: LinearParameters, data: Data, stored: Stored) -> di
         if why := refusal(data.y, parameters.loss, data.X.shape[1], one):
             return why
     verdicts = examine_all(data, parameters, weights)
+    quality = _determination if parameters.loss in LOSSES_OF_TARGETS else accuracy
     points = [
-        {"budget": budget, "objective": one.objective, "accuracy": accuracy(one.predicted, data.y_test), "off": off}
+        {"budget": budget, "objective": one.objective, "accuracy": quality(one.predicted, data.y_test), "off": off}
         for budget, one, off in zip(stored["budget"].tolist(), verdicts, _off(stored, verdicts), strict=True)
     ]
     return {**points[-1], "points": points}
+
+
+def _determination(predicted: np.ndarray, y: np.ndarray) -> float:
+    """Return the coefficient of determination R²."""
+    return float(1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
 def _off(stored: Stored, verdicts: Sequence[Verdict]) -> list[float | None]:
@@ -111,19 +125,24 @@ def _off(stored: Stored, verdicts: Sequence[Verdict]) -> list[float | None]:
 
 def examine_all(data: Data, objective: Objective, answers: Sequence[Weights]) -> list[Verdict]:
     """Judge weights by the training set and the test set."""
+    real = objective.loss in LOSSES_OF_TARGETS
     classes = np.unique(data.y)
-    predicted = [np.empty(len(data.y_test), np.int64) for _ in answers]
+    predicted = [np.empty(len(data.y_test), np.float64 if real else np.int64) for _ in answers]
     for rows, all_scores in _scores(data.X_test, answers):
         for own, scores in zip(predicted, all_scores, strict=True):
-            own[rows] = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+            if real:
+                own[rows] = scores[:, 0]
+            else:
+                own[rows] = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
     found = objectives(data.X, data.y, objective, answers)
-    return [Verdict(value, classes[own]) for value, own in zip(found, predicted, strict=True)]
+    return [Verdict(value, own if real else classes[own]) for value, own in zip(found, predicted, strict=True)]
 
 
 def objectives(X: Any, y: np.ndarray, objective: Objective, answers: Sequence[Weights]) -> list[float]:
     """Return the objective of each answer. X is an array, a CSR matrix or a dataset in a file."""
     classes, codes = np.unique(y, return_inverse=True)
     loss, factors = objective.loss, objective.factors(len(codes))
+    codes = y if loss in LOSSES_OF_TARGETS else codes
     if loss in LOSSES_OF_CLASSES and len(classes) == 2:
         answers = [_both(one) for one in answers]
     sums = np.zeros(len(answers))
@@ -149,6 +168,8 @@ def _both(weights: Weights) -> Weights:
 def _sum_of_losses(loss: str, scores: np.ndarray, codes: np.ndarray) -> float:
     if loss in LOSSES_OF_CLASSES:
         return LOSSES_OF_CLASSES[loss](scores, codes).sum()
+    if loss in LOSSES_OF_TARGETS:
+        return LOSSES_OF_TARGETS[loss](scores[:, 0] - codes).sum()
     right = np.arange(scores.shape[1]) if scores.shape[1] > 1 else [1]
     return LOSSES[loss](np.where(codes[:, None] == right, scores, -scores)).sum()
 

@@ -110,7 +110,7 @@ def _stored(points: list[dict[str, Any]], answers: list[Weights]) -> dict[str, n
 
 
 def _weights(model: Any) -> Weights:
-    return Weights(np.asarray(model.coef_), np.asarray(model.intercept_))
+    return Weights(np.atleast_2d(model.coef_), np.asarray(model.intercept_))
 
 
 if __name__ == "__main__":

@@ -261,6 +261,7 @@ def descend(
         found.coef = after
         found.intercept = found.intercept - rate * intercept_rate * velocity_intercept
         weight = max(0.0, t + 1 - average_from)
+        weight = weight**3 + weight / 4
         if weight > 0:
             total += weight
             found.mean = found.mean + weight / total * (found.coef - found.mean)

@@ -103,7 +103,7 @@ STORED_AS = {
     "fastsvm.solvers.proximal.Metric": "proximal metric",
     "fastsvm.solvers.primal.State": "kernel primal state",
     "fastsvm.solvers.primal_descent.State": "subgradient descent state",
-    "fastsvm.solvers.sgd.State": "sgd state",
+    "fastsvm.solvers.sgd.State": "sgd progress",
     "fastsvm.solvers.sgd_steps.Model": "sgd model",
     "fastsvm.solvers.sgd_steps.Linear": "linear function",
     "fastsvm.solvers.sparse_steps.SparseModel": "sparse sgd model",
@@ -124,9 +124,10 @@ class Record(NamedTuple):
 
 
 def as_of_version_1(value):
-    """Return the record of a current NamedTuple in that version. The order of the fields is the same."""
+    """Return the record of a current NamedTuple in that version. Later fields are missing; the order is the same."""
     name = stored_name(type(value))
-    return Record(next(old for old, new in STORED_AS.items() if new == name), tuple(value))
+    old = next(old for old, new in STORED_AS.items() if new == name)
+    return Record(old, tuple(value)[: len(RECORDS[old].split())])
 
 
 def write_version_1(path, tree, bound_to):

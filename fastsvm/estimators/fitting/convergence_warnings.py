@@ -43,6 +43,7 @@ _SGD_ADVICE = {
     StopReason.MAX_ITER: "raise max_iter or tol, or scale the features",
     StopReason.MAX_TIME: "raise max_time, or resume with warm_start=True",
     StopReason.CALLBACK: "resume with warm_start=True; a callback asked to stop",
+    StopReason.STALLED: "choose a learning_rate that falls, or lower eta0, at which the objective no longer falls",
 }
 
 

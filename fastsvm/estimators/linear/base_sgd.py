@@ -19,7 +19,7 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
-from fastsvm.solvers.sgd.learning_rates import SCHEDULES
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, SCHEDULES
 from fastsvm.solvers.sgd.problem import SGDState
 from fastsvm.solvers.sgd.solver import SGD
 from fastsvm.sources import ScaledSource, Source
@@ -98,7 +98,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
                 except ValueError:  # weights that overflowed are not resumed
                     finished = True
                     raise
-                finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER)
+                finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
             self.objective_ = solver.objective(solver.finish(state), exact=True)
         self._state, self._rate, self._curve = state, fit.rate, curve
@@ -110,8 +110,9 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         """Run one epoch, from the state of the last partial fit."""
         last = getattr(self, "_state", None) if hasattr(self, "coef_") else None
         self._curve = LossCurve() if last is None else self._curve
-        # The rate "auto" suits the samples of the first call, and decreases from call to call.
-        rate = getattr(self, "_rate", None) if last is not None and self.learning_rate == "auto" else None
+        # Such a rate suits the samples of the first call, and decreases from call to call.
+        derived = self.learning_rate in ("auto", BY_FEATURE)
+        rate = getattr(self, "_rate", None) if last is not None and derived else None
         with Pool.open() as pool:
             fit = SGDFit(self, task, pool, seed_of(self), partial=True, rate=rate)
             solver = fit.solver

@@ -128,11 +128,9 @@ class SGDMonitor(EpochMonitor):
 
     def row(self, state: SGDState, report: Report) -> tuple[tuple, dict[str, str]]:
         """Return steps, objective, rate, validation score and bytes read."""
-        settings = self._solver.settings
-        rate = state.factor * float(settings.schedule.rates(max(0, state.n_steps - 1), 1)[0])
         score = self._solver.score if self._solver.validate is not None else np.nan
         read = self._solver.problem.source.reads.nbytes
-        values = state.n_steps, report.objective, rate, score, read
+        values = state.n_steps, report.objective, self._solver.rate(state), score, read
         return values, {"objective": f"{report.objective:.4g}"}
 
 

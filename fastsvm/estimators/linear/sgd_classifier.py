@@ -45,8 +45,9 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     max_iter : int, default=1000
         Largest number of epochs, which are passes over the samples that change the weights.
     tol : float or None, default=1e-3
-        The fit ends when the objective has not fallen by `tol` for `n_iter_no_change` epochs, and the objective of the
-        weights returned, computed over all rows, has not either. None runs `max_iter` epochs.
+        The fit ends when the objective of the weights returned, computed over all rows, fell by at most `tol` times the
+        objective of zero weights while the number of epochs doubled, and by at most a tenth of itself unless it is
+        below ten such tolerances. None runs `max_iter` epochs.
     shuffle : bool, default=True
         Whether samples are processed in random order, a new one each epoch.
     verbose : bool or int, default=False
@@ -60,12 +61,15 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         Accepted for code written for scikit-learn; threads are as many as Numba is set to use.
     random_state : int, RandomState or None, default=None
         Seed of the order of the samples and of the validation set.
-    learning_rate : {"auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="auto"
-        Length η of step t = 0, 1, ...: "auto" begins with what suits the rows' lengths and falls as
+    learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
+        Length of a step: "adagrad" gives each weight its own, by the gradients so far (Duchi, Hazan and Singer 2011)
+        and the length of its feature, so that rare features and features of any unit learn as fast as others. The other
+        rates are one η for all weights in step t = 0, 1, ...: "auto" begins with what suits the rows' lengths and falls
+        as
         η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without the root if steps follow the exact gradient of a
-        smooth loss; "optimal" is scikit-learn's 1 / (alpha (t₀ + t));
-        "pegasos" 1 / (alpha (t + 1)); "invscaling" eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0,
-        divided by 5 whenever the fit would otherwise end, until it is below 1e-6.
+        smooth loss; "optimal" is scikit-learn's 1 / (alpha (t₀ + t)); "pegasos" 1 / (alpha (t + 1)); "invscaling"
+        eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0, divided by 5 whenever the fit would otherwise end,
+        until it is below 1e-6.
     eta0 : float, default=0.01
         Initial learning rate of the last three.
     power_t : float, default=0.5
@@ -76,15 +80,16 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     validation_fraction : float, default=0.1
         Share of the samples in the validation set; of a file, at most what an eighth of `memory` holds.
     n_iter_no_change : int, default=5
-        Epochs without progress at which the fit ends.
+        Epochs before the objective is first compared, or, with `early_stopping`, without a better score at the end.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights for each class; one against the rest, for the rows of the class itself.
     warm_start : bool, default=False
         Begin the next fit at the weights of the last. A fit that was interrupted, or ran out of time, is resumed in the
         same epoch if samples and classes are the same.
     average : bool or int, default=True
-        Return the average of the weights after each step, in which step t weighs t; an int is the number of rows to be
-        visited before it begins. False returns the weights after the last step.
+        Return the average of the weights after each step, in which step t weighs t³ (polynomial decay, Shamir and Zhang
+        2013, section 4); an int is the number of rows to be visited before it begins. False returns the weights after
+        the last step.
     batch_size : "auto", int or None, default="auto"
         Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, for sparse rows
         of many features 8, and all if there are at most 128.
@@ -120,7 +125,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     converged_ : bool
         Whether the fit converged, or ran all epochs with `tol=None`.
     stop_reason_ : str
-        "converged", "max_iter", "max_time" or "callback".
+        "converged", "max_iter", "max_time", "callback", or "stalled": a constant rate does not come closer.
     loss_curve_ : ndarray of float64
         Mean loss of each batch before its step; when there are more than 10,000, each entry is of several batches.
     history_ : dict of str to ndarray
@@ -162,7 +167,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         margin: float = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
-        learning_rate: str = "auto",
+        learning_rate: str = "adagrad",
         eta0: float = 0.01,
         power_t: float = 0.5,
         early_stopping: bool = False,

@@ -18,7 +18,7 @@ from fastsvm.losses import Loss, loss_slope
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.dense_steps import LinearFunction, Penalty
-from fastsvm.solvers.sgd.learning_rates import Schedule
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
 from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings, SGDState
 from fastsvm.solvers.sgd.solver import SGD, uses_lazy_steps
 from fastsvm.sources import Source, check_finite
@@ -29,9 +29,10 @@ _BATCH = 32
 _SPARSE_BATCH = 8  # where small batches take no longer
 _SCORED_ROWS = 2048
 _STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of data is unknown
-_FEW = 128  # so few rows are one batch
+_FEW = 128  # so few rows are one batch, so that a weight of 2 is the same as two rows
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
-_WINDOW_BYTES = 16 << 20  # of sparse rows in memory
+_WINDOW_BYTES = 32 << 20  # of sparse rows in memory
+_CAUTION = 3.0  # divides first rates by feature: CIFAR-10 would have a larger one, random walks a smaller one
 _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
 
@@ -62,10 +63,11 @@ class SGDFitState(NamedTuple):
 
 
 class LearningRate(NamedTuple):
-    """Schedule of the learning rate, and the intercept's rate in multiples of it."""
+    """Schedule of the learning rate, the intercept's rate in multiples of it, and the size of a score."""
 
     schedule: Schedule
     intercept_rate: float
+    score: float
 
 
 class SGDFit:
@@ -114,13 +116,14 @@ class SGDFit:
         if rate is not None:
             schedule = rate.schedule._replace(alpha=settings.schedule.alpha)
             penalty = settings.penalty._replace(intercept_rate=rate.intercept_rate * estimator.fit_intercept)
-            settings = settings._replace(schedule=schedule, penalty=penalty)
+            settings = settings._replace(schedule=schedule, penalty=penalty, score=rate.score)
         self.solver = SGD(problem, settings, pool, validate)
 
     @property
     def rate(self) -> LearningRate:
         """The learning rate."""
-        return LearningRate(self.solver.settings.schedule, self.solver.settings.penalty.intercept_rate)
+        settings = self.solver.settings
+        return LearningRate(settings.schedule, settings.penalty.intercept_rate, settings.score)
 
     def run(self, state: SGDState, n_epochs: int, deadline: float, monitor: SGDMonitor) -> tuple[SGDState, StopReason]:
         """Return the state after at most `n_epochs` epochs in all, and why it stopped there.
@@ -156,11 +159,13 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
         penalty=penalty,
         schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),
         batch_size=batch_size,
-        average_from=averaged / batch_size if average else np.inf,
+        average_from=averaged // batch_size if average else np.inf,
+        score=_usual_score(task),
         tol=estimator.tol,
         patience=int(estimator.n_iter_no_change),
         seed=None,
         window_rows=_window_rows(source, batch_size, memory),
+        partial=not whole,
     )
 
 
@@ -176,6 +181,16 @@ def _window_rows(source: Source, batch_size: int, memory: int) -> int:
 
 def _adapts(estimator: Any) -> bool:
     return estimator.learning_rate == "auto"
+
+
+def _usual_score(task: Task) -> float:
+    """Return the size of a score: a margin, or the standard deviation of the targets, or their size if it is zero."""
+    used = task.weights > 0
+    if task.of_classes or not used.any():
+        return 1.0
+    targets, weights = task.targets[used], task.weights[used]
+    mean = np.average(targets, weights=weights)
+    return float(np.average((targets - mean) ** 2, weights=weights) ** 0.5 or abs(mean) or 1.0)
 
 
 def loss_of(estimator: Any) -> Loss:
@@ -197,6 +212,9 @@ def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> f
     loss = loss_of(estimator)
     if lengths is not None:
         return suitable_rate(lengths, loss, batch_size)
+    if estimator.learning_rate == BY_FEATURE:  # for rows of length 1; the solver measures the features
+        longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size)
+        return longest if np.isinf(batch_size) else longest / _CAUTION
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
         return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))

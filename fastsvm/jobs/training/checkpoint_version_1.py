@@ -36,7 +36,7 @@ _RECORDS = {
     "solvers.primal.State": ("kernel primal state", "alpha sums intercept bend"),
     "solvers.primal_descent.State": ("subgradient descent state", "alpha sums intercept"),
     "solvers.sgd.State": (
-        "sgd state",
+        "sgd progress",
         "model epoch window n_steps seen pending total waiting lowest answered stale factor best best_score",
     ),
     "solvers.sgd_steps.Model": (

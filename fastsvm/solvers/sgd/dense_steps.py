@@ -6,11 +6,23 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401, compiled code calls it; loaded now, its pool is limited to one thread
 
 from fastsvm._compiled.compiler import inlined, jit
+from fastsvm._compiled.generic import generic
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
+from fastsvm.solvers.sgd.feature_rates import FeatureRates
 from fastsvm.solvers.sgd.row_loading import StoredRows, load
 
-__all__ = ["Buffers", "DenseModel", "LinearFunction", "OrderedRows", "Penalty", "StepPlan", "steps"]
+__all__ = [
+    "Buffers",
+    "DenseModel",
+    "LinearFunction",
+    "OrderedRows",
+    "Penalty",
+    "StepPlan",
+    "mean_factor",
+    "steps",
+    "update",
+]
 
 
 _UNSEEN = 16  # units of rounding: a smaller shrinkage by the L2 penalty is accumulated first
@@ -138,6 +150,36 @@ class Buffers(NamedTuple):
         return cls(*(np.empty(shape, dtype) for shape in shapes))
 
 
+class StepPlan(NamedTuple):
+    """Batch size, learning rates and averaging weights of the steps on a window.
+
+    Attributes
+    ----------
+    batch_size : int
+        Rows of a batch.
+    rates : ndarray of float64, shape (n_steps,)
+        Learning rate of each step, in multiples of that of a feature if rates are by feature.
+    averaging : ndarray of float64, shape (n_steps,)
+        Weight of the iterate after each step in the average.
+    penalty : Penalty
+        Penalties, momentum and clipping, the same for all steps.
+    pending : int
+        Rows of the first batch that were processed with the window before.
+    before : int
+        Steps taken before.
+    features : FeatureRates
+        Rates by feature, if any.
+    """
+
+    batch_size: int
+    rates: np.ndarray
+    averaging: np.ndarray
+    penalty: Penalty
+    pending: int
+    before: int
+    features: FeatureRates
+
+
 @jit
 def _score(stored, rows, start, n, model, buffers):
     """Load `n` rows, write their scores, and return whether all scores are finite."""
@@ -201,13 +243,17 @@ def accumulate(
     return total
 
 
-@jit
-def update(model: DenseModel, n_rows: int, rate: float, weight: float, penalty: Penalty) -> None:
-    """Take a step of length `rate` along the mean gradient of `n_rows` rows, and average with weight `weight`."""
+@generic
+def update(model: DenseModel, n_rows: int, plan: StepPlan, s: int) -> None:
+    """Take step `s` of a plan along the mean gradient of `n_rows` rows, and average."""
+    raise NotImplementedError
+
+
+@update.register(DenseModel)
+def _update(model, n_rows, plan, s):
+    rate, weight, penalty = plan.rates[s], plan.averaging[s], plan.penalty
     real = model.coef.dtype.type
-    along = 1.0 / n_rows
-    if penalty.clip < np.inf:
-        along *= min(1.0, penalty.clip / max(_norm(model, penalty.intercept_rate) / n_rows, 1e-300))
+    along = mean_factor(model, n_rows, penalty)
     model.total[1] *= max(0.0, 1.0 - rate * penalty.l2)
     shrink, along = real(1.0), real(along)
     if abs(1.0 - model.total[1]) > _UNSEEN * np.finfo(model.coef.dtype).eps:
@@ -241,40 +287,21 @@ def update(model: DenseModel, n_rows: int, rate: float, weight: float, penalty: 
 
 
 @jit
-def _norm(model, intercept_rate):
-    """Return the norm of the batch gradient; the squares of the intercept count times its rate."""
+def mean_factor(model: DenseModel, n_rows: int, penalty: Penalty) -> float:
+    """Return what to multiply the batch gradient with: 1 / `n_rows`, or less if it is clipped.
+
+    In the norm, the squares of the intercept count times its rate.
+    """
+    if penalty.clip == np.inf:
+        return 1.0 / n_rows
     total = 0.0
     for c in range(model.gradient.shape[0]):
         g = model.gradient[c]
         squares = g.dtype.type(0)
         for j in range(g.size):
             squares += g[j] * g[j]
-        total += squares + intercept_rate * model.gradient_intercept[c] ** 2
-    return np.sqrt(total)
-
-
-class StepPlan(NamedTuple):
-    """Batch size, learning rates and averaging weights of the steps on a window.
-
-    Attributes
-    ----------
-    batch_size : int
-        Rows of a batch.
-    rates : ndarray of float64, shape (n_steps,)
-        Learning rate of each step.
-    averaging : ndarray of float64, shape (n_steps,)
-        Weight of the iterate after each step in the average.
-    penalty : Penalty
-        Penalties, momentum and clipping, the same for all steps.
-    pending : int
-        Rows of the first batch that were processed with the window before.
-    """
-
-    batch_size: int
-    rates: np.ndarray
-    averaging: np.ndarray
-    penalty: Penalty
-    pending: int
+        total += squares + penalty.intercept_rate * model.gradient_intercept[c] ** 2
+    return min(1.0, penalty.clip / max(np.sqrt(total) / n_rows, 1e-300)) / n_rows
 
 
 @jit
@@ -299,5 +326,5 @@ def steps(
         stop = min(n, start + plan.batch_size - pending)
         losses[s] = accumulate(loss, stored, rows, (start, stop), pending == 0, model, buffers)
         if s < plan.rates.size:
-            update(model, pending + stop - start, plan.rates[s], plan.averaging[s], plan.penalty)
+            update(model, pending + stop - start, plan, s)
         start, pending = stop, 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, StepPlan
@@ -95,7 +95,7 @@ def sparse_steps(
         _step(block, places, slopes, model, plan, s)
 
 
-@jit
+@jit_in_order
 def _score(block, places, model, scores):
     """Write the scores of some rows, and return whether all are finite."""
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow

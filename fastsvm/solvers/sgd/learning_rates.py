@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["SCHEDULES", "Schedule", "register_rate"]
+__all__ = ["BY_FEATURE", "SCHEDULES", "Schedule", "averaging_weights", "register_rate"]
+
+BY_FEATURE = "adagrad"
+"""The schedule whose rates depend on the gradients and lengths of the features; see `feature_rates`."""
 
 _EARLY = 4  # after one epoch, "auto" is below half of the first rate
 
@@ -18,7 +21,7 @@ class Schedule(NamedTuple):
     name : str
         A name in `SCHEDULES`.
     first : float
-        The first rate.
+        The first rate; if rates are by feature, for features of length 1 and times the number of values in a row.
     power : float
         Exponent of the inverse scaling.
     alpha : float
@@ -92,3 +95,14 @@ def _inverse_scaling(schedule: Schedule, t: np.ndarray) -> np.ndarray:
 @register_rate("adaptive")  # the solver divides it when the objective stops falling
 def _constant(schedule: Schedule, t: np.ndarray) -> np.ndarray:
     return np.full(len(t), schedule.first)
+
+
+@register_rate(BY_FEATURE)  # in multiples of the rate of each feature
+def _by_feature(schedule: Schedule, t: np.ndarray) -> np.ndarray:
+    return np.ones(len(t))
+
+
+def averaging_weights(t: np.ndarray) -> np.ndarray:
+    """Return ω_t = t³ + t / 4, the integral of x³ from t - ½ to t + ½, and zero for steps before the first."""
+    t = np.maximum(0.0, t)
+    return t**3 + t / 4

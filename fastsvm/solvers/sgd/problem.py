@@ -5,22 +5,28 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece
 from fastsvm.losses import Loss, add_losses
+from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
+from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
+from fastsvm.solvers.sgd.feature_rates import FeatureLengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel
 from fastsvm.solvers.sgd.learning_rates import Schedule
 from fastsvm.sources import Block, Source, check_finite
 
-__all__ = ["OVERFLOW", "Diverged", "SGDProblem", "SGDSettings", "SGDState", "objective"]
+__all__ = ["OVERFLOW", "Diverged", "Model", "SGDProblem", "SGDSettings", "SGDState", "objective", "objective_at_zero"]
 
+_ROWS_AT_ZERO = 4096
 OVERFLOW = (
     "The weights diverged: floating-point overflow. Scale the features, for example with "
     "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
 )
 """Message of the error that weights are not finite."""
+
+Model = DenseModel | SparseModel | AdaptiveModel | AdaptiveSparseModel
 
 
 class Diverged(ValueError):
@@ -67,14 +73,18 @@ class SGDSettings(NamedTuple):
         Rows of a batch.
     average_from : float
         Steps after which averaging begins; infinite for none.
+    score : float
+        Size of a score.
     tol : float or None
-        Smallest decrease of the objective that counts as progress; None to run all epochs.
+        Tolerance of the objective; None to run all epochs.
     patience : int
-        Epochs without progress after which the solver decides whether to stop.
+        Epochs before the objective is first examined; of validation, epochs without progress.
     seed : int or None
         Seed of the order of rows; None for the order of the source.
     window_rows : int
         Rows of a window.
+    partial : bool
+        Whether the rows are new ones in each epoch.
     """
 
     loss: Loss
@@ -82,13 +92,15 @@ class SGDSettings(NamedTuple):
     schedule: Schedule
     batch_size: int
     average_from: float
+    score: float
     tol: float | None
     patience: int
     seed: int | None
     window_rows: int
+    partial: bool
 
 
-@storable("sgd state")
+@storable("sgd progress")
 class SGDState(NamedTuple):
     """What the solver carries from window to window.
 
@@ -102,19 +114,27 @@ class SGDState(NamedTuple):
         Steps taken, rows processed in this epoch, and rows of the incomplete batch.
     total, pending_loss : float
         Sum of losses in this epoch, and over the rows of the incomplete batch.
-    lowest, answer_objective : float
-        Lowest running objective of an epoch, and lowest full objective of the answer.
+    lowest : float
+        Lowest negative validation score.
+    answer_objective : float
+        Objective of the answer when it was last examined.
     stale : int
-        Epochs since the objective last made progress.
+        Epochs since the validation score last made progress.
     factor : float
         Factor of the learning rate, below 1 after reductions of the adaptive schedule.
     best : LinearFunction or None
         The weights with the best validation score; None without validation.
     best_score : float
         The best validation score.
+    earlier_objective : float
+        Objective of the answer when it was examined before the last time.
+    origin : int
+        Epoch of the last reduction of the adaptive schedule.
+    lengths : FeatureLengths or None
+        Lengths of the features, if rates are by feature.
     """
 
-    model: DenseModel | SparseModel
+    model: Model
     epoch: int = 0
     window: int = 0
     n_steps: int = 0
@@ -128,6 +148,9 @@ class SGDState(NamedTuple):
     factor: float = 1.0
     best: LinearFunction | None = None
     best_score: float = -np.inf
+    earlier_objective: float = np.inf
+    origin: int = 0
+    lengths: FeatureLengths | None = None
 
 
 def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Pool, exact: bool = False) -> float:
@@ -154,6 +177,17 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
 
     each_piece(problem.source, piece, pool)
     return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))
+
+
+def objective_at_zero(problem: SGDProblem, loss: Loss) -> float:
+    """Return the mean loss over rows of positive weight where all scores are zero."""
+    total, k = 0.0, len(problem.balance)
+    for start, stop in spans(len(problem.targets), _ROWS_AT_ZERO):
+        part = slice(start, stop)
+        total += _loss_of(
+            loss, np.zeros((stop - start, k)), problem.targets[part], problem.weights[part], problem.balance
+        )
+    return total / np.count_nonzero(problem.weights)
 
 
 @jit

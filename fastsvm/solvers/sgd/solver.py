@@ -7,15 +7,19 @@ Problem
 Step
     With the mean gradient G of the loss over a batch and the rate η_t of a schedule:
         V ← momentum V + G,  W ← (1 - η_t l2) W - η_t V,  then W ← sign(W) max(0, |W| - η_t l1)
+    or with a rate for each weight that depends on its gradients so far (`feature_rates`).
     Rows come in random order, a window at a time (`sources.windows`). Two products of a batch serve all scores: rows
     times weights, and slopes of the losses times rows.
 
 Average
-    The answer is Σ t W_t / Σ t, which gives early iterates little weight (Lacoste-Julien, Schmidt and Bach 2012).
+    The answer is Σ ω_t W_t / Σ ω_t with ω_t = t³ + t / 4, the integral of x³ from t - ½ to t + ½, which gives early
+    iterates little weight (polynomial decay; Shamir and Zhang 2013).
 
 End
-    The running objective of an epoch sums the losses of each batch before its step. When it has not decreased by `tol`
-    for some epochs, the full objective of the answer is computed. The fit ends if that has not decreased either.
+    The full objective of the answer is computed after epochs whose numbers grow by √2. The fit ends if the objective
+    fell by no more than a tolerance and a tenth of itself while the number of epochs doubled. An error of the order
+    1/epochs that is left then is as large as this fall, one of the order 1/√epochs 2.4 times as large. Such an estimate
+    fails with a constant rate, whose error does not vanish: it stalls.
 
 Cost
     4 n_scores multiplications a value of each row processed, and some 5 operations a weight each step. Sparse rows of
@@ -30,6 +34,7 @@ After
 """
 
 from collections.abc import Callable, Generator
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -38,9 +43,22 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.outer_loop import Report
+from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel, adaptive_sparse_steps
+from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, LinearFunction, OrderedRows, Penalty, StepPlan, steps
+from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates, added_lengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
-from fastsvm.solvers.sgd.problem import OVERFLOW, Diverged, SGDProblem, SGDSettings, SGDState, objective
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, averaging_weights
+from fastsvm.solvers.sgd.problem import (
+    OVERFLOW,
+    Diverged,
+    Model,
+    SGDProblem,
+    SGDSettings,
+    SGDState,
+    objective,
+    objective_at_zero,
+)
 from fastsvm.solvers.sgd.row_loading import stored_rows
 from fastsvm.sources import CSRBlock, Window, check_finite, windows
 
@@ -50,6 +68,8 @@ _BUFFERED_ROWS = 128
 _SCORES_AT_ONCE = 8  # classes per thread
 _SPARSE = 8  # features per nonzero value of a row, above which steps are lazy
 _SLOWER = 5.0  # divides the adaptive rate where progress ends
+_SHARE = 0.1  # of the objective, which it may still fall
+_NEAR_ZERO = 10.0  # tolerances: a lower objective is near the least, because losses are not negative
 _SLOWEST = 1e-6  # adaptive rate below which the fit ends
 
 
@@ -85,9 +105,11 @@ class SGD:
         self.rows = np.flatnonzero(problem.weights > 0)
         self._losses: list[np.ndarray] = []
         self.score = np.nan
+        self.by_feature = settings.schedule.name == BY_FEATURE
         self.lazy = settings.batch_size <= settings.window_rows and uses_lazy_steps(problem, settings.penalty)
         self._windows: Generator[Window, None, None] | None = None
         self._buffers: dict[tuple[int, int], Buffers] = {}
+        self._features: tuple[FeatureLengths, FeatureRates] | None = None
         self._read_to: list[np.ndarray | None] = []
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
@@ -103,7 +125,8 @@ class SGD:
         else:
             mean, total = state.model.averaged()
             model = self._model(state.model.last(), mean, total)
-        return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor)
+        lengths = state.lengths if self.accepts(state) else None
+        return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor, lengths=lengths)
 
     def accepts(self, state: SGDState) -> bool:
         """Return whether this solver can resume a state: its arrays have the right shapes and types."""
@@ -112,11 +135,13 @@ class SGD:
             a.shape == b.shape and a.dtype == b.dtype for a, b in zip(own, state.model, strict=True)
         )
 
-    def _model(self, last: LinearFunction, mean: LinearFunction, total: float) -> DenseModel | SparseModel:
+    def _model(self, last: LinearFunction, mean: LinearFunction, total: float) -> Model:
         if self.lazy:
-            return SparseModel.of(last, mean, total)
-        dtype = product_type(self.problem.source.dtype)
-        return DenseModel.of(last, mean, total, dtype, self.settings.penalty.momentum > 0)
+            return (AdaptiveSparseModel if self.by_feature else SparseModel).of(last, mean, total)
+        dtype, penalty = product_type(self.problem.source.dtype), self.settings.penalty
+        if self.by_feature:
+            return AdaptiveModel.of(last, mean, total, dtype, penalty)
+        return DenseModel.of(last, mean, total, dtype, penalty.momentum > 0)
 
     def step(self, state: SGDState, most_steps: int) -> tuple[SGDState, Report]:
         """Process one window. The last window of an epoch completes a step and checks the stopping rule."""
@@ -133,6 +158,14 @@ class SGD:
         running = state.total / len(self.rows) + self._penalty(_finite(state.model.last()).coef)
         state = state._replace(epoch=state.epoch + 1, window=0, seen=0, total=0.0)
         return self._decide(state, running)
+
+    def rate(self, state: SGDState) -> float:
+        """Return the rate of the last step; if rates are by feature, their harmonic mean over the weights."""
+        t, settings = max(0, state.n_steps - 1), self.settings
+        if isinstance(state.model, AdaptiveModel | AdaptiveSparseModel):
+            slow = float(state.model.slowness_of_weights().mean(dtype=np.float64)) + settings.penalty.l2 * (t + 1)
+            return 1 / max(slow, 1e-300)
+        return state.factor * float(settings.schedule.rates(t, 1)[0])
 
     def memory(self) -> None:
         """Return None: a resumed run needs nothing beside the state."""
@@ -166,11 +199,15 @@ class SGD:
         plan = StepPlan(
             settings.batch_size,
             state.factor * settings.schedule.rates(state.n_steps, n_batches),
-            np.maximum(0.0, before + 1 - settings.average_from),
+            averaging_weights(before + 1 - settings.average_from),
             settings.penalty,
             state.pending,
+            state.n_steps,
+            FeatureRates.none(self._dtype()),
         )
         model = state.model.copied()
+        if isinstance(model, AdaptiveModel | AdaptiveSparseModel):
+            state, plan = self._with_rates(state, model, window, plan)
         losses = self._take(model, window, plan)
         total = float(losses.sum())
         if not np.isfinite(total):
@@ -185,16 +222,46 @@ class SGD:
             total=state.total + total, pending_loss=float(losses[n_batches]),
         )  # fmt: skip
 
-    def _take(self, model: DenseModel | SparseModel, window: Window, plan: StepPlan) -> np.ndarray:
+    def _with_rates(
+        self, state: SGDState, model: AdaptiveModel | AdaptiveSparseModel, window: Window, plan: StepPlan
+    ) -> tuple[SGDState, StepPlan]:
+        """Return state and plan with the rates that the rows of a window suggest; later epochs have the same."""
+        settings, new = self.settings, state.lengths is None
+        if new or settings.partial or state.epoch == 0:
+            mapping = _map(self.problem, product_type(self.problem.source.dtype))
+            weights = self.problem.weights[window.rows]
+            lengths = added_lengths(state.lengths, window, weights, mapping, self.pool)
+            if not np.isfinite(lengths.squares).all():
+                self._explain(window)
+            state = state._replace(lengths=lengths)
+        assert state.lengths is not None
+        if self._features is None or self._features[0] is not state.lengths:
+            rates = state.lengths.rates(settings.schedule.first, settings.score, self._dtype())
+            model.measure(rates)
+            self._features = state.lengths, rates
+        features = self._features[1]
+        if new:
+            model.begin(features.floor, state.n_steps)
+        model.plan(settings.penalty, state.n_steps, settings.average_from)
+        return state, plan._replace(features=features)
+
+    def _dtype(self) -> np.dtype:
+        """Return the type in which steps are computed."""
+        return np.dtype(np.float64) if self.lazy else product_type(self.problem.source.dtype)
+
+    def _take(self, model: Model, window: Window, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
         problem, loss = self.problem, self.settings.loss
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
-        if isinstance(model, SparseModel):
+        if isinstance(model, SparseModel | AdaptiveSparseModel):
             assert isinstance(window.block, CSRBlock)  # `uses_lazy_steps`
             block, places = readable(window.block, window.places)
             losses = np.zeros(len(plan.rates) + 1)
             rows = OrderedRows(places, targets, weights, problem.balance, *_map(problem, np.dtype(np.float64)))
-            sparse_steps(loss, block, rows, model, plan, losses)
+            if isinstance(model, SparseModel):
+                sparse_steps(loss, block, rows, model, plan, losses)
+            else:
+                adaptive_sparse_steps(loss, block, rows, model, plan, losses)
             return losses
         stored, places = stored_rows(window)
         shares = self._score_ranges()
@@ -232,28 +299,46 @@ class SGD:
     def _decide(self, state: SGDState, running: float) -> tuple[SGDState, Report]:
         """Return the state after an epoch, and whether the fit has converged."""
         settings, report = self.settings, self._report(running, n_steps=1)
-        if self.validate is not None:
-            answer = self.answer(state)
-            self.score = self.validate(answer)
-            watched = -self.score
-            if self.score > state.best_score:
-                state = state._replace(best=answer, best_score=self.score)
-        else:
-            watched = running
-        if settings.tol is None:
+        state, ended = self._examined(state) if self.validate is None else self._validated(state)
+        if not ended:
             return state, report
-        stale = state.stale + 1 if watched > state.lowest - settings.tol else 0
-        state = state._replace(stale=stale, lowest=min(watched, state.lowest))
-        if stale < settings.patience:
-            return state, report
-        state = state._replace(stale=0)
-        if self.validate is None:
-            full = self.objective(self.answer(state))
-            if full < state.answer_objective - settings.tol:
-                return state._replace(answer_objective=full), report
         if settings.schedule.name == "adaptive" and settings.schedule.first * state.factor > _SLOWEST:
-            return state._replace(factor=state.factor / _SLOWER), report
+            lower = state._replace(factor=state.factor / _SLOWER, origin=state.epoch)
+            return lower._replace(answer_objective=np.inf, earlier_objective=np.inf), report
+        if settings.schedule.name == "constant" and np.isfinite(settings.schedule.steps_per_epoch):
+            return state, report._replace(stalled=True)
         return state, report._replace(within=True, converged=True)
+
+    def _validated(self, state: SGDState) -> tuple[SGDState, bool]:
+        """Return the state after a look at the validation set, and whether the score has stopped to rise."""
+        assert self.validate is not None
+        answer = self.answer(state)
+        self.score = self.validate(answer)
+        if self.score > state.best_score:
+            state = state._replace(best=answer, best_score=self.score)
+        if self.settings.tol is None:
+            return state, False
+        stale = state.stale + 1 if -self.score > state.lowest - self.settings.tol else 0
+        state = state._replace(stale=stale, lowest=min(-self.score, state.lowest))
+        if stale < self.settings.patience:
+            return state, False
+        return state._replace(stale=0), True
+
+    def _examined(self, state: SGDState) -> tuple[SGDState, bool]:
+        """Return the state after a look at the objective, and whether it has stopped to fall."""
+        tol = self.settings.tol
+        if tol is None or not _is_examined(state.epoch - state.origin, self.settings.patience):
+            return state, False
+        full, allowed = self.objective(self.answer(state)), tol * self._at_zero
+        fall = state.earlier_objective - full
+        state = state._replace(answer_objective=full, earlier_objective=state.answer_objective)
+        near = abs(fall) <= allowed and (abs(fall) <= _SHARE * full or full <= _NEAR_ZERO * allowed)
+        return state, near or (tol == 0 and fall <= 0)
+
+    @cached_property
+    def _at_zero(self) -> float:
+        """The objective of zero weights, or that of a score if it is zero, as that of the perceptron is."""
+        return objective_at_zero(self.problem, self.settings.loss) or self.settings.score
 
     def _report(self, value: float, n_steps: int = 0) -> Report:
         return Report(np.nan, value, n_steps, False, False, False)
@@ -261,7 +346,7 @@ class SGD:
     def answer(self, state: SGDState) -> LinearFunction:
         """Return the averaged weights, or the last if nothing is averaged yet."""
         model = state.model
-        if self.lazy and self.settings.penalty.l1 > 0:
+        if isinstance(model, SparseModel) and self.settings.penalty.l1 > 0:
             model = model.copied()
             settle(model)
         mean, total = model.averaged()
@@ -284,6 +369,14 @@ class SGD:
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
         return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
+
+
+def _is_examined(epoch: int, patience: int) -> bool:
+    """Return whether the epochs have just grown to `patience` times some power of √2."""
+    if epoch <= patience:
+        return epoch == patience
+    before, now = np.floor(2 * np.log2(np.array([epoch - 1, epoch]) / patience))
+    return bool(now > before)
 
 
 def _finite(linear: LinearFunction) -> LinearFunction:

@@ -174,3 +174,13 @@ def test_claims_are_compared_with_what_is_found(reversed_digits):
     stored["claimed"] = np.array([1.01 * true, np.nan])
     (found,) = judge(parameters, data, [stored], True)
     assert [point["off"] for point in found["points"]] == [pytest.approx(0.01), None]
+
+
+def test_real_targets_are_judged_by_half_squares_and_r2():
+    X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 4.0])
+    stored = {"budget": np.ones(1), "coef": np.ones((1, 1, 1)), "intercept": np.zeros((1, 1)), "claimed": np.ones(1)}
+    (found,) = judge(LinearParameters("squared_error", 0.5), Data(X, y, X, y), [stored], gap=False)
+    assert found["objective"] == pytest.approx(0.5 / 3 + 0.25)
+    assert found["accuracy"] == pytest.approx(1 - 1 / (14 / 3))
+    two = Weights(np.ones((2, 1)), np.zeros(2))
+    assert "shapes" in refusal(y, "squared_error", 1, two)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
 
-from fastsvm import SGDClassifier, SGDRegressor
+from fastsvm import LinearSVC, SGDClassifier, SGDRegressor
 from fastsvm.losses import loss_names
 from fastsvm.sources import as_source
 
@@ -53,8 +53,28 @@ def test_the_objective_of_a_hinge_comes_close_to_the_least(batch_size, two_300):
     alpha = 0.01
     dual = SVC(kernel="linear", C=1 / (alpha * len(X)), tol=1e-8).fit(X, y)
     wanted = objective("hinge", dual.coef_, dual.intercept_, X, 2.0 * y - 1, alpha)
-    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, max_iter=1000, tol=1e-6).fit(X, y)
-    assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.01
+    model = made_sgd("hinge", alpha=alpha, batch_size=batch_size, tol=1e-4).fit(X, y)
+    assert wanted * (1 - 1e-6) <= model.objective_ <= wanted * 1.001
+
+
+def test_rare_words_do_not_starve():
+    """The k-th word is drawn with a probability of about 1/k: one rate for all ends at twice the objective."""
+    rng = np.random.default_rng(0)
+    words = np.minimum(5000 ** rng.random((3000, 20)), 5000).astype(int) - 1
+    X = sparse.csr_array((np.ones(60_000), words.ravel(), np.arange(0, 60_001, 20)), shape=(3000, 5000))
+    X.sum_duplicates()
+    y = X @ rng.normal(size=5000) > 0
+    least = LinearSVC(loss="hinge", C=1 / (1e-4 * 3000), tol=1e-4).fit(X, y).objective_ * 1e-4
+    model = made_sgd("hinge").fit(X, y)
+    assert model.objective_ < 1.2 * least
+
+
+def test_long_features_do_not_silence_the_others():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 20))
+    y = X @ rng.normal(size=20)
+    X[:, :4] *= 1000
+    assert made_sgd("squared_error").fit(X, y).score(X, y) > 0.999
 
 
 @pytest.mark.parametrize("layout", ["dense", "CSR"])
@@ -86,7 +106,7 @@ def test_few_rows_and_features(shape):
     X[0], X[1] = -1, 1
     y = (X[:, 0] > 0).astype(int)
     for loss in ("hinge", "log_loss", "softmax", "crammer_singer"):
-        model = made_sgd(loss).fit(X, y)
+        model = made_sgd(loss, tol=0.1).fit(X, y)
         assert model.coef_.shape == (1, shape[1])
         assert model.predict(X)[:2].tolist() == [0, 1]
     assert made_sgd("squared_error").fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
@@ -151,9 +171,9 @@ def test_all_epochs_without_a_tolerance(two_300):
 
 
 def test_an_adaptive_rate_is_divided_until_it_is_small(two_300):
-    model = made_sgd("log_loss", learning_rate="adaptive", eta0=0.01, tol=1e-4).fit(*two_300)
+    model = made_sgd("log_loss", learning_rate="adaptive", eta0=0.1, tol=1e-2).fit(*two_300)
     rates = np.unique(model.history_["rate"])[::-1]
-    np.testing.assert_allclose(rates, 0.01 / 5.0 ** np.arange(len(rates)))
+    np.testing.assert_allclose(rates, 0.1 / 5.0 ** np.arange(len(rates)))
     assert rates[-1] <= 1e-6 < rates[-2]
 
 

@@ -79,7 +79,7 @@ COLUMNS = {"epoch", "time", "steps", "objective", "rate", "validation_score", "b
 
 
 def test_the_history_of_sgd_has_a_row_an_epoch(two_300):
-    model = made_sgd("log_loss", batch_size=25, learning_rate="constant", eta0=0.1).fit(*two_300)
+    model = made_sgd("log_loss", batch_size=25, learning_rate="constant", eta0=0.1, max_iter=9, tol=None).fit(*two_300)
     history, n = model.history_, model.n_iter_
     assert history.keys() == COLUMNS
     assert {len(column) for column in history.values()} == {n}

@@ -179,9 +179,9 @@ def test_checkpoints_of_the_first_version_are_read(tmp_path):
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_every_record_of_the_first_version_has_a_class(name, tmp_path):
-    """A record that was stored under the name of its module becomes that of today, with all its fields."""
+    """A record that was stored under the name of its module becomes that of today; later fields have their defaults."""
     path, n_fields = tmp_path / "x.h5", len(RECORDS[name].split())
     write_version_1(path, Record(name, tuple(range(n_fields))), BOUND)
     found = read(path, BOUND)
     assert type(found) is storable_class(STORED_AS[name])
-    assert found == tuple(range(n_fields))
+    assert found[:n_fields] == tuple(range(n_fields))

@@ -14,6 +14,7 @@ WANTED = {
     "invscaling": 0.3 / (T + 1) ** 0.7,
     "constant": np.full(5, 0.3),
     "adaptive": np.full(5, 0.3),
+    "adagrad": np.ones(5),  # in multiples of the rate of each feature
 }
 
 

@@ -1,0 +1,148 @@
+"""Learning rates by feature, from the gradients so far and the lengths of the features.
+
+Step
+    A weight after t steps is w = sign(v) max(0, |v| - l1 t) / (h + l2 t). In step t = 0, 1, ... with the gradient g of
+    the loss it moves by
+        v ← v + w (h' - h) - g,  h ← h'
+    where h' differs from h only if g is not zero:
+        s ← s + (u g)²,  h' = h₀ + √s / (u max(η, |w|))
+    Without h this is the rate of Pegasos. It is the proximally regularised leader, of which an L1 penalty leaves few
+    weights, and an untouched weight takes all its penalties at once.
+
+Lengths
+    u = 1 / (σ √m) for a feature whose nonzero values have the root mean square σ, with m nonzero values a row. The
+    first step of a weight is no longer than η = u times the size of a score. Thus a feature that is measured in another
+    unit takes the same steps. A weight that has grown beyond η moves by a share of itself, for it seems to need longer
+    steps. The floor h₀ keeps the first steps of features that occur together from overshooting. It is small for rare
+    features.
+
+After
+    Duchi, Hazan and Singer (2011), Adaptive subgradient methods; McMahan (2011), Follow-the-regularized-leader and
+    mirror descent; Ross, Mineiro and Langford (2013), Normalized online learning; Ivgi, Hinder and Carmon (2023),
+    DoG is SGD's best friend, for the share of the weight.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
+from fastsvm.files.storable import storable
+from fastsvm.linalg.sparse_products import readable
+from fastsvm.solvers.sgd.row_loading import StoredRows, load, stored_rows
+from fastsvm.sources import CSRBlock, Window
+
+__all__ = ["INTERCEPT_REACH", "FeatureLengths", "FeatureRates", "added_lengths"]
+
+_PARTS = 2  # of a window, whose sums are added in order, so that bits do not depend on the number of threads
+INTERCEPT_REACH = 0.3
+"""Longest first step of the intercept, in sizes of a score."""
+
+
+@storable("sgd feature lengths")
+class FeatureLengths(NamedTuple):
+    """Sums over the rows so far.
+
+    Attributes
+    ----------
+    n_rows : float
+        Number of rows; one of weight 2 counts as two.
+    counts, squares : ndarray of float64, shape (n_features,)
+        Number of nonzero values, and sum of squares.
+    """
+
+    n_rows: float
+    counts: np.ndarray
+    squares: np.ndarray
+
+    def rates(self, first: float, score: float, dtype: np.dtype) -> "FeatureRates":
+        """Return the rates for scores of the size `score`.
+
+        The first rate of features of length 1 that always occur is `first` divided by the nonzero values of a row.
+        """
+        n_values = max(1.0, float(self.counts.sum()) / self.n_rows)
+        with np.errstate(all="ignore"):  # the epochs report values that are not finite
+            length = np.sqrt(self.squares / np.where(self.counts > 0, self.counts, 1.0))
+            unit = 1 / (np.where(length > 0, length, 1.0) * n_values**0.5)
+            floor = self.squares / self.n_rows * (n_values / first)
+            return FeatureRates(unit.astype(dtype), floor.astype(dtype), score)
+
+
+class FeatureRates(NamedTuple):
+    """What decides the rates of features beside their gradients.
+
+    Attributes
+    ----------
+    unit : ndarray of float, shape (n_features,)
+        u, weights that change a score by one in all.
+    floor : ndarray of float, shape (n_features,)
+        h₀.
+    score : float
+        Size of a score.
+    """
+
+    unit: np.ndarray
+    floor: np.ndarray
+    score: float
+
+    @classmethod
+    def none(cls, dtype: np.dtype) -> "FeatureRates":
+        """Return rates for no feature, where one rate serves all."""
+        return cls(np.empty(0, dtype), np.empty(0, dtype), 0.0)
+
+
+def added_lengths(
+    lengths: FeatureLengths | None,
+    window: Window,
+    weights: np.ndarray,
+    mapping: tuple[np.ndarray, np.ndarray],
+    pool: Pool,
+) -> FeatureLengths:
+    """Return the lengths with the rows of a window and their weights; `mapping` is the problem's shift and scale."""
+    n_features, places = window.block.shape[1], window.places
+    rows: CSRBlock | StoredRows
+    if isinstance(window.block, CSRBlock) and not mapping[1].size:
+        rows, places = readable(window.block, places)
+    else:
+        rows, places = stored_rows(window)
+    runs = list(spans(len(places), max(1, -(-len(places) // _PARTS))))
+    sums = np.zeros((len(runs), n_features, 2))
+
+    def part(k: int, start: int, stop: int) -> None:
+        if isinstance(rows, CSRBlock):
+            _add_sparse(rows, places[start:stop], weights[start:stop], sums[k])
+        else:
+            buffer = np.empty((1, n_features), rows.values.dtype)
+            _add_dense(rows, places[start:stop], weights[start:stop], mapping, buffer, sums[k])
+
+    pool.run(part, [(k, *run) for k, run in enumerate(runs)])
+    counts, squares = sums.sum(axis=0).T.copy()
+    n_rows = float(weights.sum())
+    if lengths is None:
+        return FeatureLengths(n_rows, counts, squares)
+    return FeatureLengths(lengths.n_rows + n_rows, lengths.counts + counts, lengths.squares + squares)
+
+
+@jit
+def _add_sparse(block: CSRBlock, places, weights, sums):
+    data, indices, indptr = block.data, block.indices, block.indptr
+    for i in range(places.size):
+        for p in range(indptr[places[i]], indptr[places[i] + 1]):
+            x = np.float64(data[p])
+            sums[indices[p], 0] += weights[i] if x != 0 else 0.0
+            sums[indices[p], 1] += weights[i] * x * x
+
+
+@jit
+def _add_dense(stored: StoredRows, places, weights, mapping, buffer, sums):
+    x, (shift, scale) = buffer[0], mapping
+    for i in range(places.size):
+        load(stored, places[i : i + 1], buffer)
+        if scale.size:
+            for j in range(x.size):
+                x[j] = (x[j] - shift[j]) * scale[j]
+        for j in range(x.size):
+            value = np.float64(x[j])
+            sums[j, 0] += weights[i] if value != 0 else 0.0
+            sums[j, 1] += weights[i] * value * value

@@ -1,0 +1,126 @@
+"""Steps with learning rates by feature, against a plain loop; on sparse rows, against those on dense rows."""
+
+import numpy as np
+import pytest
+from naive import mean_loss
+from scipy import sparse
+from sgd_problems import NONE, D, K, N, epochs, order_of, problem_of, rows_and_targets, solver_of
+
+from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH
+from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
+
+BY_GRADIENTS = Schedule(BY_FEATURE, 0.2, 0.5, 1e-4, 10.0)
+
+
+def plain_steps(solver, name, X, n_epochs):
+    """Return weights and intercepts after the last step, and their averages, by the definitions."""
+    problem, settings, penalty = solver.problem, solver.settings, solver.settings.penalty
+    used = problem.weights > 0
+    share, k = problem.weights[used], len(problem.balance)
+    count, square = (share @ (X[used] != 0)), (share @ X[used] ** 2)
+    n_values = max(1, count.sum() / share.sum())
+    length = np.sqrt(square / np.where(count > 0, count, 1))
+    u = 1 / (np.where(length > 0, length, 1) * np.sqrt(n_values))
+    floor = square / share.sum() * n_values / settings.schedule.first
+    W, h, s = np.zeros((k, X.shape[1])), np.tile(floor, (k, 1)), np.zeros((k, X.shape[1]))
+    v, velocity = W.copy(), W.copy()
+    b, s_b, moved_b = np.zeros(k), np.zeros(k), np.zeros(k)
+    sums, total, t = [np.zeros_like(W), np.zeros(k)], 0.0, 0
+    for order in order_of(solver, n_epochs):
+        for start in range(0, len(order), settings.batch_size):
+            batch = order[start : start + settings.batch_size]
+            scores = X[batch] @ W.T + b
+            _, slopes = mean_loss(name, scores, problem.targets[batch], problem.weights[batch], problem.balance)
+            G, g, t = slopes.T @ X[batch] / len(batch), slopes.sum(axis=0) / len(batch), t + 1
+            s = s + (u * G) ** 2
+            slower = floor + np.sqrt(s) / (u * np.maximum(u, np.abs(W)))
+            new = np.where(G != 0, slower, h)
+            velocity = penalty.momentum * velocity + G
+            v, h = v + W * (new - h) - velocity, new
+            W = np.sign(v) * np.maximum(0, np.abs(v) - penalty.l1 * t) / np.maximum(h + penalty.l2 * t, 1e-30)
+            s_b = s_b + g**2
+            moved_b = penalty.momentum * moved_b + g
+            reach = np.maximum(INTERCEPT_REACH, np.abs(b))
+            b = b - np.where(g != 0, moved_b * reach / np.maximum(np.sqrt(s_b), 1e-30), 0)
+            weight = max(0.0, t - settings.average_from)
+            weight = weight**3 + weight / 4
+            total += weight
+            sums = [sums[0] + weight * W, sums[1] + weight * b]
+    return W, b, sums[0] / max(total, 1e-300), sums[1] / max(total, 1e-300)
+
+
+def check(state, wanted, tolerance):
+    last, (mean, _) = state.model.last(), state.model.averaged()
+    for found, slow in zip((last.coef, last.intercept, mean.coef, mean.intercept), wanted, strict=True):
+        np.testing.assert_allclose(found, slow, rtol=tolerance, atol=tolerance)
+
+
+PENALTIES = {
+    "none": NONE,
+    "l2": NONE._replace(l2=0.1),
+    "elastic net": NONE._replace(l2=0.1, l1=0.02),
+    "momentum": NONE._replace(l2=0.01, l1=0.01, momentum=0.8),
+}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES.values(), ids=list(PENALTIES))
+@pytest.mark.parametrize("name", ["log_loss", "softmax"])
+def test_dense_steps_are_those_of_a_plain_loop(name, penalty):
+    X, targets = rows_and_targets(k := K if name == "softmax" else 1)
+    X *= [1, 1000, 1e-3, 1, 1, 1]
+    weights = np.random.default_rng(1).integers(0, 3, N).astype(float)
+    problem = problem_of(X, targets, k, weights)
+    solver = solver_of(name, problem, penalty=penalty, schedule=BY_GRADIENTS, average_from=7.0)
+    check(epochs(solver, 3)[0], plain_steps(solver, name, X, 3), 1e-9)
+
+
+def sparse_rows():
+    rng = np.random.default_rng(5)
+    X = sparse.random_array((N, 20 * D), density=0.03, rng=rng, data_sampler=rng.normal).tocsr()
+    X.data[0] = 0.0
+    return X
+
+
+@pytest.mark.parametrize("average_from", [0.0, 9.0, np.inf])
+@pytest.mark.parametrize("l1", [0.0, 0.002])
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+@pytest.mark.parametrize(("name", "batch_size"), [("hinge", 1), ("softmax", 4)])
+def test_sparse_steps_are_those_on_dense_rows(name, batch_size, l2, l1, average_from):
+    X, (_, targets) = sparse_rows(), rows_and_targets(k := K if name == "softmax" else 1)
+    parameters = {"penalty": NONE._replace(l2=l2, l1=l1), "schedule": BY_GRADIENTS, "batch_size": batch_size}
+    few = solver_of(name, problem_of(X, targets, k), average_from=average_from, **parameters)
+    all_columns = solver_of(name, problem_of(X.toarray(), targets, k), average_from=average_from, **parameters)
+    assert few.lazy
+    (state, losses), (dense, others) = epochs(few, 6), epochs(all_columns, 6)
+    np.testing.assert_allclose(losses, others, rtol=1e-10)
+    np.testing.assert_allclose(state.model.last().coef, dense.model.last().coef, atol=1e-10)
+    # The average of an untouched weight is an integral, which ends where the L1 penalty leaves nothing.
+    atol = 2e-4 if l1 else 1e-6
+    np.testing.assert_allclose(few.answer(state).coef, all_columns.answer(dense).coef, rtol=1e-4, atol=atol)
+    np.testing.assert_allclose(few.answer(state).intercept, all_columns.answer(dense).intercept, rtol=1e-9)
+
+
+@pytest.mark.parametrize("layout", ["dense", "CSR"])
+def test_other_penalties_in_the_midst(layout):
+    """The weights stay as they are when the penalties change, and their average goes on."""
+    X, (_, targets) = sparse_rows(), rows_and_targets()
+    problem = problem_of(X if layout == "CSR" else X.toarray(), targets)
+    first, then = (
+        solver_of("log_loss", problem, penalty=NONE._replace(l2=l2, l1=0.002), schedule=BY_GRADIENTS)
+        for l2 in (0.1, 0.02)
+    )
+    state, _ = epochs(first, 2)
+    model = state.model.copied()
+    model.plan(then.settings.penalty, state.n_steps, 0.0)
+    np.testing.assert_allclose(model.last().coef, state.model.last().coef, atol=1e-14)
+    np.testing.assert_allclose(model.averaged()[0].coef, state.model.averaged()[0].coef, atol=1e-14)
+    longer, _ = epochs(then, 1, state)
+    assert np.abs(longer.model.last().coef - state.model.last().coef).max() > 1e-3
+
+
+def test_lengths_are_those_of_all_windows():
+    X, (_, targets) = sparse_rows(), rows_and_targets()
+    state, _ = epochs(solver_of("hinge", problem_of(X, targets), schedule=BY_GRADIENTS, window_rows=12), 2)
+    assert state.lengths.n_rows == N
+    np.testing.assert_allclose(state.lengths.squares, (X.toarray() ** 2).sum(axis=0))
+    np.testing.assert_array_equal(state.lengths.counts, (X.toarray() != 0).sum(axis=0))
