@@ -41,7 +41,9 @@ def small(monkeypatch):
     caches = [Case(cache, ("cold",), recipes.iris, cold, True, "", cache) for cache in ("empty", "full")]
     monkeypatch.setattr("bench.cases.CASES", [*quick, cancer, *sizes, *caches])
     everyone = list(LINEAR_COMPETITORS)
-    LINEAR_COMPETITORS[:] = [replace(one, budgets=one.budgets[::-2][::-1]) for one in everyone if 1000 not in one.budgets]
+    LINEAR_COMPETITORS[:] = [
+        replace(one, budgets=one.budgets[::-2][::-1]) for one in everyone if 1000 not in one.budgets
+    ]
     LINEAR_COMPETITORS.extend(replace(one, budgets=(1, 10, 100, 1000)) for one in everyone if 1000 in one.budgets)
     yield
     LINEAR_COMPETITORS[:] = everyone
