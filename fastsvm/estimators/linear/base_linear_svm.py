@@ -10,10 +10,10 @@ from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged, small_fit
+from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, small_fit
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
-from fastsvm.estimators.linear.training_task import Task
+from fastsvm.estimators.linear.training_task import Task, merged
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.state import LinearDualState
