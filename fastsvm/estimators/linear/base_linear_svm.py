@@ -62,7 +62,8 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
                 self.__dict__.update(names | self._weights(small.weights, small.epoch) | small.attributes())
                 session.end(small, warn_of_gap)
                 return
-            fit = DualFit(self, merged(task), loss, pool, last, session.can_be_resumed)
+            task = merged(task) if task.source.resident else task
+            fit = DualFit(self, task, loss, pool, last, session.can_be_resumed)
             solver, state = fit.solver, fit.initial_state()
             records = last.records if last is not None and state.epoch > 0 else []
 
