@@ -31,7 +31,9 @@ def array(data):
     return data.X.in_memory().block.user_array()
 
 
-@pytest.mark.parametrize("model", [SVC(), LinearSVC(tol=1e-9, random_state=0), SGDClassifier(random_state=0)])
+@pytest.mark.parametrize(
+    "model", [SVC(), LinearSVC(tol=1e-9, random_state=0), SGDClassifier(max_iter=20, tol=None, random_state=0)]
+)
 def test_scores_are_those_of_arrays(model, data):
     cv = StratifiedKFold(3)
     found = cross_val_score(model, data, data.y, cv=cv)

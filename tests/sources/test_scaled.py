@@ -11,7 +11,7 @@ from fastsvm.sources import ScaledSource, as_source, feature_statistics
 
 CLASSIFIERS = {
     "linear": LinearSVC(C=0.1, tol=1e-7, random_state=0),
-    "sgd": SGDClassifier("log_loss", max_iter=20, tol=None, random_state=0),
+    "sgd": SGDClassifier("log_loss", alpha=0.01, max_iter=20, tol=None, random_state=0),
 }
 REGRESSORS = {
     "linear": LinearSVR(C=0.1, tol=1e-7, random_state=0),

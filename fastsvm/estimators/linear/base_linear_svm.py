@@ -10,10 +10,10 @@ from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, merged, small_fit
+from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, small_fit
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
-from fastsvm.estimators.linear.training_task import Task
+from fastsvm.estimators.linear.training_task import Task, merged
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.state import LinearDualState
@@ -62,7 +62,8 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
                 self.__dict__.update(names | self._weights(small.weights, small.epoch) | small.attributes())
                 session.end(small, warn_of_gap)
                 return
-            fit = DualFit(self, merged(task), loss, pool, last, session.can_be_resumed)
+            task = merged(task) if task.source.resident else task
+            fit = DualFit(self, task, loss, pool, last, session.can_be_resumed)
             solver, state = fit.solver, fit.initial_state()
             records = last.records if last is not None and state.epoch > 0 else []
 

@@ -21,9 +21,9 @@ from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, solve_scores
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
-from fastsvm.sources import DenseBlock, MemorySource, Source
+from fastsvm.sources import Source
 
-__all__ = ["DualFit", "DualFitState", "SmallFit", "merged", "small_fit"]
+__all__ = ["DualFit", "DualFitState", "SmallFit", "small_fit"]
 
 _SWEEPS = 3
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
@@ -35,7 +35,6 @@ _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings
 _MOST_VALUES, _SHORTER_SIDE = 1 << 19, 320  # of few samples: with more, epochs cost less than Newton steps
 _LEAST_EPOCHS = 100  # who allows fewer wants to see them
 _PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
-_FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 
 
 @storable("linear dual fit")
@@ -183,29 +182,6 @@ def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) ->
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
     values = memory // _DENSE_SHARE
     return LinearDualSettings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, values, estimator.criterion)
-
-
-def merged(task: Task) -> Task:
-    """Return the task with equal rows merged, in float64 and in sorted order; larger tasks are returned as they are.
-
-    A row of weight 2 is then the same as two rows, to the last bit.
-    """
-    n, d = task.source.shape
-    if not task.source.resident or n * d > _FEW_VALUES:
-        return task
-    block = task.source.in_memory().block
-    rows = block.dense(np.float64)
-    if not np.isfinite(rows).all():
-        return task  # for the solver to say where
-    used = np.flatnonzero(task.weights > 0)
-    keyed = np.column_stack([task.targets[used], rows[used]])
-    _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
-    weights = np.bincount(inverse.ravel(), task.weights[used])
-    first = used[first]
-    source = task.source.take(first)
-    if isinstance(source, MemorySource) and not source.sparse:
-        source = MemorySource(DenseBlock(rows[first]))  # one type, for which alone code is compiled
-    return task._replace(source=source, targets=task.targets[first], weights=weights)
 
 
 # --- few samples ---------------------------------------------------------------------------------------------

@@ -91,8 +91,8 @@ class SGDClassifier(LinearClassifier, BaseSGD):
         2013, section 4); an int is the number of rows to be visited before it begins. False returns the weights after
         the last step.
     batch_size : "auto", int or None, default="auto"
-        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, for sparse rows
-        of many features 8, and all if there are at most 128.
+        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, and 8 for
+        sparse rows of many features and for at most 256 rows.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.

@@ -11,7 +11,7 @@ from fastsvm.estimators.linear import loss_parameter
 from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
 from fastsvm.estimators.linear.loss_curve import CurveParts
 from fastsvm.estimators.linear.progress import SGDMonitor
-from fastsvm.estimators.linear.training_task import Task, as_stored
+from fastsvm.estimators.linear.training_task import Task, as_stored, merged
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses import Loss, loss_slope
@@ -26,10 +26,10 @@ from fastsvm.sources import Source, check_finite
 __all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
 
 _BATCH = 32
-_SPARSE_BATCH = 8  # where small batches take no longer
+_SMALL_BATCH = 8  # of sparse rows, where small batches take no longer, and of few rows
 _SCORED_ROWS = 2048
 _STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of data is unknown
-_FEW = 128  # so few rows are one batch, so that a weight of 2 is the same as two rows
+_FEW = 256  # of which equal ones are merged, so that a row of weight 2 is the same as two rows
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
 _WINDOW_BYTES = 32 << 20  # of sparse rows in memory
 _CAUTION = 3.0  # divides first rates by feature: CIFAR-10 would have a larger one, random walks a smaller one
@@ -100,6 +100,8 @@ class SGDFit:
         rate: "LearningRate | None" = None,
     ) -> None:
         self.estimator, self.seed = estimator, seed
+        if not partial and np.count_nonzero(task.weights) <= _FEW:
+            task = merged(task)
         memory = parse_memory(estimator.memory)
         source, shift, scale = as_stored(task.source, memory)
         weights = task.weights * (np.count_nonzero(task.weights) / task.total)
@@ -144,10 +146,10 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
     lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     given = estimator.batch_size
-    everything = whole and (given is None or (given == "auto" and n_rows <= _FEW))
-    usual = _SPARSE_BATCH if uses_lazy_steps(problem, penalty) else _BATCH
+    usual = _SMALL_BATCH if n_rows <= _FEW or uses_lazy_steps(problem, penalty) else _BATCH
     wanted = n_rows if given is None else usual if given == "auto" else int(given)
-    batch_size = n_rows if everything else min(wanted, n_rows)
+    batch_size = min(wanted, n_rows)
+    everything = whole and batch_size == n_rows
     average = estimator.average
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
     first = _first_rate(estimator, lengths, np.inf if everything else batch_size)

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastsvm.sources import ScaledSource, Source
+from fastsvm.sources import DenseBlock, MemorySource, ScaledSource, Source
 
-__all__ = ["Task", "as_stored", "fingerprint", "seed_of", "task_of_classes"]
+__all__ = ["Task", "as_stored", "fingerprint", "merged", "seed_of", "task_of_classes"]
+
+_FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 
 
 class Task(NamedTuple):
@@ -88,3 +90,26 @@ def as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndarr
 def seed_of(estimator: Any) -> int:
     """Return a seed drawn by the estimator's random_state."""
     return int(check_random_state(estimator.random_state).randint(2**31 - 1))
+
+
+def merged(task: Task) -> Task:
+    """Return the task with equal rows merged, in float64 and in sorted order; larger tasks are returned as they are.
+
+    A row of weight 2 is then the same as two rows, to the last bit.
+    """
+    n, d = task.source.shape
+    if n * d > _FEW_VALUES:
+        return task
+    loaded = task.source.in_memory()
+    rows = loaded.block.dense(np.float64)
+    if not np.isfinite(rows).all():
+        return task  # for the solver to say where
+    used = np.flatnonzero(task.weights > 0)
+    keyed = np.column_stack([task.targets[used], rows[used]])
+    _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse.ravel(), task.weights[used])
+    first = used[first]
+    source = loaded.take(first)
+    if not source.sparse:
+        source = MemorySource(DenseBlock(rows[first]))  # one type, for which alone code is compiled
+    return task._replace(source=source, targets=task.targets[first], weights=weights)

@@ -10,8 +10,6 @@ from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH, FeatureRates
 
 __all__ = ["AdaptiveModel"]
 
-_TINY = 1e-30  # a denominator that nothing has added to yet
-
 
 @storable("adaptive sgd model")
 class AdaptiveModel(NamedTuple):
@@ -101,7 +99,8 @@ def _update(model, n_rows, plan, s):
     along, momentum = real(mean_factor(model, n_rows, penalty)), real(penalty.momentum)
     t = plan.before + s + 1
     l2, accrued, due = real(penalty.l2), real(penalty.l2 * t), real(penalty.l1 * t)
-    zero, tiny, score = real(0.0), real(_TINY), real(features.score)
+    zero, score = real(0.0), real(features.score)
+    tiny = np.finfo(model.coef.dtype).tiny  # a denominator that nothing has added to yet
     model.total[0] += weight
     share = real(weight / model.total[0] if weight > 0 else 0.0)
     for c in range(model.coef.shape[0]):

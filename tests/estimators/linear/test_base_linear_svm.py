@@ -24,14 +24,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm._compiled.compiler import JIT_DISABLED
-from fastsvm.estimators.linear import dual_fit
+from fastsvm.estimators.linear import training_task
 from fastsvm.losses import LOSSES as LOSSES_OF
 from fastsvm.losses import Demands, feasible, violation_of
 
 
 def dual_variables(model, monkeypatch, rows, y):
     """Return those of rows that are not merged or put in another order."""
-    monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
+    monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
     model.set_params(warm_start=True).fit(rows, y)
     return model._fit_state.state.dual.astype(float)
 

@@ -16,7 +16,7 @@ from linear_svms import (
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from fastsvm.estimators.linear import dual_fit
+from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual.dense_epoch import DenseEpochs
 from fastsvm.solvers.linear_dual.sparse_epoch import SparseEpochs
 from fastsvm.sources import hdf5
@@ -65,7 +65,7 @@ def test_a_weight_counts_as_so_many_rows(name, layout, request):
 
 def test_repeated_rows_that_are_not_merged(three, monkeypatch):
     X, y = three
-    monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
+    monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
     count = np.random.default_rng(0).integers(0, 4, 120)
     weighted = made("crammer_singer").fit(X, y, sample_weight=2.0 * count)
     repeated = made("crammer_singer", C=2.0).fit(np.repeat(X, count, axis=0), np.repeat(y, count))
@@ -75,7 +75,7 @@ def test_repeated_rows_that_are_not_merged(three, monkeypatch):
 @pytest.mark.parametrize(("name", "layout"), [("hinge", np.asarray), ("weston_watkins", sparse.csr_array)])
 def test_rows_of_weight_zero_are_left_out(name, layout, three, monkeypatch):
     X, y = three
-    monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
+    monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
     weight = (np.arange(120) % 3 > 0) * 1.0
     wanted = made(name).fit(layout(X[weight > 0]), y[weight > 0])
     model = made(name).fit(layout(X), y, sample_weight=weight)

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from fastsvm import LinearSVC
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators.linear import dual_fit
+from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual.dense_epoch import DenseEpochs
 from fastsvm.solvers.linear_dual.sparse_epoch import SparseEpochs
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5
@@ -137,7 +137,7 @@ def test_rows_that_are_not_finite_are_named(name, layout, bad, request, stored, 
     X[87, 3] = bad
     memory = 8000 if layout == "streamed" else "auto"
     if layout == "large":
-        monkeypatch.setattr(dual_fit, "_FEW_VALUES", 0)
+        monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
     if layout == "float32":
         X = X.astype(np.float32)
     if "CSR" in layout:
