@@ -13,7 +13,7 @@ from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses import Demands, Loss, box
+from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
@@ -236,7 +236,7 @@ class SmallFit:
 
 
 def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool: Pool) -> SmallFit | None:
-    """Return the solution of a problem of few rows in memory with a smooth loss; None if it is another.
+    """Return the solution of a problem of few rows in memory with a loss of each score; None if it is another.
 
     Fits that may be resumed, are observed or allow few epochs are others too, and those whose values overflow.
     """

@@ -33,7 +33,7 @@ _NEAR = 1e-2  # relative gap from which on Newton steps are taken
 _STEPS = 100
 _PROBLEMS = 40  # of envelopes
 _FIRST_CURVATURE, _LESS = 0.1, 0.1  # q of the first envelope, in mean squares of the lengths of rows, and a factor
-_LEAST_CURVATURE = 1e-9
+_TINY = 1e-8  # of the mean square: rounding error may then spoil Newton steps
 _EXACT_GAP = 1e-13  # relative
 _EXACT = 1e-13  # length of the gradient, relative to that of the weights, that is rounding error
 _ACCEPTED = 0.25  # share of the first slope, below which a step of length 1 is accepted
@@ -84,7 +84,7 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
 def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
     """Solve problems with envelopes of the loss until the gap is rounding error; return the number of Newton steps."""
     targets, costs, center = asked
-    curvature, n_steps = _FIRST_CURVATURE * mean_square, 0
+    curvature, n_steps, before = _FIRST_CURVATURE * mean_square, 0, np.inf
     for _ in range(_PROBLEMS):
         for i in range(center.size):
             center[i] = dual[i]
@@ -97,7 +97,9 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
                 size += value
         if gap <= _EXACT_GAP * (size + _dot(weights, weights) / 2):
             break
-        curvature = max(curvature * _LESS, _LEAST_CURVATURE * mean_square)
+        is_too_small = curvature < _TINY * mean_square and gap > before / 2
+        curvature *= 1 / _LESS if is_too_small else _LESS
+        before = gap
     for i in range(center.size):
         center[i] = 0.0
     return n_steps
@@ -163,7 +165,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
     """Take Newton steps to rounding error on the loss, or on its envelope of some curvature; return their number."""
     n, d = rows.shape
     change, direction, gradient = np.empty(n), np.empty(d), np.empty(d)
-    piece, length = np.full(n, -1), 0.0
+    piece, length, before = np.full(n, -1), 0.0, np.inf
     _primal(loss, asked, rows, weights, scores)
     for step in range(_STEPS):
         for k in range(d):
@@ -178,8 +180,12 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
                 row = rows[i]
                 for k in range(d):
                     gradient[k] -= dual[i] * row[k]
-        if _dot(gradient, gradient) <= _EXACT**2 * _dot(weights, weights) or (others == 0 and length == 1.0):
-            return step  # a step of length 1 leaves rounding error on a quadratic piece
+        size = _dot(gradient, gradient)
+        # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
+        is_rounding = others == 0 and (size > before / 4 or (length == 1.0 and curvature > 0))
+        if size <= _EXACT**2 * _dot(weights, weights) or is_rounding:
+            return step
+        before = size
         for k in range(d):
             direction[k] = -gradient[k]
         _precondition(loss, asked[1], curvature, rows, dual, direction)
