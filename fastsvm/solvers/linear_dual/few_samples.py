@@ -5,8 +5,8 @@ Method
     exact line search (Keerthi and DeCoste 2005): a smooth loss is piecewise quadratic, so that they end after few.
     Another loss is replaced by its Moreau envelope around the dual variables β⁰,
         max_β  -β f - conjugate(β) - (q / 2) (β - β⁰)²,
-    which is smooth too, and whose maximisers are the next β⁰ (augmented Lagrangian; Rockafellar 1976). With q divided by
-    ten each time this ends after few problems as well.
+    which is smooth too, and whose maximisers are the next β⁰ (augmented Lagrangian; Rockafellar 1976). With q divided
+    by ten each time this ends after few problems as well.
 
 Certificate
     With the variables β at which each loss and its conjugate are equal, the duality gap is ½ ‖w - Σ_i β_i x_i‖².
