@@ -100,8 +100,7 @@ def merged(task: Task) -> Task:
     n, d = task.source.shape
     if n * d > _FEW_VALUES:
         return task
-    loaded = task.source.in_memory()
-    rows = loaded.block.dense(np.float64)
+    rows = task.source.in_memory().block.dense(np.float64)
     if not np.isfinite(rows).all():
         return task  # for the solver to say where
     used = np.flatnonzero(task.weights > 0)
@@ -109,7 +108,7 @@ def merged(task: Task) -> Task:
     _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
     weights = np.bincount(inverse.ravel(), task.weights[used])
     first = used[first]
-    source = loaded.take(first)
-    if not source.sparse:
+    source = task.source.take(first)
+    if isinstance(source, MemorySource) and not source.sparse:
         source = MemorySource(DenseBlock(rows[first]))  # one type, for which alone code is compiled
     return task._replace(source=source, targets=task.targets[first], weights=weights)
