@@ -165,7 +165,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
     """Take Newton steps to rounding error on the loss, or on its envelope of some curvature; return their number."""
     n, d = rows.shape
     change, direction, gradient = np.empty(n), np.empty(d), np.empty(d)
-    piece, length, before = np.full(n, -1), 0.0, np.inf
+    piece, length, before = np.full(n, 3), 0.0, np.inf
     _primal(loss, asked, rows, weights, scores)
     for step in range(_STEPS):
         for k in range(d):
@@ -174,6 +174,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
         for i in range(n):
             dual[i] = _variable(loss, asked, curvature, i, scores[i])
             now = 0 if dual[i] == 0 else 1 if abs(dual[i]) < box(loss, asked[1][i])[0] else 2
+            now = now if dual[i] > 0 else -now
             others += now != piece[i]
             piece[i] = now
             if dual[i] != 0:
