@@ -13,7 +13,7 @@ from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses import Demands, Loss, box
+from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
@@ -236,7 +236,7 @@ class SmallFit:
 
 
 def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool: Pool) -> SmallFit | None:
-    """Return the solution of a problem of few rows in memory with a smooth loss; None if it is another.
+    """Return the solution of a problem of few rows in memory with a loss of each score; None if it is another.
 
     Fits that may be resumed, are observed or allow few epochs are others too, and those whose values overflow.
     """
@@ -244,7 +244,7 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE and estimator.max_iter >= _LEAST_EPOCHS
     if not (few and task.source.resident) or session.can_be_resumed or session.has_callbacks:
         return None
-    if loss.of_classes or not box(loss, 1.0)[1] > 0:
+    if loss.of_classes:
         return None
     begin = time.perf_counter()
     problem = _problem_of(estimator, task, loss, parse_memory(estimator.memory))

@@ -1,15 +1,19 @@
-"""Linear problems of few samples with a smooth loss, solved to rounding error in one compiled call.
+"""Linear problems of few samples, solved to rounding error in one compiled call.
 
 Method
     Epochs of dual coordinate ascent (Hsieh et al. 2008) until the gap is small. Then Newton steps in the primal with an
-    exact line search (Keerthi and DeCoste 2005): the loss is piecewise quadratic, so that they end after few.
+    exact line search (Keerthi and DeCoste 2005): a smooth loss is piecewise quadratic, so that they end after few.
+    Another loss is replaced by its Moreau envelope around the dual variables β⁰,
+        max_β  -β f - conjugate(β) - (q / 2) (β - β⁰)²,
+    which is smooth too, and whose maximisers are the next β⁰ (augmented Lagrangian; Rockafellar 1976). With q divided
+    by ten each time this ends after few problems as well.
 
 Certificate
     With the variables β at which each loss and its conjugate are equal, the duality gap is ½ ‖w - Σ_i β_i x_i‖².
 
 Cost
-    4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for m rows whose variables are not
-    zero, or with m and d exchanged if m < d.
+    4 n d multiplications an epoch, and as a Newton step 3 n d + m d² / 2 + d³ / 6 for m rows whose variables are not at
+    a bound, or with m and d exchanged if m < d.
 """
 
 import numpy as np
@@ -24,8 +28,13 @@ CERTIFICATE = ("primal", "dual", "kkt_violation", "n_epochs")
 """Columns of what is known of each score."""
 
 _LEAST_EPOCHS, _EPOCHS_PER_ORDER = 3, 1 / 12  # as many epochs as take the time of a Newton step or two
+_MOST_EPOCHS, _FAST = 200, 0.6  # more of them while each leaves no more than this share of the gap
 _NEAR = 1e-2  # relative gap from which on Newton steps are taken
 _STEPS = 100
+_PROBLEMS = 40  # of envelopes
+_FIRST_CURVATURE, _LESS = 0.1, 0.1  # q of the first envelope, in mean squares of the lengths of rows, and a factor
+_TINY = 1e-8  # of the mean square: rounding error may then spoil Newton steps
+_EXACT_GAP = 1e-13  # relative
 _EXACT = 1e-13  # length of the gradient, relative to that of the weights, that is rounding error
 _ACCEPTED = 0.25  # share of the first slope, below which a step of length 1 is accepted
 _HALVINGS = 60
@@ -38,7 +47,7 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
     Parameters
     ----------
     loss : Loss
-        Loss of a row: piecewise quadratic, not one of all classes.
+        Loss of a row: piecewise quadratic or linear, not one of all classes.
     demands : Demands
         Targets and costs.
     rows : ndarray of float64, shape (n, d)
@@ -51,29 +60,58 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
         Written: the columns of `CERTIFICATE`.
     """
     n, d = rows.shape
-    sq_norms, scores, targets, costs = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     for i in range(n):
         sq_norms[i] = _dot(rows[i], rows[i])
+    smooth = box(loss, 1.0)[1] > 0
     for c in range(which[0], which[1]):
         for i in range(n):
             targets[i], costs[i] = cost_of(demands, i, c)
             dual[c, i] = 0.0
         for k in range(d):
             weights[c, k] = 0.0
-        asked = targets, costs
+        asked = targets, costs, center
         n_epochs = _ascent(loss, asked, rows, sq_norms, dual[c], weights[c], scores)
-        n_epochs += _newton(loss, asked, rows, dual[c], weights[c], scores)
+        if smooth:
+            n_epochs += _newton(loss, asked, 0.0, rows, dual[c], weights[c], scores)
+        else:
+            n_epochs += _envelopes(loss, asked, sq_norms.mean(), rows, dual[c], weights[c], scores)
         certificate[c, 3] = n_epochs
         _certify(loss, asked, rows, dual[c], weights[c], scores, certificate[c])
 
 
 @jit
+def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
+    """Solve problems with envelopes of the loss until the gap is rounding error; return the number of Newton steps."""
+    targets, costs, center = asked
+    curvature, n_steps, before = _FIRST_CURVATURE * mean_square, 0, np.inf
+    for _ in range(_PROBLEMS):
+        for i in range(center.size):
+            center[i] = dual[i]
+        n_steps += _newton(loss, asked, curvature, rows, dual, weights, scores)
+        gap, size = 0.0, 0.0
+        for i in range(center.size):
+            if costs[i] > 0:
+                value = costs[i] * loss_value(loss, scores[i], targets[i])
+                gap += value + conjugate(loss, dual[i], targets[i], costs[i]) + dual[i] * scores[i]
+                size += value
+        if gap <= _EXACT_GAP * (size + _dot(weights, weights) / 2):
+            break
+        is_too_small = curvature < _TINY * mean_square and gap > before / 2
+        curvature *= 1 / _LESS if is_too_small else _LESS
+        before = gap
+    for i in range(center.size):
+        center[i] = 0.0
+    return n_steps
+
+
+@jit
 def _ascent(loss, asked, rows, sq_norms, dual, weights, scores):
-    """Take epochs of coordinate ascent until the gap is small, and return their number."""
-    targets, costs = asked
+    """Take epochs of coordinate ascent until the gap is small and no longer falls fast; return their number."""
+    targets, costs, _ = asked
     n, d = rows.shape
-    most = max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d)))
-    for epoch in range(most):
+    most, before = max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d))), np.inf
+    for epoch in range(_MOST_EPOCHS):
         stride, i = _stride(n, epoch), epoch % n
         for _ in range(n):
             if costs[i] > 0 and sq_norms[i] > 0:
@@ -90,9 +128,12 @@ def _ascent(loss, asked, rows, sq_norms, dual, weights, scores):
         for i in range(n):
             if dual[i] != 0:
                 value -= conjugate(loss, dual[i], targets[i], costs[i])
-        if primal - value <= _NEAR * primal:
+        gap = primal - value
+        is_slow = gap > _FAST * before
+        if gap <= _EXACT_GAP * primal or (is_slow and (epoch + 1 >= most or gap <= _NEAR * primal)):
             return epoch + 1
-    return most
+        before = gap
+    return _MOST_EPOCHS
 
 
 @jit
@@ -111,7 +152,7 @@ def _stride(n, epoch):
 @jit
 def _primal(loss, asked, rows, weights, scores):
     """Write the scores and return the primal objective."""
-    targets, costs = asked
+    targets, costs, _ = asked
     total = _dot(weights, weights) / 2
     for i in range(scores.size):
         scores[i] = _dot(weights, rows[i])
@@ -120,29 +161,39 @@ def _primal(loss, asked, rows, weights, scores):
 
 
 @jit
-def _newton(loss, asked, rows, dual, weights, scores):
-    """Take Newton steps to rounding error; return their number."""
+def _newton(loss, asked, curvature, rows, dual, weights, scores):
+    """Take Newton steps to rounding error on the loss, or on its envelope of some curvature; return their number."""
     n, d = rows.shape
     change, direction, gradient = np.empty(n), np.empty(d), np.empty(d)
+    piece, length, before = np.full(n, 3), 0.0, np.inf
     _primal(loss, asked, rows, weights, scores)
     for step in range(_STEPS):
         for k in range(d):
             gradient[k] = weights[k]
+        others = 0
         for i in range(n):
-            dual[i] = _variable(loss, asked, i, scores[i])
+            dual[i] = _variable(loss, asked, curvature, i, scores[i])
+            now = 0 if dual[i] == 0 else 1 if abs(dual[i]) < box(loss, asked[1][i])[0] else 2
+            now = now if dual[i] > 0 else -now
+            others += now != piece[i]
+            piece[i] = now
             if dual[i] != 0:
                 row = rows[i]
                 for k in range(d):
                     gradient[k] -= dual[i] * row[k]
-        if _dot(gradient, gradient) <= _EXACT**2 * _dot(weights, weights):
+        size = _dot(gradient, gradient)
+        # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
+        is_rounding = others == 0 and (size > before / 4 or (length == 1.0 and curvature > 0))
+        if size <= _EXACT**2 * _dot(weights, weights) or is_rounding:
             return step
+        before = size
         for k in range(d):
             direction[k] = -gradient[k]
-        _precondition(loss, asked, rows, dual, direction)
+        _precondition(loss, asked[1], curvature, rows, dual, direction)
         for i in range(n):
             change[i] = _dot(direction, rows[i])
         line = _dot(weights, direction), _dot(direction, direction)
-        length = _best_length(loss, asked, scores, change, line)
+        length = _best_length(loss, asked, curvature, scores, change, line)
         if not 0 < length < np.inf:
             return step
         for k in range(d):
@@ -153,24 +204,25 @@ def _newton(loss, asked, rows, dual, weights, scores):
 
 
 @jit
-def _variable(loss, asked, i, score):
-    """Return the dual variable of row i at which the loss of a score and its conjugate are equal."""
-    targets, costs = asked
-    return coordinate_update(loss, 0.0, score, targets[i], costs[i], 0.0) if costs[i] > 0 else 0.0
+def _variable(loss, asked, curvature, i, score):
+    """Return the dual variable of row i at which the loss of a score, or its envelope, and the conjugate are equal."""
+    targets, costs, center = asked
+    return coordinate_update(loss, center[i], score, targets[i], costs[i], curvature) if costs[i] > 0 else 0.0
 
 
 @jit
-def _precondition(loss, asked, rows, dual, vector):
+def _precondition(loss, costs, curvature, rows, dual, vector):
     """Replace a vector v by (I + Σ_i s_i x_i x_iᵀ)⁻¹ v, where s_i is the second derivative of the loss of row i.
 
     The system has the order of the rows that count, or of the features, whichever are fewer.
     """
     n, d = rows.shape
-    costs, m = asked[1], 0
+    m = 0
     free, share = np.empty(n, np.int64), np.empty(n)
     for i in range(n):
-        if dual[i] != 0:
-            free[m], share[m] = i, np.sqrt(1 / box(loss, costs[i])[1])
+        most, own = box(loss, costs[i])
+        if 0 < abs(dual[i]) < most:
+            free[m], share[m] = i, np.sqrt(1 / (own + curvature))
             m += 1
     size = min(m, d)
     square, right, rest = np.empty((size, size)), np.empty(size), np.zeros(size)
@@ -211,23 +263,23 @@ def _precondition(loss, asked, rows, dual, vector):
 
 
 @outlined
-def _slope_of_line(loss, asked, scores, change, line, t):
+def _slope_of_line(loss, asked, curvature, scores, change, line, t):
     """Return the derivative of the objective by the length t of a step."""
     total = line[0] + t * line[1]
     for i in range(scores.size):
-        total -= change[i] * _variable(loss, asked, i, scores[i] + t * change[i])
+        total -= change[i] * _variable(loss, asked, curvature, i, scores[i] + t * change[i])
     return total
 
 
 @jit
-def _best_length(loss, asked, scores, change, line):
+def _best_length(loss, asked, curvature, scores, change, line):
     """Return the length of the best step, or 1 if the slope there is small enough."""
-    begin, at_high = _slope_of_line(loss, asked, scores, change, line, 0.0), 0.0
+    begin, at_high = _slope_of_line(loss, asked, curvature, scores, change, line, 0.0), 0.0
     if not begin < 0:
         return 0.0
     low, high, at_low = 0.0, 1.0, begin
     for _ in range(_HALVINGS):
-        at_high = _slope_of_line(loss, asked, scores, change, line, high)
+        at_high = _slope_of_line(loss, asked, curvature, scores, change, line, high)
         if abs(at_high) <= -_ACCEPTED * begin:
             return high
         if at_high > 0:
@@ -235,7 +287,7 @@ def _best_length(loss, asked, scores, change, line):
         low, at_low, high = high, at_high, 2 * high
     for k in range(_HALVINGS):  # false position, and bisection now and then
         middle = (low * at_high - high * at_low) / (at_high - at_low) if k % 3 else (low + high) / 2
-        at_middle = _slope_of_line(loss, asked, scores, change, line, middle)
+        at_middle = _slope_of_line(loss, asked, curvature, scores, change, line, middle)
         if abs(at_middle) <= -_ACCEPTED * begin:
             return middle
         if at_middle > 0:
@@ -248,7 +300,7 @@ def _best_length(loss, asked, scores, change, line):
 @jit
 def _certify(loss, asked, rows, dual, weights, scores, certificate):
     """Write the objectives, and the violation of the optimality conditions."""
-    targets, costs = asked
+    targets, costs, _ = asked
     primal, value, worst = _primal(loss, asked, rows, weights, scores), 0.0, 0.0
     total = np.zeros(weights.size)
     for i in range(scores.size):

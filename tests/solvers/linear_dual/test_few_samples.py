@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm.estimators.linear import dual_fit
-from fastsvm.losses import Demands, SquaredEpsilonInsensitive, SquaredHinge
+from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
 from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, solve_scores
 
 
@@ -47,6 +47,26 @@ def test_regression_and_classes():
         slack = np.maximum(0, 1 - sign * (X @ weights[c]))
         assert np.abs(weights[c] - X.T @ (2 * costs * sign * slack)).max() < 1e-9
         assert found["primal"][c] == pytest.approx(weights[c] @ weights[c] / 2 + costs @ slack**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("shape", [(200, 6), (40, 90), (300, 25)])
+@pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(0.5), EpsilonInsensitive(0.0)])
+def test_losses_that_are_not_smooth_have_no_duality_gap(loss, shape, C):
+    """Any feasible dual variables give a lower bound, so that the gap can be computed from scratch."""
+    X, y = make_classification(*shape, n_informative=4, flip_y=0.1, random_state=0)
+    costs, is_hinge = C * np.random.default_rng(0).uniform(0, 2, len(y)).round(1), isinstance(loss, Hinge)
+    targets = np.where(y == 1, 1.0, -1.0) if is_hinge else 3 * y + X[:, 0]
+    (w,), (beta,), _ = solved(loss, Demands(targets, costs, np.ones(1)), X)
+    if is_hinge:
+        assert (targets * beta >= 0).all() and (targets * beta <= costs).all()
+        primal, conjugate = costs @ np.maximum(0, 1 - targets * (X @ w)), -targets @ beta
+    else:
+        assert (np.abs(beta) <= costs).all()
+        primal = costs @ np.maximum(0, np.abs(X @ w - targets) - loss.epsilon)
+        conjugate = loss.epsilon * np.abs(beta).sum() - targets @ beta
+    primal, dual = primal + w @ w / 2, -conjugate - np.sum((X.T @ beta) ** 2) / 2
+    assert abs(primal - dual) <= 1e-9 * primal
 
 
 @pytest.mark.parametrize("make", [LinearSVC, LinearSVR])
