@@ -100,7 +100,7 @@ def _update(model, n_rows, plan, s):
     t = plan.before + s + 1
     l2, accrued, due = real(penalty.l2), real(penalty.l2 * t), real(penalty.l1 * t)
     zero, score = real(0.0), real(features.score)
-    tiny = np.finfo(model.coef.dtype).tiny  # a denominator that nothing has added to yet
+    tiny = real(np.finfo(model.coef.dtype).tiny)  # a denominator that nothing has added to yet
     model.total[0] += weight
     share = real(weight / model.total[0] if weight > 0 else 0.0)
     for c in range(model.coef.shape[0]):
@@ -109,9 +109,9 @@ def _update(model, n_rows, plan, s):
             v[j] -= w[j] * slow[j]
         for j in range(w.size):
             new, unit = along * g[j], features.unit[j]
-            if new != zero:
-                squares[j] += (unit * new) * (unit * new)
-                slow[j] = features.floor[j] + np.sqrt(squares[j]) / (unit * max(unit * score, abs(w[j])))
+            squares[j] += (unit * new) * (unit * new)
+            slower = features.floor[j] + np.sqrt(squares[j]) / (unit * max(unit * score, abs(w[j])))
+            slow[j] = slower if new != zero else slow[j]  # no branch, so that this becomes vector instructions
         move, factor = g, along
         if penalty.momentum > 0:
             move, factor = model.velocity[c], real(1.0)
