@@ -242,9 +242,7 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     """
     n, d = task.source.shape
     few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE and estimator.max_iter >= _LEAST_EPOCHS
-    if not (few and task.source.resident) or session.can_be_resumed or session.has_callbacks:
-        return None
-    if loss.of_classes:
+    if not (few and task.source.resident) or loss.of_classes or session.can_be_resumed or session.has_callbacks:
         return None
     begin = time.perf_counter()
     problem = _problem_of(estimator, task, loss, parse_memory(estimator.memory))

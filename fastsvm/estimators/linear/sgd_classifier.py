@@ -64,9 +64,8 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
         Length of a step: "adagrad" gives each weight its own, by the gradients so far (Duchi, Hazan and Singer 2011)
         and the length of its feature, so that rare features and features of any unit learn as fast as others. The other
-        rates are one η for all weights in step t = 0, 1, ...: "auto" begins with what suits the rows' lengths and falls
-        as
-        η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without the root if steps follow the exact gradient of a
+        rates are one η for all weights in step t = 0, 1, .... "auto" begins with what suits the rows' lengths and falls
+        as η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without the root if steps follow the exact gradient of a
         smooth loss; "optimal" is scikit-learn's 1 / (alpha (t₀ + t)); "pegasos" 1 / (alpha (t + 1)); "invscaling"
         eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0, divided by 5 whenever the fit would otherwise end,
         until it is below 1e-6.

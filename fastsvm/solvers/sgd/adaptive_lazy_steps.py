@@ -12,12 +12,11 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm.files.storable import storable
-from fastsvm.losses import Loss, add_losses
-from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, Penalty, StepPlan
+from fastsvm.solvers.sgd.dense_steps import LinearFunction, Penalty
 from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH, FeatureRates
-from fastsvm.sources import CSRBlock
+from fastsvm.solvers.sgd.lazy_steps import move, score
 
-__all__ = ["AdaptiveSparseModel", "adaptive_sparse_steps"]
+__all__ = ["AdaptiveSparseModel"]
 
 _V, _SLOW, _PAIR = range(3)
 _TOUCHED, _UNIT, _FLOOR, _FIRST = range(4)
@@ -40,8 +39,8 @@ class AdaptiveSparseModel(NamedTuple):
     table : ndarray of float64, shape (n_features, 3 + 3 n_scores)
         What else a step needs to know of a feature: the number of steps before the last one that touched it, u and h₀,
         and for each score the gradient of the batch, s and the sum of the averaged weights.
-    intercept, slowness, squares, intercept_sum : ndarray of float64, shape (n_scores,)
-        Intercept, its h and s, and Σ ω_t times the intercept after step t.
+    intercept, squares, intercept_sum : ndarray of float64, shape (n_scores,)
+        Intercept, its s, and Σ ω_t times the intercept after step t.
     scalars : ndarray of float64, shape (5,)
         Number of steps t, Σ ω_t, the penalties l2 and l1, and the number of steps after which averaging begins.
     """
@@ -49,7 +48,6 @@ class AdaptiveSparseModel(NamedTuple):
     pairs: np.ndarray
     table: np.ndarray
     intercept: np.ndarray
-    slowness: np.ndarray
     squares: np.ndarray
     intercept_sum: np.ndarray
     scalars: np.ndarray
@@ -64,7 +62,6 @@ class AdaptiveSparseModel(NamedTuple):
             pairs,
             table,
             intercept=last.intercept.astype(np.float64),
-            slowness=np.zeros(k),
             squares=np.zeros(k),
             intercept_sum=total * mean.intercept,
             scalars=np.array([0.0, total, 0.0, 0.0, np.inf]),
@@ -113,41 +110,13 @@ class AdaptiveSparseModel(NamedTuple):
         return self.pairs[:, _SLOW::_PAIR]
 
 
-@jit
-def adaptive_sparse_steps(
-    loss: Loss, block: CSRBlock, rows: OrderedRows, model: AdaptiveSparseModel, plan: StepPlan, losses: np.ndarray
-) -> None:
-    """Take a step on each batch, in order; the last batch may have fewer rows.
-
-    Parameters
-    ----------
-    losses : ndarray of float64, shape (n_steps + 1,)
-        All but the last are overwritten by the sums of losses of the batches. NaN if a score is not finite.
-    """
-    k, most = model.intercept.size, 0
-    for start in range(0, rows.places.size, plan.batch_size):
-        n_values = 0
-        for i in range(start, min(start + plan.batch_size, rows.places.size)):
-            n_values += block.indptr[rows.places[i] + 1] - block.indptr[rows.places[i]]
-        most = max(most, n_values)
-    scores, slopes, columns = np.empty((plan.batch_size, k)), np.empty((plan.batch_size, k)), np.empty(most, np.int64)
-    for s in range(plan.averaging.size):
-        start = s * plan.batch_size
-        n = min(plan.batch_size, rows.places.size - start)
-        places = rows.places[start : start + n]
-        if not _score(block, places, model, scores):
-            losses[s] = np.nan
-            return
-        targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
-        losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
-        n_columns = _gather(block, places, slopes, model, columns)
-        _move(model, columns[:n_columns], plan.features.score)
-        _finish(model, slopes, n, plan, s)
+@score.register(AdaptiveSparseModel)
+def _score(model, block, places, scores):
+    return _scored(block, places, model, scores)
 
 
 @jit_in_order
-def _score(block, places, model, scores):
-    """Write the scores of some rows, and return whether all are finite."""
+def _scored(block, places, model, scores):
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
     pairs, t, k, finite = model.pairs, model.scalars[_STEP], scores.shape[1], True
     accrued, due = max(model.scalars[_L2] * t, _TINY), model.scalars[_L1] * t
@@ -169,6 +138,17 @@ def _score(block, places, model, scores):
         for c in range(k):
             finite &= abs(scores[i, c]) < np.inf
     return finite
+
+
+@move.register(AdaptiveSparseModel)
+def _move(model, block, places, slopes, plan, s):
+    most = 0
+    for i in range(places.size):
+        most += block.indptr[places[i] + 1] - block.indptr[places[i]]
+    columns = np.empty(most, np.int64)
+    n_columns = _gather(block, places, slopes, model, columns)
+    _move_weights(model, columns[:n_columns], plan.features.score)
+    _finish(model, slopes, places.size, plan, s)
 
 
 @jit
@@ -205,8 +185,8 @@ def _gather(block, places, slopes, model, columns):
 
 
 @jit
-def _move(model, columns, score):
-    """Take a step along the gradient of some columns."""
+def _move_weights(model, columns, size):
+    """Take a step along the gradient of some columns; `size` is that of a score."""
     pairs, table, k = model.pairs, model.table, model.intercept.size
     now = _now(model.scalars)
     for q in range(columns.size):
@@ -220,7 +200,7 @@ def _move(model, columns, score):
             if g != 0.0:
                 w = _shrunk(v, now.l1 * now.t) / max(before + now.l2 * now.t, _TINY)
                 squares = table[j, at + _SQUARES] + (unit * g) * (unit * g)
-                slow = table[j, _FLOOR] + np.sqrt(squares) / (unit * max(unit * score, abs(w)))
+                slow = table[j, _FLOOR] + np.sqrt(squares) / (unit * max(unit * size, abs(w)))
                 table[j, at + _SQUARES], pairs[j, pair + _SLOW], table[j, at + _GRADIENT] = squares, slow, 0.0
                 pairs[j, pair + _V] = v + w * (slow - before) - g
 
@@ -296,8 +276,7 @@ def _finish(model, slopes, n, plan, s):
         if g != 0.0 and plan.penalty.intercept_rate > 0:
             model.squares[c] += g * g
             longest = max(INTERCEPT_REACH * plan.features.score, abs(model.intercept[c]))
-            model.slowness[c] = np.sqrt(model.squares[c]) / longest
-            model.intercept[c] -= g / model.slowness[c]
+            model.intercept[c] -= g / (np.sqrt(model.squares[c]) / longest)
         model.intercept_sum[c] += weight * model.intercept[c]
 
 

@@ -6,17 +6,18 @@ Tsujii and Ananiadou 2009, figure 2). The average Σ ω_t s_t v_t equals S v - u
 by δ adds S δ to u (Bottou's averaged SGD; Xu 2011, section 4).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.generic import generic
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, StepPlan
 from fastsvm.sources import CSRBlock
 
-__all__ = ["SparseModel", "settle", "sparse_steps"]
+__all__ = ["SparseModel", "move", "score", "settle", "sparse_steps"]
 
 _SMALLEST = 1e-5
 _SCALE, _SUM, _TOTAL, _DUE = range(4)
@@ -70,9 +71,21 @@ class SparseModel(NamedTuple):
         return LinearFunction(np.ascontiguousarray(coef), self.intercept_sum / max(total, 1e-300)), total
 
 
+@generic
+def score(model: Any, block: CSRBlock, places: np.ndarray, scores: np.ndarray) -> bool:
+    """Write the scores of some rows, and return whether all are finite."""
+    raise NotImplementedError
+
+
+@generic
+def move(model: Any, block: CSRBlock, places: np.ndarray, slopes: np.ndarray, plan: StepPlan, s: int) -> None:
+    """Take step `s` of a plan on some rows, whose losses have the slopes `slopes`, and average."""
+    raise NotImplementedError
+
+
 @jit
 def sparse_steps(
-    loss: Loss, block: CSRBlock, rows: OrderedRows, model: SparseModel, plan: StepPlan, losses: np.ndarray
+    loss: Loss, block: CSRBlock, rows: OrderedRows, model: Any, plan: StepPlan, losses: np.ndarray
 ) -> None:
     """Take a step on each batch, in order; the last batch may have fewer rows.
 
@@ -87,17 +100,21 @@ def sparse_steps(
         start = s * plan.batch_size
         n = min(plan.batch_size, rows.places.size - start)
         places = rows.places[start : start + n]
-        if not _score(block, places, model, scores):
+        if not score(model, block, places, scores):
             losses[s] = np.nan
             return
         targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
         losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
-        _step(block, places, slopes, model, plan, s)
+        move(model, block, places, slopes, plan, s)
+
+
+@score.register(SparseModel)
+def _score(model, block, places, scores):
+    return _scored(block, places, model, scores)
 
 
 @jit_in_order
-def _score(block, places, model, scores):
-    """Write the scores of some rows, and return whether all are finite."""
+def _scored(block, places, model, scores):
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
     V, scale, k = model.vectors, model.scalars[_SCALE], scores.shape[1]
     finite = True
@@ -120,8 +137,8 @@ def _score(block, places, model, scores):
     return finite
 
 
-@jit
-def _step(block, places, slopes, model, plan, s):
+@move.register(SparseModel)
+def _move(model, block, places, slopes, plan, s):
     data, indices, indptr = block.data, block.indices, block.indptr
     V, scalars, intercept = model.vectors, model.scalars, model.intercept
     rate, penalty, n, k = plan.rates[s], plan.penalty, places.size, slopes.shape[1]

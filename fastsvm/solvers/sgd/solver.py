@@ -43,7 +43,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel, adaptive_sparse_steps
+from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
 from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, LinearFunction, OrderedRows, Penalty, StepPlan, steps
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates, added_lengths
@@ -120,12 +120,9 @@ class SGD:
 
     def continued(self, state: SGDState) -> SGDState:
         """Return the state with which to resume on other rows; it begins an epoch."""
-        if self.accepts(state):
-            model = state.model  # keeps its velocity
-        else:
-            mean, total = state.model.averaged()
-            model = self._model(state.model.last(), mean, total)
-        lengths = state.lengths if self.accepts(state) else None
+        model, lengths = state.model, state.lengths  # with its velocity
+        if not self.accepts(state):
+            model, lengths = self._model(model.last(), *model.averaged()), None
         return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor, lengths=lengths)
 
     def accepts(self, state: SGDState) -> bool:
@@ -138,10 +135,9 @@ class SGD:
     def _model(self, last: LinearFunction, mean: LinearFunction, total: float) -> Model:
         if self.lazy:
             return (AdaptiveSparseModel if self.by_feature else SparseModel).of(last, mean, total)
-        dtype, penalty = product_type(self.problem.source.dtype), self.settings.penalty
         if self.by_feature:
-            return AdaptiveModel.of(last, mean, total, dtype, penalty)
-        return DenseModel.of(last, mean, total, dtype, penalty.momentum > 0)
+            return AdaptiveModel.of(last, mean, total, self._dtype(), self.settings.penalty)
+        return DenseModel.of(last, mean, total, self._dtype(), self.settings.penalty.momentum > 0)
 
     def step(self, state: SGDState, most_steps: int) -> tuple[SGDState, Report]:
         """Process one window. The last window of an epoch completes a step and checks the stopping rule."""
@@ -258,10 +254,7 @@ class SGD:
             block, places = readable(window.block, window.places)
             losses = np.zeros(len(plan.rates) + 1)
             rows = OrderedRows(places, targets, weights, problem.balance, *_map(problem, np.dtype(np.float64)))
-            if isinstance(model, SparseModel):
-                sparse_steps(loss, block, rows, model, plan, losses)
-            else:
-                adaptive_sparse_steps(loss, block, rows, model, plan, losses)
+            sparse_steps(loss, block, rows, model, plan, losses)
             return losses
         stored, places = stored_rows(window)
         shares = self._score_ranges()
