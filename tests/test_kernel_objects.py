@@ -115,7 +115,7 @@ def test_coef_is_of_the_linear_object_too(overlapping):
     assert not hasattr(SVC(kernel=RBF()).fit(*overlapping), "coef_")
 
 
-@pytest.mark.skipif(not byte_rows.HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
+@pytest.mark.skipif(byte_rows.PRODUCTS is None, reason="the processor has no byte products")
 @pytest.mark.parametrize("kernel", [RBF(1e-4), Linear(), Cauchy(1e4)])
 def test_bytes_are_multiplied_as_bytes(kernel, monkeypatch):
     seen, prepare = [], Uint8Pairwise.prepare

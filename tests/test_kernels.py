@@ -253,7 +253,7 @@ def test_gamma_of_constant_data_is_one():
 
 BYTE_KERNELS = {"linear": {}, "poly": {"gamma": 1e-5}, "rbf": {"gamma": 3e-6}, "exponential": {"gamma": 1e-3}}
 BYTE_KERNELS["sigmoid"] = {"gamma": 1e-7}
-needs_bytes = pytest.mark.skipif(not byte_rows.HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
+needs_bytes = pytest.mark.skipif(byte_rows.PRODUCTS is None, reason="the processor has no byte products")
 
 
 def random_bytes(n, d, seed=0):
@@ -352,7 +352,7 @@ def test_without_byte_products_the_model_is_the_same(monkeypatch):
     X = random_bytes(100, 70)
     y = (X[:, 0] > 127).astype(int)
     a = SVC(tol=1e-9).fit(X, y)
-    monkeypatch.setattr(byte_rows, "HAS_BYTE_PRODUCTS", False)
+    monkeypatch.setattr(byte_rows, "PRODUCTS", None)
     b = SVC(tol=1e-9).fit(X, y)
     assert a.objective_ == pytest.approx(b.objective_, rel=1e-10)
     np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-8)

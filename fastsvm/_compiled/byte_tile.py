@@ -1,116 +1,202 @@
-"""Dot products of bytes, 16 rows by 8 at a time, by the instructions of AVX-512 VNNI."""
+"""Dot products of bytes, some rows by some rows at a time, by the instructions that the processor has for integers.
 
+They are those of AVX-512 VNNI, of AVX-VNNI and of ARM's dot product extension, which multiply four pairs of bytes in
+each lane and add the products to the sum of 32 bits there, or else x86's multiplication of two pairs of 16-bit numbers
+in each lane. All results are exact, so that all processors find the same.
+"""
+
+import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.compiler import processor_has
+from fastsvm._compiled.compiler import JIT_DISABLED, processor_has
 
-__all__ = ["BYTE_TILE", "HAS_BYTE_PRODUCTS", "byte_tile", "multiply_add_bytes"]
-
-
-HAS_BYTE_PRODUCTS = processor_has("avx512vnni", "FASTSVM_BYTE_PRODUCTS")
-"""Whether `byte_tile` can be compiled; the environment variable FASTSVM_BYTE_PRODUCTS=0 disables it."""
+__all__ = ["INSTRUCTIONS", "PRODUCTS", "Instruction", "byte_tile", "multiply_add", "write_byte_tile"]
 
 _INT = ir.IntType(32)
-_BYTES = ir.VectorType(ir.IntType(8), 64)
-_SUMS = ir.VectorType(_INT, 16)
-BYTE_TILE = 16, 8
-"""Numbers of rows of int8 and of uint8 that `byte_tile` multiplies."""
 
 
-def multiply_add_bytes(builder: Any) -> Callable[[Any, Any, Any], Any]:
-    """Return a function that writes the instruction: it adds 64 products, unsigned times signed bytes, to 16 sums."""
-    whole = binding.llvm_version_info[0] >= 22  # older versions pass four bytes as one int32
-    kind = ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES] if whole else [_SUMS] * 3)
-    function = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", (), kind)
+class Instruction(NamedTuple):
+    """A way to multiply bytes, and the size of the tile whose sums fit in the registers.
 
-    def write(total: Any, unsigned: Any, signed: Any) -> Any:
-        if not whole:
-            unsigned, signed = builder.bitcast(unsigned, _SUMS), builder.bitcast(signed, _SUMS)
-        return builder.call(function, [total, unsigned, signed])
+    Attributes
+    ----------
+    vector_bytes : int
+        Bytes of a vector.
+    rows, columns : int
+        Numbers of rows of the operand, and of other rows, that a tile multiplies.
+    dtype : type
+        Type in which both are stored: features of 8 bits, or of 16.
+    shift : int
+        What is subtracted from the operand's features: 128 if they are multiplied as signed bytes.
+    cost : float
+        Approximate nanoseconds for a product of two features.
+    """
+
+    vector_bytes: int
+    rows: int
+    columns: int
+    dtype: type
+    shift: int
+    cost: float
+
+    @property
+    def together(self) -> int:
+        """Number of features in a lane of 32 bits."""
+        return 4 // np.dtype(self.dtype).itemsize
+
+
+INSTRUCTIONS = {
+    "avx512vnni": Instruction(64, 16, 8, np.uint8, 128, 1 / 200),
+    "avxvnni": Instruction(32, 24, 4, np.uint8, 128, 1 / 100),
+    "dotprod": Instruction(16, 16, 4, np.uint8, 0, 1 / 50),
+    "madd": Instruction(32, 16, 4, np.int16, 0, 1 / 60),
+}
+"""By LLVM's names of the processors' features; "madd" is an instruction that all of x86 have."""
+
+
+def _has(name: str) -> bool:
+    """Return whether the processor has an instruction."""
+    if name == "madd":
+        return not JIT_DISABLED and binding.get_process_triple().startswith(("x86_64", "i686", "amd64"))
+    return processor_has(name, "FASTSVM_BYTE_PRODUCTS")
+
+
+def _chosen() -> Instruction | None:
+    """Return the fastest that the processor has and that the environment variable FASTSVM_BYTE_PRODUCTS allows."""
+    allowed = os.environ.get("FASTSVM_BYTE_PRODUCTS", "1")
+    names = [name for name in INSTRUCTIONS if allowed in ("1", name) and _has(name)]
+    return INSTRUCTIONS[names[0]] if names else None
+
+
+PRODUCTS = _chosen()
+"""What `byte_tile` is compiled with, or None. The environment variable FASTSVM_BYTE_PRODUCTS names another, or is 0."""
+
+
+def multiply_add(builder: Any, instruction: Instruction) -> Callable[[Any, Any, Any], Any]:
+    """Return a function that writes the instruction: it adds products of other rows and of the operand to sums."""
+    lanes = instruction.vector_bytes // 4
+    sums = ir.VectorType(_INT, lanes)
+    if instruction.dtype == np.int16:
+        return _pairs_of_16_bits(builder, lanes)
+    features = ir.VectorType(ir.IntType(8), instruction.vector_bytes)
+    whole = True
+    if instruction.shift:
+        whole = binding.llvm_version_info[0] >= 22  # older versions pass four bytes as one int32
+        name = f"llvm.x86.avx512.vpdpbusd.{8 * instruction.vector_bytes}"
+    else:
+        name = "llvm.aarch64.neon.udot.v4i32.v16i8"
+    kind = ir.FunctionType(sums, [sums, features, features] if whole else [sums] * 3)
+    function = builder.module.declare_intrinsic(name, (), kind)
+
+    def write(total: Any, other: Any, own: Any) -> Any:
+        kind = features if whole else sums
+        return builder.call(function, [total, builder.bitcast(other, kind), builder.bitcast(own, kind)])
 
     return write
 
 
-def _in_lanes(*pattern: int) -> list[int]:
-    """Return the positions that `pattern` picks in each 128-bit lane of two vectors; 4 to 7 mean the second vector."""
-    return [place % 4 + 4 * lane + 16 * (place // 4) for lane in range(4) for place in pattern]
+def _pairs_of_16_bits(builder: Any, lanes: int) -> Callable[[Any, Any, Any], Any]:
+    """Return a function that writes what LLVM recognises as one multiplication (pmaddwd) and one addition."""
+    pairs, wide = ir.VectorType(ir.IntType(16), 2 * lanes), ir.VectorType(_INT, 2 * lanes)
+    places = ir.VectorType(_INT, lanes)
+    nothing = ir.Constant(wide, ir.Undefined)
+
+    def write(total: Any, other: Any, own: Any) -> Any:
+        products = builder.mul(*(builder.sext(builder.bitcast(one, pairs), wide) for one in (other, own)))
+        halves = (ir.Constant(places, list(range(first, 2 * lanes, 2))) for first in (0, 1))
+        return builder.add(total, builder.add(*(builder.shuffle_vector(products, nothing, half) for half in halves)))
+
+    return write
 
 
 def _transposed(builder: Any, columns: list[Any]) -> Iterator[Any]:
-    """Yield the sixteen rows of eight columns."""
+    """Yield the rows of four columns, given as vectors with a multiple of four numbers."""
+    lanes = columns[0].type.count
 
-    def pick(a: Any, b: Any, places: list[int]) -> Any:
-        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, len(places)), places))
+    def pick(a: Any, b: Any, *pattern: int) -> Any:
+        """Pick places of each 128 bits of two vectors; 4 to 7 mean the second vector."""
+        places = [place % 4 + 4 * part + lanes * (place // 4) for part in range(lanes // 4) for place in pattern]
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT, lanes), places))
 
-    fours = []  # rows k, 4 + k, 8 + k, 12 + k for k = 0 to 3: of the first four columns, then of the last four
-    for a, b, c, d in (columns[:4], columns[4:]):
-        twos = [(pick(x, z, _in_lanes(0, 4, 1, 5)), pick(x, z, _in_lanes(2, 6, 3, 7))) for x, z in ((a, b), (c, d))]
-        for half in (0, 1):
-            pair = twos[0][half], twos[1][half]
-            fours += [pick(*pair, _in_lanes(0, 1, 4, 5)), pick(*pair, _in_lanes(2, 3, 6, 7))]
-    for row in range(16):
-        lane, k = divmod(row, 4)
-        first = list(range(4 * lane, 4 * lane + 4))
-        yield pick(fours[k], fours[4 + k], first + [16 + place for place in first])
+    a, b, c, d = columns
+    low, high = (pick(a, c, 0, 4, 1, 5), pick(b, d, 0, 4, 1, 5)), (pick(a, c, 2, 6, 3, 7), pick(b, d, 2, 6, 3, 7))
+    fours = [pick(*pair, *pattern) for pair in (low, high) for pattern in ((0, 4, 1, 5), (2, 6, 3, 7))]
+    for row in range(lanes):
+        part, k = divmod(row, 4)
+        places = ir.Constant(ir.VectorType(_INT, 4), list(range(4 * part, 4 * part + 4)))
+        yield builder.shuffle_vector(fours[k], ir.Constant(fours[k].type, ir.Undefined), places)
+
+
+def write_byte_tile(builder: Any, instruction: Instruction, arguments: tuple[Any, ...]) -> None:
+    """Write the code of `byte_tile`."""
+    operand, rows, row_stride, n_features, out, out_stride = arguments
+    word, lanes = operand.type, instruction.vector_bytes // 4
+    size, together = np.dtype(instruction.dtype).itemsize, instruction.together
+    sums_kind = ir.VectorType(_INT, lanes)
+    vectors, zeros = instruction.rows // lanes, ir.Constant(sums_kind, [0] * lanes)
+    add = multiply_add(builder, instruction)
+
+    def place(base: Any, stride: Any, k: int) -> Any:
+        return builder.add(base, builder.mul(stride, word(k)))
+
+    def load(address: Any, kind: Any) -> Any:
+        value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+        value.align = 1
+        return value
+
+    def broadcast(value: Any) -> Any:
+        undefined = ir.Constant(sums_kind, ir.Undefined)
+        return builder.shuffle_vector(builder.insert_element(undefined, value, _INT(0)), undefined, zeros)
+
+    starts = [place(rows, row_stride, k) for k in range(instruction.columns)]
+    last = builder.sub(n_features, word(together))
+    before, body = builder.block, builder.append_basic_block("features")
+    after = builder.append_basic_block("sums")
+    builder.branch(body)
+    builder.position_at_end(body)
+    start = builder.phi(word)
+    start.add_incoming(word(0), before)
+    sums = [[builder.phi(sums_kind) for _ in range(vectors)] for _ in starts]
+    overlapped = builder.mul(builder.select(builder.icmp_signed("<", start, last), start, last), word(size))
+    group = place(operand, start, instruction.rows * size)
+    x = [load(builder.add(group, word(v * instruction.vector_bytes)), sums_kind) for v in range(vectors)]
+    z = [broadcast(load(builder.add(row, overlapped), _INT)) for row in starts]
+    pairs = zip(sums, z, strict=True)
+    added = [[add(total, other, own) for total, own in zip(totals, x, strict=True)] for totals, other in pairs]
+    following = builder.add(start, word(together))
+    start.add_incoming(following, body)
+    for totals, values in zip(sums, added, strict=True):
+        for total, value in zip(totals, values, strict=True):
+            total.add_incoming(zeros, before)
+            total.add_incoming(value, body)
+    builder.cbranch(builder.icmp_signed("<", following, n_features), body, after)
+    builder.position_at_end(after)
+    for first in range(0, instruction.columns, 4):
+        for v in range(vectors):
+            for k, four in enumerate(_transposed(builder, [values[v] for values in added[first : first + 4]])):
+                address = builder.add(place(out, out_stride, v * lanes + k), word(4 * first))
+                builder.store(four, builder.inttoptr(address, four.type.as_pointer())).align = 4
 
 
 @intrinsic
 def byte_tile(typing_context, operand, rows, row_stride, n_features, out, out_stride):
-    """Write the 16 x 8 dot products of sixteen rows of int8 with eight rows of uint8, as int32.
+    """Write the dot products of some rows of the operand with some other rows, as int32.
 
-    All operands are addresses, and `n_features` is at least 4. The operand holds four features of all sixteen rows,
-    then the next four. If `n_features` is no multiple of 4, its last group overlaps the one before and holds zeros
-    there, so that nothing is read beyond the end of a row. Each vector of sums belongs to one row of uint8, whose
-    features are broadcast four at a time.
+    All operands are addresses. How many rows of which type they hold, `PRODUCTS` says. There are at least as many
+    features as it multiplies together. The operand holds these of all its rows, then the next. If `n_features` is no
+    multiple of them, its last group overlaps the one before and holds zeros there, so that nothing is read beyond the
+    end of a row. Each vector of sums belongs to one of the other rows, of which a group of features is broadcast.
     """
     signature = types.void(operand, rows, row_stride, n_features, out, out_stride)
 
     def codegen(context, builder, signature, arguments):
-        word = arguments[0].type
-        operand, rows, row_stride, n_features, out, out_stride = arguments
-        multiply_add = multiply_add_bytes(builder)
-
-        def place(base: Any, stride: Any, k: int) -> Any:
-            return builder.add(base, builder.mul(stride, word(k)))
-
-        def load(address: Any, kind: Any) -> Any:
-            value = builder.load(builder.inttoptr(address, kind.as_pointer()))
-            value.align = 1
-            return value
-
-        def broadcast(value: Any) -> Any:
-            one = builder.insert_element(ir.Constant(_SUMS, ir.Undefined), value, _INT(0))
-            all_ = builder.shuffle_vector(one, ir.Constant(_SUMS, ir.Undefined), ir.Constant(_SUMS, [0] * 16))
-            return builder.bitcast(all_, _BYTES)
-
-        starts = [place(rows, row_stride, k) for k in range(BYTE_TILE[1])]
-        last = builder.sub(n_features, word(4))
-        before, body = builder.block, builder.append_basic_block("features")
-        after = builder.append_basic_block("sums")
-        builder.branch(body)
-        builder.position_at_end(body)
-        start = builder.phi(word)
-        start.add_incoming(word(0), before)
-        sums = [builder.phi(_SUMS) for _ in starts]
-        overlapped = builder.select(builder.icmp_signed("<", start, last), start, last)
-        x = load(place(operand, start, 16), _BYTES)
-        z = [broadcast(load(builder.add(row, overlapped), _INT)) for row in starts]
-        added = [multiply_add(total, four, x) for total, four in zip(sums, z, strict=True)]
-        following = builder.add(start, word(4))
-        start.add_incoming(following, body)
-        for total, value in zip(sums, added, strict=True):
-            total.add_incoming(ir.Constant(_SUMS, [0] * 16), before)
-            total.add_incoming(value, body)
-        builder.cbranch(builder.icmp_signed("<", following, n_features), body, after)
-        builder.position_at_end(after)
-        for k, eight in enumerate(_transposed(builder, added)):
-            target = builder.inttoptr(place(out, out_stride, k), eight.type.as_pointer())
-            builder.store(eight, target).align = 4
+        write_byte_tile(builder, PRODUCTS, arguments)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -81,6 +81,8 @@ def processor_has(feature: str, setting: str) -> bool:
         return False
     if _config.CPU_NAME or _config.CPU_FEATURES:  # the user's target, not this machine
         return f"+{feature}" in (_config.CPU_FEATURES or "")
+    if feature == "dotprod" and binding.get_host_cpu_name().startswith("apple-"):
+        return True  # LLVM names no features of the processors of Macs, which all have this one
     return bool(binding.get_host_cpu_features().get(feature, False))
 
 
@@ -98,7 +100,8 @@ def source_digest() -> str:
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(_PACKAGE).as_posix().encode())
         digest.update(path.read_bytes())
-    digest.update(os.environ.get("FASTSVM_WIDE_VECTORS", "").encode())  # a constant of compiled code
+    for setting in ("FASTSVM_WIDE_VECTORS", "FASTSVM_BYTE_PRODUCTS"):  # constants of compiled code
+        digest.update(os.environ.get(setting, "").encode() + b";")
     return digest.hexdigest()[:16]
 
 

@@ -15,7 +15,8 @@ from fastsvm._compiled.vectors import HAS_WIDE_VECTORS
 __all__ = ["PANEL_BYTES", "PANEL_ROWS", "PANEL_VECTORS", "pack_tile", "panel_tile"]
 
 _BYTES = 64 if HAS_WIDE_VECTORS else 32  # of a vector
-PANEL_VECTORS, _TOGETHER = 2, 4  # vectors in a panel; features in an iteration of the loop
+PANEL_VECTORS = 2  # in a panel
+_TOGETHER = 4 if HAS_WIDE_VECTORS else 2  # features in an iteration of the loop; with four, ARM runs out of registers
 PANEL_BYTES = PANEL_VECTORS * _BYTES
 """Bytes of one feature in a panel."""
 PANEL_ROWS = 8 if HAS_WIDE_VECTORS else 6

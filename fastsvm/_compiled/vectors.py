@@ -10,10 +10,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.byte_tile import multiply_add_bytes
+from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, multiply_add
 from fastsvm._compiled.compiler import processor_has
 
 __all__ = [
+    "HAS_BYTE_SQUARES",
     "HAS_WIDE_VECTORS",
     "add_tile_1",
     "add_tile_2",
@@ -30,6 +31,8 @@ _ROWS = 4  # of a tile: their dot products with up to five others fit in the reg
 
 HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
 """Whether tiles can be compiled; the environment variable FASTSVM_WIDE_VECTORS=0 disables them."""
+HAS_BYTE_SQUARES = INSTRUCTIONS["avx512vnni"] == PRODUCTS
+"""Whether `byte_square_tile` can be compiled. Elsewhere tiles of floats are as fast."""
 
 
 class _Writer:
@@ -202,7 +205,7 @@ def byte_square_tile(typing_context, rows, others, n, out):
         n, out = arguments[2:]
         rows, others = (cgutils.unpack_tuple(builder, given) for given in arguments[:2])
         sums, pieces = ir.VectorType(ir.IntType(32), 16), ir.VectorType(ir.IntType(8), _BYTES)
-        multiply_add = multiply_add_bytes(builder)
+        multiply_add_bytes = multiply_add(builder, INSTRUCTIONS["avx512vnni"])
         kind = ir.FunctionType(ir.IntType(32), [sums])
         add = builder.module.declare_intrinsic("llvm.vector.reduce.add.v16i32", (), kind)
         less = ir.Constant(pieces, [128] * _BYTES)
@@ -213,7 +216,7 @@ def byte_square_tile(typing_context, rows, others, n, out):
             x = [write._load(builder.add(row, start), pieces, 1, mask) for row in rows]
             z = [builder.xor(write._load(builder.add(row, start), pieces, 1, mask), less) for row in others]
             pairs = [(one, other) for one in x for other in z]
-            return [multiply_add(total, *pair) for total, pair in zip(totals, pairs, strict=True)]
+            return [multiply_add_bytes(total, *pair) for total, pair in zip(totals, pairs, strict=True)]
 
         totals = write.each(n, [ir.Constant(sums, [0] * 16)] * 16, step)
         for place, total in enumerate(totals):

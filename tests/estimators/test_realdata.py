@@ -10,7 +10,7 @@ from sklearn.datasets import load_svmlight_file
 
 import fastsvm
 from fastsvm import SVC, LinearSVC, open_hdf5
-from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
+from fastsvm._compiled.byte_tile import PRODUCTS
 from fastsvm.formats import convert
 
 pytestmark = pytest.mark.realdata
@@ -47,7 +47,7 @@ def test_adult_agrees_with_libsvm(published, C):
     assert (found.predict(X) == wanted.predict(X)).mean() >= 0.999
 
 
-@pytest.mark.skipif(not HAS_BYTE_PRODUCTS, reason="multiplied as floats, they need twice the memory and many minutes")
+@pytest.mark.skipif(PRODUCTS is None, reason="multiplied as floats, they need twice the memory and many minutes")
 def test_images_from_a_file_larger_than_the_memory_give_the_model_of_memory(published, tmp_path):
     batch = published / "cifar-10-batches-bin" / "test_batch.bin"
     convert(batch, tmp_path / "images.h5")

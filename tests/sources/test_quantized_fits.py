@@ -7,12 +7,12 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from fastsvm import SVC
-from fastsvm._compiled.byte_tile import HAS_BYTE_PRODUCTS
+from fastsvm._compiled.byte_tile import PRODUCTS
 from fastsvm.estimators.kernel import kernel_parameter, prediction
 from fastsvm.kernel_matrix import pairwise
 from fastsvm.sources import Quantization, base
 
-needs_bytes = pytest.mark.skipif(not HAS_BYTE_PRODUCTS, reason="the processor has no byte products")
+needs_bytes = pytest.mark.skipif(PRODUCTS is None, reason="the processor has no byte products")
 
 
 def _dense(matrix):
@@ -283,7 +283,7 @@ def digests():
 @needs_bytes
 def test_zeros_and_ones_give_the_same_bits_as_floats(python, scales, monkeypatch, tmp_path):
     """Their dot products are integers, which floats represent exactly."""
-    code = ON_ZEROS_AND_ONES + "assert not byte_tile.HAS_BYTE_PRODUCTS\nprint(*digests())"
+    code = ON_ZEROS_AND_ONES + "assert byte_tile.PRODUCTS is None\nprint(*digests())"
     other = python.start(code, tmp_path, FASTSVM_BYTE_PRODUCTS=0)
     monkeypatch.setattr(kernel_parameter, "_SMALL", 0)  # to be undone
     names = {}

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.byte_tile import BYTE_TILE, HAS_BYTE_PRODUCTS, byte_tile
+from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, byte_tile
 from fastsvm._compiled.compiler import jit
 from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_rest, rounds_and_rest
@@ -15,18 +15,19 @@ __all__ = ["Uint8Pairwise", "multiplies_bytes"]
 
 _COLUMNS = 128  # of a tile: its products and rows fit the cache beside the operand
 _CACHED_BYTES = 192 << 10  # of an operand at a time
-_ROWS, _WIDTH = BYTE_TILE  # tile size: rows of the operand, rows of the block
-_COST_OF_BYTE = 1 / 200  # nanoseconds
+_TILE = PRODUCTS or INSTRUCTIONS["madd"]
+_ROWS, _WIDTH = _TILE.rows, _TILE.columns  # tile size: rows of the operand, rows of the block
+_TOGETHER, _SIZE, _SHIFT = _TILE.together, np.dtype(_TILE.dtype).itemsize, _TILE.shift
 _LEAST, _MOST = 4, 16_000  # least features of a product; most for which twice the sum of products fits int32
 
 
 def multiplies_bytes(n_features: int) -> bool:
     """Return whether the processor can compute exact dot products of rows of `n_features` bytes."""
-    return HAS_BYTE_PRODUCTS and _LEAST <= n_features <= _MOST
+    return PRODUCTS is not None and _LEAST <= n_features <= _MOST
 
 
 class ByteOperand(NamedTuple):
-    """Rows x of bytes stored as x - 128, with sixteen rows interleaved by four features, and their terms."""
+    """Rows x of bytes stored as x - `shift` of the processor's instruction, interleaved, and their terms."""
 
     rows: np.ndarray
     terms: np.ndarray
@@ -34,14 +35,15 @@ class ByteOperand(NamedTuple):
     @property
     def size(self) -> int:
         """Number of values, scaled to the speed of float multiplications."""
-        return self.rows.size // 8
+        return self.rows.nbytes // 8
 
 
 class Uint8Pairwise:
     """A kernel of `fastsvm.kernels` on dense uint8 rows, or rows quantized to uint8, with exact products.
 
-    With u the bytes of a row and s = x - 128 those of the operand, u·x = u·s + 128 Σu, and
-    -‖u - x‖² = 2 u·s + (256 Σu - ‖u‖²) - ‖x‖²: twice a product of uint8 with int8, plus one term per row.
+    With u the bytes of a row and s = x - c those of the operand, where c is 128 if the processor multiplies unsigned
+    with signed bytes, else 0, u·x = u·s + c Σu, and -‖u - x‖² = 2 u·s + (2c Σu - ‖u‖²) - ‖x‖²: twice a product of
+    integers, plus one term per row.
 
     Parameters
     ----------
@@ -73,23 +75,23 @@ class Uint8Pairwise:
         return rows.shape[1]
 
     def prepare(self, block: Block) -> ByteOperand:
-        """Return the rows shifted to int8 and padded to whole tiles with zeros, also where fours overlap."""
+        """Return the rows shifted and padded to whole tiles with zeros, also where groups of features overlap."""
         n, d = block.shape
-        shifted = (_bytes(block) ^ np.uint8(128)).view(np.int8)
-        whole = d // 4 * 4
-        rows = np.zeros((-(-n // _ROWS) * _ROWS, -(-d // 4) * 4), np.int8)
-        rows[:n, :whole] = shifted[:, :whole]
+        values: np.ndarray = np.asarray(_bytes(block) ^ np.uint8(_SHIFT), _TILE.dtype)  # by 128 less, as signed bytes
+        whole = d // _TOGETHER * _TOGETHER
+        rows: np.ndarray = np.zeros((-(-n // _ROWS) * _ROWS, -(-d // _TOGETHER) * _TOGETHER), _TILE.dtype)
+        rows[:n, :whole] = values[:, :whole]
         if whole < d:
-            rows[:n, whole - d :] = shifted[:, whole:]
-        fours = rows.view(np.int32).reshape(len(rows) // _ROWS, _ROWS, -1)
-        rows = np.ascontiguousarray(fours.transpose(0, 2, 1)).view(np.int8)
+            rows[:n, whole - d :] = values[:, whole:]
+        groups = rows.view(np.int32).reshape(len(rows) // _ROWS, _ROWS, -1)
+        rows = np.ascontiguousarray(groups.transpose(0, 2, 1)).view(_TILE.dtype)
         terms = np.zeros(n, np.int32)
         if self.distance:
             terms -= np.einsum("ij,ij->i", _bytes(block), _bytes(block), dtype=np.int32, casting="unsafe")
         return ByteOperand(rows, terms)
 
     def terms(self, block: Block) -> np.ndarray:
-        """Return 256 Σu, minus ‖u‖² if the kernel is a function of distances."""
+        """Return 2c Σu, minus ‖u‖² if the kernel is a function of distances."""
         terms = np.empty(block.shape[0], np.int32)
         _byte_terms(np.ascontiguousarray(_bytes(block)), self.distance, terms)
         return terms
@@ -105,7 +107,7 @@ class Uint8Pairwise:
 
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
-        return n_features * _COST_OF_BYTE
+        return n_features * _TILE.cost
 
 
 def _bytes(block: Block) -> np.ndarray:
@@ -115,29 +117,41 @@ def _bytes(block: Block) -> np.ndarray:
 
 @jit
 def _byte_values(kernel, operand, rows, terms, out, slots, start):
-    """Write k of prepared int8 rows with uint8 rows, in tiles that fit the cache.
+    """Write k of prepared rows with uint8 rows, in tiles that fit the cache.
 
     `terms` are the terms of the operand, the terms of the rows, and half the squared scale.
     """
     of_operand, of_rows, unit = terms
     n, d = rows.shape
     width = min(n, _COLUMNS)
-    groups = max(_CACHED_BYTES // (_ROWS * d), 1)
+    groups = max(_CACHED_BYTES // (_ROWS * d * _SIZE), 1)
     height = _ROWS * groups
     products = np.empty((_ROWS * min(groups, operand.shape[0]), width), np.int32)
     for first in range(0, of_rows.size, width):
         t = min(first, n - width)  # the last tile may repeat a few rows
         count = min(width, of_rows.size - t)
+        part = _as_multiplied(rows[t : t + width])
         for group in range(0, operand.shape[0], groups):
-            _byte_products(operand[group : group + groups], rows[t : t + width], products)
+            _byte_products(operand[group : group + groups], part, products)
             a, b = _ROWS * group, min(_ROWS * group + height, of_operand.size)
-            part = of_operand[a:b], of_rows[t : t + count], unit
-            _map_bytes(kernel, products, part, out, slots[a:b], start + t)
+            own = of_operand[a:b], of_rows[t : t + count], unit
+            _map_bytes(kernel, products, own, out, slots[a:b], start + t)
+
+
+def _widened(rows):
+    return rows.astype(np.int16)
+
+
+def _unchanged(rows):
+    return rows
+
+
+_as_multiplied = jit(_widened if _TILE.dtype == np.int16 else _unchanged)
 
 
 @jit
 def _byte_products(operand, rows, out):
-    """Write the products of prepared rows of int8 with at least eight rows of uint8 to `out`, 16 x 8 at a time."""
+    """Write the products of prepared rows with rows of bytes, at least as many as a tile has, to `out`."""
     a, b, c = operand.ctypes.data, rows.ctypes.data, out.ctypes.data
     a_step, b_step, c_step = operand.strides[0], rows.strides[0], out.strides[0]
     n, d = rows.shape
@@ -149,7 +163,7 @@ def _byte_products(operand, rows, out):
 
 @jit
 def _byte_terms(rows, distance, out):
-    """Write 256 Σu, minus ‖u‖² if `distance`, for each uint8 row u."""
+    """Write 2c Σu, minus ‖u‖² if `distance`, for each uint8 row u."""
     for i in range(rows.shape[0]):
         row = rows[i]
         total, squares = np.int32(0), np.int32(0)
@@ -157,7 +171,7 @@ def _byte_terms(rows, distance, out):
             value = np.int32(row[k])
             total = np.int32(total + value)
             squares = np.int32(squares + value * value)
-        out[i] = 256 * total - squares if distance else 256 * total
+        out[i] = 2 * _SHIFT * total - squares if distance else 2 * _SHIFT * total
 
 
 @jit

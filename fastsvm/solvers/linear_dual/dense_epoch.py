@@ -11,6 +11,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
 from fastsvm.linalg.dense_products import (
     add_products,
@@ -86,7 +87,8 @@ class DenseEpochs(Epochs[DenseBlock]):
         self.layout, self.n_features, self.real = layout, n_features, product_type(dtype)
         self._map = layout.shift.astype(self.real), layout.scale.astype(self.real)
         self._as_stored = dtype in (np.uint8, self.real) and layout.scale.size == 0
-        self._of_bytes = dtype == np.uint8 and layout.scale.size == 0 and multiplies_bytes(n_features)
+        unscaled_bytes = dtype == np.uint8 and layout.scale.size == 0
+        self._of_bytes = unscaled_bytes and HAS_BYTE_SQUARES and multiplies_bytes(n_features)
         self._slots: dict[tuple[int, int], int] = {}
         self._grams = np.empty((0, layout.block_rows, layout.block_rows), self.real)
         self._scores = np.zeros((self.n_scores, layout.block_rows), self.real)
