@@ -94,6 +94,9 @@ class KernelRows(Protocol):
     def cheap_among(self) -> bool:
         """Whether the kernel among a few rows is cheaper to compute than to gather from the store."""
 
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Return the columns of the store in which the values of these rows are; `rows` itself where it is them."""
+
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of distinct rows; missing rows are computed."""
 

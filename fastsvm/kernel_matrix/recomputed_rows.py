@@ -52,6 +52,10 @@ class RecomputedRows:
     def fill(self) -> None:
         """Do nothing: no row is cached."""
 
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows: their columns."""
+        return rows
+
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows: their slots."""
         return rows

@@ -157,6 +157,10 @@ class RowCache:
         self._gram.rows_beside(rows, Rows(self.store, slots, 0), self._slot_of)
         self._slot_of[rows] = slots
 
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Return the columns of `rows` in the store: the rows themselves."""
+        return rows
+
     def computed(self, rows: np.ndarray) -> np.ndarray:
         """Return newly computed rows, without caching them."""
         out, nowhere = np.empty((len(rows), len(self._slot_of)), self.store.dtype), np.full(len(self._slot_of), -1)

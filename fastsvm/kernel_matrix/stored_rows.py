@@ -41,6 +41,10 @@ class SquareRows:
         """Number of rows."""
         return len(self.store)
 
+    def columns(self, places: np.ndarray) -> np.ndarray:
+        """Return the columns of the rows in `places`: the places themselves."""
+        return places
+
     def fetch(self, places: np.ndarray) -> np.ndarray:
         """Return the slots of the rows in `places`: the places themselves."""
         return places

@@ -23,7 +23,6 @@ from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.recomputed_rows import ProblemRows, RecomputedRows
 from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
 from fastsvm.multiclass import disjoint_order
-from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
 __all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
@@ -160,7 +159,7 @@ class OneVsOneFit:
     def _solve_small(self, small: SmallProblems, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve small problems. What is left for `solve` begins at the multipliers that were reached."""
         numbers = [number for number in range(len(self.pairs)) if number not in self._solved | self._snapshots]
-        problems = [(self.pairs[k].rows, KernelProblem(*self.pairs[k][1:3]), self._begin[k]) for k in numbers]
+        problems = [(self.pairs[k].rows, self.pairs[k].problem, self._begin[k]) for k in numbers]
         for number, found in zip(numbers, small.solve(problems, limits.max_steps), strict=False):
             solution, n_steps, n_rows, is_solved = found
             reason = StopReason.CONVERGED if is_solved else StopReason.MAX_ITER
@@ -212,7 +211,7 @@ class OneVsOneFit:
         """Solve a problem on its kernel rows."""
         pair, passes = self.pairs[number], rows.passes
         given = Resources(self._spent, self._pool, number, limits.deadline)
-        solver = self._solver_of(KernelProblem(pair.y, pair.upper), rows, given)
+        solver = self._solver_of(pair.problem, rows, given)
         state, before = self._initial_state(number, solver, rows)
         self._current[number] = solver, state
         worker = _Worker(solver, rows, before)

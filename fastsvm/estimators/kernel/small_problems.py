@@ -114,8 +114,9 @@ class SmallProblems:
             Steps of a problem at most. A problem that takes more than is usual for a small one is given up.
         """
         starts = np.cumsum([0, *(len(rows) for rows, _, _ in problems)])
-        columns = zip(*((rows, problem.y, problem.upper) for rows, problem, _ in problems), strict=True)
-        pairs = SmallPairs(starts, *(np.concatenate(column) for column in columns))
+        columns = zip(*((rows, *problem[:3]) for rows, problem, _ in problems), strict=True)
+        places, y, upper, target = (np.concatenate(column) for column in columns)
+        pairs = SmallPairs(starts, places, y, upper, target, False)
         alpha, found = np.zeros(starts[-1]), np.empty((len(problems), len(CERTIFICATE)))
         for (_, problem, begin), start in zip(problems, starts[:-1], strict=True):
             if begin is not None:
@@ -147,8 +148,8 @@ def _per_feature(n_values: int) -> float:
 
 
 def _solution(alpha: np.ndarray, certificate: np.ndarray) -> SmallSolution:
-    intercept, objective, gap, violation, n_steps, n_rows, is_solved = certificate.tolist()
-    solution = KernelSolution(alpha, alpha > 0, intercept, objective, gap, violation)
+    intercept, objective, gap, violation, n_steps, n_rows, is_solved, margin = certificate.tolist()
+    solution = KernelSolution(alpha, alpha > 0, intercept, objective, gap, violation, margin)
     return SmallSolution(solution, int(n_steps), int(n_rows), bool(is_solved))
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["Outcome", "TwoClass"]
@@ -22,6 +23,11 @@ class TwoClass(NamedTuple):
         """Return the problem of two classes, the first of them positive."""
         rows = np.flatnonzero((labels == first) | (labels == second))
         return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows], (first, second))
+
+    @property
+    def problem(self) -> KernelProblem:
+        """The dual problem."""
+        return KernelProblem(self.y, self.upper, self.y)
 
     def by_class(self) -> "TwoClass":
         """Return the problem with the rows of the first class before those of the second."""

@@ -64,10 +64,11 @@ class ActiveSet(SquareRows):
     def refill(self, contents: ActiveContents) -> None:
         """Restore the rows of a checkpoint and compute the kernel among them."""
         self.rows, self._entered, self._clock = contents.rows.copy(), contents.entered.copy(), contents.clock
-        order = np.argsort(self.rows)
+        columns = self._kernel.columns(self.rows)
+        order = np.argsort(columns)
         for start, stop in _parts(self.rows):
             store, places = self._kernel.computed(self.rows[start:stop]), np.arange(start, stop)
-            _gather_places(store, np.arange(stop - start), self.rows, order, self.store, places, 0)
+            _gather_places(store, np.arange(stop - start), columns, order, self.store, places, 0)
 
     @property
     def n_slots(self) -> int:
@@ -119,9 +120,10 @@ class ActiveSet(SquareRows):
         self.rows = np.concatenate([self.rows, np.empty(len(fresh), np.int64)])
         self._entered = np.concatenate([self._entered, np.empty(len(fresh), np.int64)])
         self.rows[places], self._entered[places] = entering, self._clock
-        order = np.argsort(self.rows)
+        columns = self._kernel.columns(self.rows)
+        order = np.argsort(columns)
         self._pool.run(
-            _gather_places, [(store, slots, self.rows, order, self.store, places[a:b], a) for a, b in _parts(places)]
+            _gather_places, [(store, slots, columns, order, self.store, places[a:b], a) for a, b in _parts(places)]
         )
         is_new = np.zeros(len(self.rows), bool)
         is_new[places] = True
@@ -134,12 +136,12 @@ def _parts(values: np.ndarray) -> list[tuple[int, int]]:
 
 
 @jit
-def _gather_places(store, slots, rows, order, square, places, first):
+def _gather_places(store, slots, columns, order, square, places, first):
     """Write the rows `places` of the square; `places[0]` is entering row `first`. Columns are read in rising order."""
     for k in range(places.size):
         source, target = store[slots[first + k]], square[places[k]]
         for t in order:
-            target[t] = source[rows[t]]
+            target[t] = source[columns[t]]
 
 
 @jit

@@ -34,6 +34,7 @@ from fastsvm.solvers.kernel_dual.problem import (
     KernelProblem,
     KernelSolution,
     WithoutIntercept,
+    free_mean,
 )
 
 __all__ = ["Coordinate"]
@@ -100,7 +101,7 @@ class Coordinate(Decomposition):
 
     def _ascend(self, state: KernelDualState, rate: float) -> int:
         """Step with all coordinates, and return 1, or 0 if the objective would fall."""
-        y, upper = self.problem
+        y, upper = self.problem.box
         before = self.formulation.objective(state)
         alpha = np.clip(state.alpha - rate * y * state.gradient, 0, upper)
         delta = (alpha - state.alpha) * y
@@ -121,5 +122,5 @@ class Coordinate(Decomposition):
         state = self.gradient.with_recomputed_gradient(state)
         objective = dual.objective(state)
         gap = max(0.0, dual.primal(state, 0.0) - objective)
-        intercept = -dual.free_mean(state) if self._fit_intercept else 0.0
+        intercept = -free_mean(*self.problem.box, state.alpha, state.gradient) if self._fit_intercept else 0.0
         return KernelSolution(state.alpha, state.alpha > 0, intercept, objective, gap, dual.gap(state))

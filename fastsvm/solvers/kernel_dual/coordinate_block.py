@@ -28,7 +28,7 @@ def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
     `problem` is the block's `KernelProblem`. `alpha` is changed in place. A step costs a pass over a row of the block,
     and skipping a row costs almost nothing. So rows with small violations are skipped until no row violates much more.
     """
-    y, upper = problem
+    y, upper = problem.y, problem.upper
     order, seed = sweeps
     q = K.shape[0]
     g = np.empty(q, K.dtype)

@@ -66,7 +66,7 @@ class Decomposition(ABC):
     Parameters
     ----------
     problem : KernelProblem
-        Labels and bounds.
+        Signs, bounds and targets.
     rows : ProblemRows
         The kernel.
     tol : float
@@ -145,13 +145,14 @@ class Decomposition(ABC):
             self.active.refill(memory.active)
 
     def init(self, alpha: np.ndarray | None = None) -> KernelDualState:
-        """Return the state at `alpha`, which is made feasible, or at zero."""
+        """Return the state at `alpha`, which is made feasible, or at the start of the problem, which may be zero."""
         n = len(self.problem.y)
         nothing = np.empty(0, np.int64)
+        alpha = self.formulation.start() if alpha is None else alpha
         if alpha is None:
             if not self.gradient.exact:  # else sums of changes are replaced at the end, which rounds less
                 self.gradient.products.drift = 0.0
-            return KernelDualState(np.zeros(n), -self.problem.y, nothing)
+            return KernelDualState(np.zeros(n), -self.problem.target, nothing)
         state = KernelDualState(self.formulation.feasible(alpha), np.empty(n), nothing)
         self.gradient.recompute(state)
         return state
@@ -167,14 +168,14 @@ class Decomposition(ABC):
             Steps allowed.
         """
         verdict = self._termination.verdict(state)
-        low, high = self.formulation.bounds(state)
+        level, (low, high) = self.formulation.levelled(state)
         if verdict is Verdict.CONFIRMED:
             gap = self._termination.polish(state, self._newton, self._set_steps, self.working_sets.size)
             return state, self._termination.report(state, gap)
         if verdict is Verdict.ROUNDING:
             return state, self._termination.report(state, high - low)
         self._n_sets += 1
-        self._consider_all_rows(state, low, high)
+        self._consider_all_rows(state, level, (low + high) / 2)
         before = self.formulation.objective(state)
         state, n_steps = self._slow_steps(state, self._termination.aim, most_steps)
         n_newton = self._newton.improve_if_slow(state, n_steps, before)
@@ -197,17 +198,18 @@ class Decomposition(ABC):
             return self._set_steps(state, tol, most_steps)
         return self._active_steps(self.active, state, tol, most_steps)
 
-    def _consider_all_rows(self, state: KernelDualState, low: float, high: float) -> None:
+    def _consider_all_rows(self, state: KernelDualState, level: np.ndarray, middle: float) -> None:
         """Once a quarter of the rows is computed, compute all others if so many will be needed that it is cheaper.
 
         The rows needed in the end are about those that have a multiplier now or are on the wrong side of their margin.
         """
-        n = len(self.problem.y)
+        n = self.rows.store.shape[1]
         if self._all_considered or self.rows.n_computed < n / 4:
             return
         self._all_considered = True
-        wrong = self.problem.y * (state.gradient - (low + high) / 2) < 0
-        if np.count_nonzero((state.alpha > 0) | wrong) > self.rows.worth_filling * n:
+        wrong = self.problem.y * (level - middle) < 0
+        needed = self.rows.columns(np.flatnonzero((state.alpha > 0) | wrong))
+        if len(np.unique(needed)) > self.rows.worth_filling * n:
             self.rows.fill()
 
     # --- the active set --------------------------------------------------------------------------------------
@@ -216,13 +218,12 @@ class Decomposition(ABC):
         self, active: ActiveSet, state: KernelDualState, tol: float, most_steps: int
     ) -> tuple[KernelDualState, int]:
         """Admit violators to the active set, solve the problem among its rows, then update F of all rows."""
-        low, high = self.formulation.bounds(state)
+        level, (low, high) = self.formulation.levelled(state)
         if high <= low:
             return state, 0
-        y, upper = self.problem
-        rows = self._admit(active, state, low, high)
+        rows = self._admit(active, state.alpha, level, (low, high))
         target = max(_ACTIVE_RATIO * (high - low), 0.5 * tol)
-        inner = self.formulated(KernelProblem(y[rows], upper[rows]))
+        inner = self.formulated(self.problem.take(rows))
         sets = WorkingSetSteps(inner, active, _INNER_SIZE, self.pool)
         local = KernelDualState(state.alpha[rows], state.gradient[rows], np.empty(0, np.int64))
         n_steps = 0
@@ -231,25 +232,25 @@ class Decomposition(ABC):
             n_steps += taken
             if taken == 0 or n_steps >= most_steps:
                 break
-        delta = (local.alpha - state.alpha[rows]) * y[rows]
+        delta = (local.alpha - state.alpha[rows]) * inner.problem.y
         state.alpha[rows] = local.alpha
         changed = delta != 0
         self.working_sets.products.add_rows(state.gradient, rows[changed], delta[changed])
         return state, n_steps
 
-    def _admit(self, active: ActiveSet, state: KernelDualState, low: float, high: float) -> np.ndarray:
-        """Put the worst violators into the active set and return its rows."""
-        y, upper = self.problem
+    def _admit(self, active: ActiveSet, alpha: np.ndarray, level: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+        """Put the worst violators into the active set and return its rows. `level` and its `ends` are `levelled`."""
+        y, upper = self.problem.box
         present = active.rows
         size = min(self.working_sets.size, active.capacity)
         most = size if len(present) else active.capacity
         chosen = np.empty(len(present) + most, np.int64)
-        count = select(y, upper, state.alpha, state.gradient, present, (low, high), chosen)
-        worst = [int(place) for end in (low, high) for place in np.flatnonzero(state.gradient[present] == end)[:1]]
+        count = select(y, upper, alpha, level, present, ends, chosen)
+        worst = [int(place) for end in ends for place in np.flatnonzero(level[present] == end)[:1]]
         active.keep(worst)  # without them there might be nothing to do
         entering = chosen[len(present) : count][: active.capacity - len(worst)]
         for a, b in spans(len(entering), size):
             part, inside = entering[a:b], active.rows
-            slack = settled(y[inside], upper[inside], state.alpha[inside], state.gradient[inside], low, high)
+            slack = settled(y[inside], upper[inside], alpha[inside], level[inside], *ends)
             active.admit(part, self.rows.fetch(part), self.rows.store, slack)
         return active.rows

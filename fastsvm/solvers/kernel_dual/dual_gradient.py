@@ -75,7 +75,7 @@ class DualGradient:
         """Set F from the multipliers alone."""
         support = np.flatnonzero(state.alpha)
         coef = (state.alpha * self._problem.y)[support]
-        state.gradient[:] = -self._problem.y
+        state.gradient[:] = -self._problem.target
         self.products.add_rows(state.gradient, support, coef)
         self.products.drift = 0.0
 
@@ -86,13 +86,14 @@ class DualGradient:
 
     def extended(self, alpha: np.ndarray) -> np.ndarray:
         """Return F, summed in extended precision."""
-        return extended_sums(self.matrix(), alpha * self._problem.y, -self._problem.y)
+        return extended_sums(self.matrix(), alpha * self._problem.y, -self._problem.target)
 
     def matrix(self) -> np.ndarray:
         """Return the kernel matrix in float64, in new memory."""
         places = np.arange(len(self._problem.y))
         if len(self.rows.store) and (self.exact or not self.rows.cheap_among):
-            return self.rows.store[self.rows.fetch(places)].astype(np.float64, copy=False)
+            found, columns = self.rows.store[self.rows.fetch(places)], self.rows.columns(places)
+            return (found if columns is places else found[:, columns]).astype(np.float64, copy=False)
         out = np.empty((len(places), len(places)))
         self.rows.among(places, 0, out)
         return out
@@ -108,7 +109,7 @@ class DualGradient:
             return state
         if self.rounding > 0:  # the rounding error of float64 matters here
             return state._replace(gradient=self.extended(state.alpha))
-        gradient, drift = -self._problem.y, self.products.drift
+        gradient, drift = -self._problem.target, self.products.drift
         self.products.add(gradient, slots, (state.alpha * self._problem.y)[support])
         self.products.drift = drift
         return state._replace(gradient=gradient)
@@ -137,7 +138,8 @@ class DualGradient:
         """
         error = max(error, self._set_exactly(state, support, support, done))
         while error > 0:
-            slack = settled(*self._problem, state.alpha, state.gradient, *self._formulation.bounds(state))
+            level, kkt_bounds = self._formulation.levelled(state)
+            slack = settled(*self._problem.box, state.alpha, level, *kkt_bounds)
             doubtful = np.flatnonzero(~done & (slack <= _DOUBT_OF_MANY * error))
             if len(doubtful) and not self.rows.resident:
                 doubtful = np.flatnonzero(~done)  # one pass over the file is enough for all
@@ -148,7 +150,7 @@ class DualGradient:
         """Write F in float64 to some rows, and return its largest error there. `done` says of which rows it is."""
         coef = (state.alpha * self._problem.y)[support]
         whole = len(places) == len(done)
-        exact = self.rows.weighted_sum(support, coef, None if whole else places) - self._problem.y[places]
+        exact = self.rows.weighted_sum(support, coef, None if whole else places) - self._problem.target[places]
         error = float(np.abs(exact - state.gradient[places]).max(initial=0.0))
         state.gradient[places] = exact
         done[places] = True
@@ -161,7 +163,8 @@ class DualGradient:
         """
         support = np.flatnonzero(state.alpha)
         most = min(_DECIDING_ROWS, len(state.alpha))
-        rising, falling = movable(*self._problem, state.alpha, state.gradient)
+        level, _ = self._formulation.levelled(state)
+        rising, falling = movable(*self._problem.box, state.alpha, level)
         rises = np.argpartition(rising, most - 1)[:most]
         falls = np.argpartition(-falling, most - 1)[:most]
         others = support[np.linspace(0, len(support) - 1, most).astype(np.int64)]

@@ -57,8 +57,9 @@ class WorkingBlock:
         if self._rows.cheap_among:
             self._rows.among(rows, first, block)
             return
-        store, order = self._rows.store, np.argsort(rows)
-        self._pool.run(_gather, [(store, slots, rows, order, block, a, b) for a, b in _parts(first, len(rows))])
+        store, columns = self._rows.store, self._rows.columns(rows)
+        order = np.argsort(columns)
+        self._pool.run(_gather, [(store, slots, columns, order, block, a, b) for a, b in _parts(first, len(rows))])
 
     def square(self, m: int) -> np.ndarray:
         """Return memory for a matrix of order m, of float64.

@@ -70,7 +70,8 @@ class InteriorTrial:
         if not self._is_due(state, n_steps, aim):
             return 0
         matrix, formulation = self._gradient.matrix(), self._formulation
-        found = interior_solution(matrix, *formulation.problem, formulation.balanced, self._pool, self._deadline)
+        given = *formulation.problem[:3], formulation.balanced
+        found = interior_solution(matrix, *given, self._pool, self._deadline)
         del matrix  # it was overwritten
         if found is None:
             self.tried = time.perf_counter() < self._deadline  # after a time-out, a resumed fit tries again
@@ -81,7 +82,11 @@ class InteriorTrial:
     def _is_due(self, state: KernelDualState, n_steps: int, aim: float) -> bool:
         upper = self._formulation.problem.upper
         n = len(upper)
-        if self.tried or n > min(_MOST_ROWS, self._most_rows, self._gradient.rows.n_slots):
+        if (
+            self.tried
+            or not self._formulation.has_interior_method
+            or n > min(_MOST_ROWS, self._most_rows, self._gradient.rows.n_slots)
+        ):
             return False
         if n_steps > 0 and self.n_steps < _STEPS_BEFORE + n**3 // _SPEED:
             return False

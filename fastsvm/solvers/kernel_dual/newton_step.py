@@ -109,7 +109,9 @@ class NewtonTrial:
 
     def improve(self, state: KernelDualState, most: int) -> bool:
         """Try a Newton step on at most `most` free rows; return whether it increased the objective and was accepted."""
-        y, upper = self._problem
+        y, upper = self._problem.box
+        if self._formulation.n_levels > 1:
+            return False
         balanced, objective = self._formulation.balanced, self._formulation.objective
         free = np.flatnonzero((state.alpha > 0) & (state.alpha < upper))
         if not 2 <= len(free) <= min(most, self._rows.n_slots):

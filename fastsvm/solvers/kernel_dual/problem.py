@@ -1,11 +1,15 @@
 """The dual problems of kernel SVMs, with and without an intercept: constraints, optimality conditions, objectives.
 
 Problem
-    minimise    ½ αᵀQα − Σ_i α_i        with Q_ij = y_i y_j K_ij
+    minimise    ½ αᵀQα − Σ_i y_i t_i α_i        with Q_ij = y_i y_j K_ij
     subject to  0 ≤ α_i ≤ C_i, with an intercept also Σ_i y_i α_i = 0,   y_i = ±1
 
+    The targets t are what tells the machines apart (Chang and Lin 2011, LIBSVM, section 4, where p = −y ∘ t).
+    Classification has t = y. Regression has two multipliers for each sample, y = 1 with the target z − ε and y = −1
+    with z + ε. The machines whose totals of α are given are in `within_classes`.
+
 Optimality
-    F_i = Σ_j α_j y_j K_ij − y_i is the gradient times y_i. Let U = {α_i < C_i, y_i = 1} ∪ {α_i > 0, y_i = −1} be the
+    F_i = Σ_j α_j y_j K_ij − t_i is the gradient times y_i. Let U = {α_i < C_i, y_i = 1} ∪ {α_i > 0, y_i = −1} be the
     rows whose y_i α_i may rise, and L = {α_i > 0, y_i = 1} ∪ {α_i < C_i, y_i = −1} those whose y_i α_i may fall. α is
     optimal if and only if the gap max_L F − min_U F is not positive (Keerthi et al. 2001, equation 2.11). Without an
     intercept, 0 is an element of both sets of values.
@@ -31,6 +35,7 @@ __all__ = [
     "WithIntercept",
     "WithoutIntercept",
     "feasible",
+    "free_mean",
     "rounding_is_visible",
 ]
 
@@ -43,10 +48,31 @@ _EXACT_GAP = 1e-12  # relative duality gap that is rounding error
 
 
 class KernelProblem(NamedTuple):
-    """Labels ±1 and upper bounds of the multipliers, both float64 of shape (n,)."""
+    """What a machine asks of its multipliers; arrays are float64 of shape (n,).
+
+    Attributes
+    ----------
+    y, upper : ndarray
+        Signs ±1 and upper bounds of the multipliers.
+    target : ndarray
+        What the sum of kernel values is to reach: the labels, where samples are classified.
+    total : float
+        Sum of the multipliers of each class, where it is given (`within_classes`).
+    """
 
     y: np.ndarray
     upper: np.ndarray
+    target: np.ndarray
+    total: float = 0.0
+
+    @property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Signs and upper bounds."""
+        return self.y, self.upper
+
+    def take(self, rows: np.ndarray) -> "KernelProblem":
+        """Return the problem of some multipliers, the others fixed; `total` is that of all."""
+        return KernelProblem(self.y[rows], self.upper[rows], self.target[rows], self.total)
 
 
 @storable("kernel dual state")
@@ -100,7 +126,10 @@ class DecompositionMemory(NamedTuple):
 
 @storable("kernel solution")
 class KernelSolution(NamedTuple):
-    """Multipliers, which rows are on or within the margin, the intercept, and the certificate of optimality."""
+    """Multipliers, which rows are on or within the margin, the intercept, and the certificate of optimality.
+
+    `margin` is half of the difference between the levels of the classes, where each has its own (`within_classes`).
+    """
 
     alpha: np.ndarray
     within: np.ndarray
@@ -108,19 +137,27 @@ class KernelSolution(NamedTuple):
     objective: float
     duality_gap: float
     kkt_violation: float
+    margin: float = 0.0
 
 
 class Formulation(ABC):
-    """The dual of one two-class problem.
+    """The dual of one problem.
 
     Parameters
     ----------
     problem : KernelProblem
-        Labels and bounds.
+        Signs, bounds and targets.
     """
 
     balanced: ClassVar[bool]
-    """Whether Σ_i y_i α_i = 0 is a constraint, as it is with an intercept."""
+    """Whether Σ_i y_i α_i is given, as it is with an intercept."""
+    has_interior_method: ClassVar[bool] = True
+    """Whether the interior-point method solves it."""
+
+    @property
+    def n_levels(self) -> int:
+        """How many values F may have on the free rows: that of the intercept, or one a class."""
+        return 1
 
     def __init__(self, problem: KernelProblem) -> None:
         self.problem = problem
@@ -131,20 +168,37 @@ class Formulation(ABC):
 
     @staticmethod
     @abstractmethod
-    def kkt_bounds(y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray) -> tuple[float, float]:
-        """Return the least F that may rise and the greatest that may fall; the second minus the first is the gap."""
+    def level(
+        y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
+    ) -> tuple[np.ndarray, tuple[float, float]]:
+        """Return F, and the least F that may rise and the greatest that may fall; their difference is the gap.
+
+        Where each class has a level of its own, it is taken from F, so that rows of all classes compare.
+        """
 
     @abstractmethod
     def rho(self, state: KernelDualState) -> float:
         """Return minus the intercept of the primal problem."""
 
+    def margin(self, state: KernelDualState) -> float:
+        """Return half of the difference between the levels of the classes; 0 if they have the same."""
+        return 0.0
+
+    def start(self) -> np.ndarray | None:
+        """Return the multipliers at which to begin, None for zeros."""
+        return None
+
     @abstractmethod
     def is_certified(self, state: KernelDualState, tol: float) -> bool:
         """Return whether the state satisfies what a solution must satisfy beside a gap within tolerance."""
 
+    def levelled(self, state: KernelDualState) -> tuple[np.ndarray, tuple[float, float]]:
+        """Return `level` of a state."""
+        return self.level(*self.problem.box, state.alpha, state.gradient)
+
     def bounds(self, state: KernelDualState) -> tuple[float, float]:
-        """Return `kkt_bounds` of a state."""
-        return self.kkt_bounds(*self.problem, state.alpha, state.gradient)
+        """Return the least F that may rise and the greatest that may fall."""
+        return self.levelled(state)[1]
 
     def gap(self, state: KernelDualState) -> float:
         """Return the gap, at least 0."""
@@ -152,33 +206,27 @@ class Formulation(ABC):
         return max(0.0, high - low)
 
     def objective(self, state: KernelDualState) -> float:
-        """Return the dual objective Σα − ½ αᵀQα = ½ Σ α_i (1 − y_i F_i)."""
-        return float(state.alpha @ (1 - self.problem.y * state.gradient)) / 2
+        """Return the dual objective Σ y t α − ½ αᵀQα = ½ Σ y_i α_i (t_i − F_i)."""
+        return float(state.alpha @ (self.problem.y * (self.problem.target - state.gradient))) / 2
 
-    def primal(self, state: KernelDualState, rho: float) -> float:
+    def primal(self, state: KernelDualState, rho: float, margin: float = 0.0) -> float:
         """Return the primal objective with the intercept −ρ."""
-        y, upper = self.problem
-        loss = float(upper @ np.maximum(0, -y * (state.gradient - rho)))  # y_i (f(x_i) − ρ) = 1 + y_i (F_i − ρ)
-        return float(state.alpha @ (y * state.gradient + 1)) / 2 + loss
-
-    def free_mean(self, state: KernelDualState) -> float:
-        """Return the mean of F over the free rows; without free rows, the middle of the interval that is optimal.
-
-        Without an intercept in the problem the interval may be bounded on one side only. Then the result is the number
-        in it that is nearest to 0.
-        """
-        free = (state.alpha > 0) & (state.alpha < self.problem.upper)
-        if free.any():
-            return float(state.gradient[free].mean())
-        low, high = bounds(*self.problem, state.alpha, state.gradient)
-        return (low + high) / 2 if low - high < np.inf else float(np.clip(0.0, high, low))
+        y, upper, target = self.problem[:3]
+        loss = float(upper @ np.maximum(0, -y * (state.gradient - rho)))  # of y_i (f(x_i) − ρ − t_i) < 0
+        return float(state.alpha @ (y * (state.gradient + target))) / 2 + loss
 
 
 class WithIntercept(Formulation):
     """The dual of a problem with an intercept."""
 
     balanced = True
-    kkt_bounds = staticmethod(bounds)
+
+    @staticmethod
+    def level(
+        y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
+    ) -> tuple[np.ndarray, tuple[float, float]]:
+        """Return F, and the least F that may rise and the greatest that may fall."""
+        return gradient, bounds(y, upper, alpha, gradient)
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return multipliers near `alpha` that satisfy the constraints."""
@@ -186,7 +234,7 @@ class WithIntercept(Formulation):
 
     def rho(self, state: KernelDualState) -> float:
         """Return `free_mean`."""
-        return self.free_mean(state)
+        return free_mean(*self.problem.box, state.alpha, state.gradient)
 
     def is_certified(self, state: KernelDualState, tol: float) -> bool:
         """Return True: the gap bounds the violation, and the duality gap follows."""
@@ -197,7 +245,13 @@ class WithoutIntercept(Formulation):
     """The dual of a problem without an intercept."""
 
     balanced = False
-    kkt_bounds = staticmethod(bounds_without_intercept)
+
+    @staticmethod
+    def level(
+        y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray
+    ) -> tuple[np.ndarray, tuple[float, float]]:
+        """Return F, and the least F that may rise and the greatest that may fall, 0 among both."""
+        return gradient, bounds_without_intercept(y, upper, alpha, gradient)
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return multipliers clipped to their bounds."""
@@ -211,6 +265,19 @@ class WithoutIntercept(Formulation):
         """Return whether the duality gap, relative to the primal objective, is within tolerance."""
         primal = self.primal(state, 0.0)
         return primal - self.objective(state) <= max(tol, _EXACT_GAP) * primal
+
+
+def free_mean(y: np.ndarray, upper: np.ndarray, alpha: np.ndarray, gradient: np.ndarray) -> float:
+    """Return the mean of F over the free rows; without free rows, the middle of the interval that is optimal.
+
+    Without an intercept in the problem the interval may be bounded on one side only. Then the result is the number
+    in it that is nearest to 0.
+    """
+    free = (alpha > 0) & (alpha < upper)
+    if free.any():
+        return float(gradient[free].mean())
+    low, high = bounds(y, upper, alpha, gradient)
+    return (low + high) / 2 if low - high < np.inf else float(np.clip(0.0, high, low))
 
 
 def feasible(alpha: np.ndarray, problem: KernelProblem) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fastsvm.solvers.kernel_dual.decomposition import Decomposition
 from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, KernelSolution, WithIntercept
-from fastsvm.solvers.kernel_dual.smo_block import solve_block
+from fastsvm.solvers.kernel_dual.smo_block import one_group, solve_block
 
 __all__ = ["SMO"]
 
@@ -37,7 +37,7 @@ class SMO(Decomposition):
         target: float,
         most_steps: int,
     ) -> int:
-        return solve_block(block, part, alpha, gradient, target, most_steps)
+        return solve_block(block, part, alpha, gradient, one_group(len(alpha)), target, most_steps)
 
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution and its certificate."""
@@ -46,9 +46,9 @@ class SMO(Decomposition):
         near = self._at_bounds(state)
         if dual.gap(near) > self.tol >= dual.gap(state):
             near = state
-        rho, objective = dual.rho(near), dual.objective(near)
-        gap = max(0.0, dual.primal(near, rho) - objective)
-        return KernelSolution(near.alpha, near.alpha > 0, -rho, objective, gap, dual.gap(near))
+        rho, margin, objective = dual.rho(near), dual.margin(near), dual.objective(near)
+        gap = max(0.0, dual.primal(near, rho, margin) - objective)
+        return KernelSolution(near.alpha, near.alpha > 0, -rho, objective, gap, dual.gap(near), margin)
 
     def _at_bounds(self, state: KernelDualState) -> KernelDualState:
         """Return the state with multipliers at a bound that rounding left beside it, and F changed accordingly.
@@ -56,7 +56,7 @@ class SMO(Decomposition):
         As free multipliers they would determine the intercept. Only those move whose change is invisible in F at any
         scale of the kernel: where kernel values are large, all multipliers are far below their bounds.
         """
-        y, upper = self.problem
+        y, upper = self.problem.box
         near = np.where(state.alpha < _ROUNDING * upper, 0.0, state.alpha)
         near = np.where(near > upper * (1 - _ROUNDING), upper, near)
         largest = max(1.0, self.gradient.products.largest)

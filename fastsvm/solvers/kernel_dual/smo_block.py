@@ -1,7 +1,8 @@
 """Pair steps: two multipliers at a time, within a block of the kernel that stays in the processor's cache.
 
 The pair is that of Fan, Chen and Lin (2005), WSS 2: the first row violates most, the second promises the largest gain
-by second-order information.
+by second-order information. Where rows fall into groups that exchange nothing with each other, both are of the group
+whose gap is largest.
 """
 
 import numpy as np
@@ -11,35 +12,42 @@ from fastsvm._compiled.scalars import maximum, minimum
 from fastsvm.kernel_matrix.rows_on_demand import KernelSquare, diagonal_value, kernel_row
 from fastsvm.solvers.kernel_dual.working_set import freedom
 
-__all__ = ["pair_steps", "solve_block"]
+__all__ = ["one_group", "pair_steps", "solve_block"]
 
 _FAR = np.inf  # added to keep a row out of a minimum or maximum
 _PART = 128
 
 
+def one_group(n: int) -> np.ndarray:
+    """Return where the groups of n rows begin and end that are all in one."""
+    return np.array([0, n])
+
+
 @jit
-def solve_block(K, problem, alpha, gradient, tol, most_steps):
+def solve_block(K, problem, alpha, gradient, groups, tol, most_steps):
     """Solve the problem of a block in `alpha` by SMO steps and return their number; F is not changed."""
     g = np.empty(gradient.size, K.dtype)
     for k in range(g.size):
         g[k] = gradient[k]
-    return pair_steps(KernelSquare(K), problem, alpha, g, tol, most_steps)
+    return pair_steps(KernelSquare(K), problem, alpha, g, groups, tol, most_steps)
 
 
 @jit
-def pair_steps(rows, problem, alpha, g, tol, most_steps):
+def pair_steps(rows, problem, alpha, g, groups, tol, most_steps):
     """Take SMO steps until the gap is within `tol`, and return their number.
 
     `rows` are kernel rows of `rows_on_demand`, in the type of g. `problem` is a `KernelProblem`. `alpha` and its
-    gradient F, `g`, are changed in place. Membership of U and L is an array of 0 or infinity that is added, not a
-    branch, so both passes vectorise. They go part by part: only the part with the extremum is searched for its place.
+    gradient F, `g`, are changed in place. Group k is the rows from `groups[k]` to `groups[k + 1]`. Membership of U and
+    L is an array of 0 or infinity that is added, not a branch, so both passes vectorise. They go part by part: only the
+    part with the extremum is searched for its place.
     """
-    y, upper = problem
+    y, upper = problem.y, problem.upper
     q, real = g.size, g.dtype.type
     far, tiny = real(_FAR), real(1e-12)
     up, low = np.empty(q, g.dtype), np.empty(q, g.dtype)
     diagonal, score = np.empty(q, g.dtype), np.empty(q, g.dtype)
-    extrema = np.empty(-(-q // _PART), g.dtype)
+    starts, first = _parts_of(groups)
+    extrema = np.empty(starts.size - 1, g.dtype)
     for k in range(q):
         diagonal[k] = diagonal_value(rows, k)
         _admit(up, low, k, freedom(y[k], alpha[k], upper[k]))
@@ -47,27 +55,31 @@ def pair_steps(rows, problem, alpha, g, tol, most_steps):
     move = real(0)
     for step in range(most_steps + 1):
         Ki, Kj = kernel_row(rows, i), kernel_row(rows, j)
-        least, greatest = far, -far
-        for part in range(extrema.size):
-            a, b = part * _PART, min((part + 1) * _PART, q)
-            lowest, highest = _moved(g[a:b], move, Ki[a:b], Kj[a:b], up[a:b], low[a:b])
-            extrema[part] = lowest
-            least, greatest = minimum(least, lowest), maximum(greatest, highest)
+        least, greatest, begin, end = far, -far, 0, 0
+        for group in range(first.size - 1):
+            bottom, top = far, -far
+            for part in range(first[group], first[group + 1]):
+                a, b = starts[part], starts[part + 1]
+                lowest, highest = _moved(g[a:b], move, Ki[a:b], Kj[a:b], up[a:b], low[a:b])
+                extrema[part] = lowest
+                bottom, top = minimum(bottom, lowest), maximum(top, highest)
+            if top - bottom > greatest - least or group == 0:
+                least, greatest, begin, end = bottom, top, first[group], first[group + 1]
         if greatest - least <= tol or step == most_steps:
             return step
-        a, b = _part_of(extrema, least, q)
+        a, b = _part_of(extrema, least, starts, begin, end)
         i = b - 1  # of equal rows the last, as LIBSVM: it matters where the kernel is not positive semi-definite
         while i > a and g[i] + up[i] != least:
             i -= 1
         Ki, own = kernel_row(rows, i), diagonal[i]
         best = real(0)
-        for part in range(extrema.size):
-            a, b = part * _PART, min((part + 1) * _PART, q)
+        for part in range(begin, end):
+            a, b = starts[part], starts[part + 1]
             extrema[part] = _scored(g[a:b], low[a:b], least, own, diagonal[a:b], Ki[a:b], score[a:b])
             best = maximum(best, extrema[part])
         if best <= real(0):
             return step
-        a, b = _part_of(extrema, best, q)
+        a, b = _part_of(extrema, best, starts, begin, end)
         j = b - 1
         while j > a and score[j] != best:
             j -= 1
@@ -118,13 +130,27 @@ def _scored(g, low, least, own, diagonal, Ki, score):
     return best
 
 
+@jit
+def _parts_of(groups):
+    """Return where the parts of the groups begin and end, and the number of each group's first part."""
+    first = np.zeros(groups.size, np.int64)
+    for group in range(groups.size - 1):
+        first[group + 1] = first[group] - (groups[group] - groups[group + 1]) // _PART
+    starts = np.empty(first[-1] + 1, np.int64)
+    for group in range(groups.size - 1):
+        for part in range(first[group], first[group + 1]):
+            starts[part] = groups[group] + (part - first[group]) * _PART
+    starts[-1] = groups[-1]
+    return starts, first
+
+
 @inlined
-def _part_of(extrema, extremum, q):
-    """Return the bounds of the last part that has the extremum."""
-    part = extrema.size - 1
-    while part > 0 and extrema[part] != extremum:
+def _part_of(extrema, extremum, starts, begin, end):
+    """Return the bounds of the last part, of those from `begin` to `end`, that has the extremum."""
+    part = end - 1
+    while part > begin and extrema[part] != extremum:
         part -= 1
-    return part * _PART, min((part + 1) * _PART, q)
+    return starts[part], starts[part + 1]
 
 
 @jit

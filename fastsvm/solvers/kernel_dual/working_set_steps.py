@@ -64,30 +64,32 @@ class WorkingSetSteps:
         `solve_block` is not kept: as a method of the object that holds this one it would close a circle of references,
         and the memory of the cache would be free only after a garbage collection.
         """
-        low, high = self._formulation.bounds(state)
+        level, (low, high) = self._formulation.levelled(state)
         if high <= low:
             return state, 0
         whole = self.size == len(state.alpha)
-        chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, low, high, tol)
+        chosen, target = (np.arange(self.size), 0.5 * tol) if whole else self._choose(state, level, low, high, tol)
         n_steps = self._solve(state, chosen, target, most_steps, solve_block)
         return state._replace(working_set=chosen), n_steps
 
-    def _choose(self, state: KernelDualState, low: float, high: float, tol: float) -> tuple[np.ndarray, float]:
-        """Return a working set and the gap to which it is to be solved.
+    def _choose(
+        self, state: KernelDualState, level: np.ndarray, low: float, high: float, tol: float
+    ) -> tuple[np.ndarray, float]:
+        """Return a working set and the gap to which it is to be solved. `level` and its bounds are `levelled`.
 
         While cached rows violate much, no expensive rows are computed for others. Many of these stop to violate when
         the cached rows are solved, and the rest are computed together.
         """
         size, ratio = self._size(state), _NESTED_RATIO if self.size > _MOST_SOLVED else _RATIO
         retained = state.working_set[len(state.working_set) // 2 :][: size - 2]
-        values = *self._problem, state.alpha, state.gradient
+        values = *self._problem.box, state.alpha, level
         chosen = np.empty(size, np.int64)
         if self.rows.expensive:
             known = np.flatnonzero(self.rows.cached(np.arange(len(state.alpha))))
             y, upper, alpha, gradient = (each[known] for each in values)
             least, most = (high, low)
             if len(known) > size:
-                least, most = self._formulation.kkt_bounds(y, upper, alpha, gradient)
+                gradient, (least, most) = self._formulation.level(y, upper, alpha, gradient)
             if most - least > _PATIENCE * (high - low):
                 places = np.searchsorted(known, retained[self.rows.cached(retained)])
                 count = select(y, upper, alpha, gradient, places, (least, most), chosen)
@@ -110,7 +112,7 @@ class WorkingSetSteps:
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
     ) -> int:
-        part = KernelProblem(self._problem.y[chosen], self._problem.upper[chosen])
+        part = self._problem.take(chosen)
         slots = self.rows.fetch(chosen)
         block, products = self.block.of(chosen, slots), self.products
         products.largest = max(products.largest, float(np.abs(np.diagonal(block)).max()))

@@ -32,7 +32,7 @@ class DualView:
     """
 
     def __init__(self, problem: KernelProblem, squared: bool, fit_intercept: bool) -> None:
-        y, upper = problem
+        y, upper = problem.box
         self._y, self._fit_intercept = y, fit_intercept
         self._factors = upper
         self.loss = squared_hinge if squared else huberized_hinge(_NO_SMOOTHING)
@@ -102,4 +102,4 @@ class DualView:
         spare = (alpha > 0) & (alpha < self.upper) & (self._y * excess > 0)
         if 0 < abs(excess) < (total := float(alpha[spare].sum())):
             alpha[spare] *= 1 - abs(excess) / total
-        return feasible(alpha, KernelProblem(self._y, self.upper))
+        return feasible(alpha, KernelProblem(self._y, self.upper, self._y))

@@ -37,7 +37,8 @@ class _Objective(NamedTuple):
 
 @slope_at.register(_Objective)
 def _slope(objective, t):
-    (y, upper), (start, curvature, width), (scores, direction, slope, penalty_curvature) = objective
+    (start, curvature, width), (scores, direction, slope, penalty_curvature) = objective.loss, objective.line
+    y, upper = objective.problem.y, objective.problem.upper
     total = 0.0
     for i in range(y.size):
         excess = min(max(start - y[i] * (scores[i] + t * direction[i]), 0.0), width)

@@ -231,13 +231,13 @@ class Primal(Memoryless):
 
     def _loss_term(self, state: KernelPrimalState) -> np.ndarray:
         """Return y C |ℓ'|, which equals β at the solution."""
-        y, upper = self.problem
+        y, upper = self.problem.box
         loss = self._loss(state)
         return y * upper * loss.curvature * loss.excess(self._margins(state))
 
     def _violation(self, state: KernelPrimalState) -> float:
         """Return the KKT violation of the problem at the current smoothing, in units of margins."""
-        y, upper = self.problem
+        y, upper = self.problem.box
         loss = self._loss(state)
         ridge, most = 1 / (upper * loss.curvature), self._dual.upper
         gradient = state.sums + y * (ridge * state.alpha - loss.start)
@@ -258,7 +258,7 @@ class Primal(Memoryless):
 
     def _newton(self, state: KernelPrimalState, accuracy: float) -> Step:
         """Return the step to the minimum, assuming that no row changes its part of the loss."""
-        y, upper = self.problem
+        y, upper = self.problem.box
         loss = self._loss(state)
         curved = loss.is_curved(self._margins(state))
         delta = np.where(curved, 0.0, self._loss_term(state) - y * state.alpha)
@@ -304,10 +304,12 @@ class Primal(Memoryless):
         if n <= 2 * count:
             return self._centred(state)
         some = np.sort(self.method.rng.choice(n, count, replace=False))
-        y, upper = self.problem
+        y, upper = self.problem.box
         active = ActiveSet(count, self.rows, self.pool)
         active.admit(some, self.rows.fetch(some), self.rows.store, np.empty(0))
-        few = Primal(KernelProblem(y[some], upper[some] * n / count), active, _START_TOL, self.pool, self.method)
+        few = Primal(
+            KernelProblem(y[some], upper[some] * n / count, y[some]), active, _START_TOL, self.pool, self.method
+        )
         found = few.init()
         for _ in range(_START_STEPS):
             found, report = few.step(found, _START_STEPS)

@@ -104,7 +104,7 @@ class Landmarks(Primal):
         return violation
 
     def _newton(self, state: KernelPrimalState, accuracy: float) -> Step:
-        y, upper = self.problem
+        y, upper = self.problem.box
         loss = self._loss(state)
         curved = loss.is_curved(self._margins(state))
         hessian = np.where(curved, upper * loss.curvature, 0.0)

@@ -97,7 +97,7 @@ class PrimalDescent(Memoryless):
         most_steps : int
             Steps allowed.
         """
-        y, upper = self.problem
+        y, upper = self.problem.box
         gradient, missing, size = self._gradient(state)
         if size <= self.tol:
             return state, Report(size, self._objective(state), 0, True, True, False)
@@ -121,7 +121,7 @@ class PrimalDescent(Memoryless):
 
     def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:
         """Return the gradient by β, minus the derivative by the intercept, and the largest absolute value."""
-        y, upper = self.problem
+        y, upper = self.problem.box
         loss = self._dual.loss
         loss_term = y * upper * (loss.curvature * loss.excess(y * (state.sums + state.intercept)))
         gradient = self._products.times(y * state.alpha - loss_term)

@@ -21,7 +21,7 @@ def solve(K, y, upper, capacity, tol=1e-8, size=16, n_slots=None, alpha=None, li
     with Pool.open() as pool:
         rows = cache(K, pool, n_slots)
         active = ActiveSet(capacity, rows, pool) if capacity else None
-        solver = SMO(KernelProblem(y, upper), rows, tol, size, pool, active)
+        solver = SMO(KernelProblem(y, upper, y), rows, tol, size, pool, active)
 
         def watch(state, report):
             if seen is not None:

@@ -32,7 +32,7 @@ def solve(
         rows = cache(K, pool, n_slots)
         active = ActiveSet(capacity, rows, pool) if capacity else None
         rng = None if seed is None else np.random.default_rng(seed)
-        solver = Coordinate(KernelProblem(y, upper), rows, tol, size, pool, active, rng=rng, **more)
+        solver = Coordinate(KernelProblem(y, upper, y), rows, tol, size, pool, active, rng=rng, **more)
 
         def watch(state, report):
             if seen is not None:
@@ -209,7 +209,7 @@ def test_float32_kernel_values():
     with Pool.open() as pool:
         gram = Gram(RealPairwise(RBF(0.5), np.float32, None, False), MemorySource.of(X), pool)
         solver = Coordinate(
-            KernelProblem(y, np.ones(120)), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool
+            KernelProblem(y, np.ones(120), y), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool
         )
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.5)

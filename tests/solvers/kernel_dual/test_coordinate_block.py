@@ -17,7 +17,7 @@ def test_one_step_is_the_clipped_newton_step_along_a_coordinate(k):
     before = upper * rng.choice([0.0, 0.3, 1.0], 8)
     sums = K @ (before * y)
     alpha, order = before.copy(), np.roll(np.arange(8), -k)  # the first that violates is stepped with
-    n_steps = solve_block(K, KernelProblem(y, upper), alpha, sums - y, Sweeps(order, 0), 1e-9, 1)
+    n_steps = solve_block(K, KernelProblem(y, upper, y), alpha, sums - y, Sweeps(order, 0), 1e-9, 1)
     wanted = np.clip(before + (1 - y * sums) / np.diag(K), 0, upper)
     first = next(i for i in order if wanted[i] != before[i])
     assert n_steps == 1
@@ -31,12 +31,12 @@ def test_a_sweep_takes_the_coordinates_in_turn():
     for k in range(12):
         wanted[k] = np.clip(wanted[k] + (1 - y[k] * (K[k] @ (wanted * y))) / K[k, k], 0, upper[k])
     sweeps = Sweeps(np.arange(12), 0)
-    solve_block(K, KernelProblem(y, upper), alpha, -y, sweeps, 1e-12, np.count_nonzero(wanted))
+    solve_block(K, KernelProblem(y, upper, y), alpha, -y, sweeps, 1e-12, np.count_nonzero(wanted))
     np.testing.assert_allclose(alpha, wanted, rtol=1e-12)
 
 
 def test_a_random_sweep_has_any_order_equally_often():
-    counts, n, ones = Counter(), 4, KernelProblem(np.ones(4), np.ones(4))
+    counts, n, ones = Counter(), 4, KernelProblem(np.ones(4), np.ones(4), np.ones(4))
     for seed in np.random.default_rng(0).integers(1, 2**63, 2400):
         order = np.arange(n)
         solve_block(np.eye(n), ones, np.zeros(n), -np.ones(n), Sweeps(order, int(seed)), 1e-9, n)

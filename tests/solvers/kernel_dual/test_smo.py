@@ -23,7 +23,7 @@ NO_LIMITS = Limits(10**7, np.inf)
 def solve(K, y, upper, tol=1e-8, size=1024, n_slots=None, alpha=None, limits=NO_LIMITS):
     """Return the solution, why it ended, and the number of pair steps, for a kernel matrix."""
     with Pool.open() as pool:
-        solver = SMO(KernelProblem(y, upper), cache(K, pool, n_slots), tol, size, pool)
+        solver = SMO(KernelProblem(y, upper, y), cache(K, pool, n_slots), tol, size, pool)
         state, reason, n_steps = drive(solver, solver.init(alpha), limits, lambda state, report: False)
     return solver.finish(state), reason, n_steps
 
@@ -216,7 +216,7 @@ def test_the_objective_never_falls():
     K, y, upper = problem(10, 150, C=100.0)
     seen = []
     with Pool.open() as pool:
-        solver = SMO(KernelProblem(y, upper), cache(K, pool), 1e-8, 16, pool)
+        solver = SMO(KernelProblem(y, upper, y), cache(K, pool), 1e-8, 16, pool)
         drive(solver, solver.init(), NO_LIMITS, lambda state, report: seen.append(report.objective))
     assert len(seen) > 5
     assert np.diff(seen).min() >= -1e-9 * max(seen)
@@ -245,7 +245,7 @@ def test_float32_kernel_values():
     upper = np.ones(120)
     with Pool.open() as pool:
         gram = Gram(RealPairwise(RBF(0.5), np.float32, None, False), MemorySource.of(X), pool)
-        solver = SMO(KernelProblem(y, upper), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool)
+        solver = SMO(KernelProblem(y, upper, y), RowCache(gram, np.empty(120 * 120 * 4, np.uint8)), 1e-3, 32, pool)
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.5)
     assert reason is StopReason.CONVERGED
@@ -262,7 +262,7 @@ def test_float32_values_that_are_few_meet_the_tolerance_for_large_bounds(cheap, 
     monkeypatch.setattr(Gram, "cheap", cheap)
     with Pool.open() as pool:
         gram = Gram(RealPairwise(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
-        solver = SMO(KernelProblem(y, upper), RowCache(gram, np.empty(600 * 600 * 4, np.uint8)), tol, 64, pool)
+        solver = SMO(KernelProblem(y, upper, y), RowCache(gram, np.empty(600 * 600 * 4, np.uint8)), tol, 64, pool)
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
     K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
     assert reason is StopReason.CONVERGED

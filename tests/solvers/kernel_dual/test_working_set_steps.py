@@ -47,7 +47,7 @@ def test_the_optimum_is_that_of_small_sets(method, C, dtype):
     X, y = rows_of(600)
     upper = np.full(600, C)
     with Pool.open() as pool:
-        solver = method(KernelProblem(y, upper), RecomputedRows(float_gram(X, pool, dtype=dtype)), 1e-4, 150, pool)
+        solver = method(KernelProblem(y, upper, y), RecomputedRows(float_gram(X, pool, dtype=dtype)), 1e-4, 150, pool)
         found, reason, sets = solved(solver)
         K = np.empty((600, 600))
         float_gram(X, pool).rows(np.arange(600), K, np.arange(600))
@@ -71,7 +71,7 @@ def test_errors_of_float32_are_corrected_where_they_matter(monkeypatch):
     monkeypatch.setattr(dual_gradient.DualGradient, "_correct", seen)
     upper = np.full(900, 300.0)
     with Pool.open() as pool:
-        solver = SMO(KernelProblem(y, upper), RecomputedRows(float_gram(X, pool, dtype=np.float32)), 1e-3, 150, pool)
+        solver = SMO(KernelProblem(y, upper, y), RecomputedRows(float_gram(X, pool, dtype=np.float32)), 1e-3, 150, pool)
         found, reason, _ = solved(solver)
         K = np.empty((900, 900))
         float_gram(X, pool).rows(np.arange(900), K, np.arange(900))

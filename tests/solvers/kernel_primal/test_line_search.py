@@ -70,7 +70,8 @@ def draw(seed):
     n = rng.integers(2, 40)
     y = rng.choice([-1.0, 1.0], n)
     y[:2] = 1, -1
-    return rng, KernelProblem(y, rng.uniform(0.1, 3, n) * 10 ** rng.uniform(-2, 2)), 3 * rng.normal(size=n)
+    upper = rng.uniform(0.1, 3, n) * 10 ** rng.uniform(-2, 2)
+    return rng, KernelProblem(y, upper, y), 3 * rng.normal(size=n)
 
 
 @given(seed=st.integers(0, 10**6), name=st.sampled_from(sorted(LOSSES)))
@@ -85,7 +86,7 @@ def test_the_best_intercept_has_the_least_loss(seed, name):
 
 
 def test_the_best_intercept_of_one_class_has_no_loss():
-    problem = KernelProblem(np.ones(3), np.ones(3))
+    problem = KernelProblem(np.ones(3), np.ones(3), np.ones(3))
     scores = np.array([-5.0, 0.0, 2.0])
     assert squared_hinge.value(scores + best_intercept(problem, squared_hinge, scores)).max() <= 1e-20
 
@@ -125,10 +126,10 @@ def test_the_slope_at_the_start_is_that_of_differences(name):
 
 def test_one_is_taken_for_the_best_length_where_it_is_good_enough():
     line = Line(np.zeros(1), np.array([0.8]), 0.0, 0.0)
-    assert best_length(KernelProblem(np.array([1.0]), np.array([1.0])), squared_hinge, line) == 1
+    assert best_length(KernelProblem(np.array([1.0]), np.array([1.0]), np.array([1.0])), squared_hinge, line) == 1
 
 
 def test_a_minimum_beyond_one_is_looked_for_but_not_far_beyond():
-    problem = KernelProblem(np.ones(2), np.ones(2))
+    problem = KernelProblem(np.ones(2), np.ones(2), np.ones(2))
     line = Line(np.array([0.9, 0.0]), np.array([1.0, 1e-3]), 0.0, 1e-9)  # the minimum is at 999.5
     assert best_length(problem, squared_hinge, line) == pytest.approx(16, rel=1e-9)

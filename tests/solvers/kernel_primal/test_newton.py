@@ -32,7 +32,7 @@ def solve(
     """Return the solution, why it ended, and the number of Newton steps, for a kernel matrix in its type."""
     with Pool.open() as pool:
         method = Method(squared, fit_intercept, most, np.random.default_rng(0))
-        solver = Primal(KernelProblem(y, upper), cache(K, pool, n_slots), tol, pool, method)
+        solver = Primal(KernelProblem(y, upper, y), cache(K, pool, n_slots), tol, pool, method)
 
         def watch(state, report):
             if seen is not None:
@@ -175,14 +175,14 @@ def test_an_early_end_with_float32_values_is_certified_by_float64_ones(n_steps):
     with Pool.open() as pool:
         gram = Gram(RealPairwise(RBF(0.037), np.float32, None, False), MemorySource.of(X), pool)
         rows = RowCache(gram, np.empty(300 * 300 * 4, np.uint8))
-        solver = Primal(KernelProblem(y, upper), rows, tol, pool, Method(False, True, 300, rng))
+        solver = Primal(KernelProblem(y, upper, y), rows, tol, pool, Method(False, True, 300, rng))
         state, reason, _ = drive(solver, solver.init(), Limits(n_steps, np.inf), lambda state, report: False)
         found = solver.finish(state)
     assert reason is StopReason.MAX_ITER
     K = naive.kernel_matrix("rbf", X, X, gamma=0.037)
     objective = naive.primal_objective(K, y, upper, found.alpha * y, found.intercept, False)
     assert found.objective == pytest.approx(objective, rel=1e-9)
-    near = DualView(KernelProblem(y, upper), False, True).feasible(found.alpha)
+    near = DualView(KernelProblem(y, upper, y), False, True).feasible(found.alpha)
     assert found.duality_gap == pytest.approx(objective - naive.dual_objective(K, y, near), rel=1e-9)
     assert found.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, near), rel=1e-9)
 
@@ -219,7 +219,7 @@ def test_a_tolerance_near_rounding_is_met_without_a_stall(fit_intercept, seed):
 
 def test_multipliers_off_balance_are_corrected_where_they_are_free():
     y, upper = np.array([1.0, 1.0, 1.0, -1.0, -1.0]), np.ones(5)
-    view = DualView(KernelProblem(y, upper), squared=False, fit_intercept=True)
+    view = DualView(KernelProblem(y, upper, y), squared=False, fit_intercept=True)
     found = view.feasible(np.array([1.0, 0.5, 0.0, 1.0, 0.25]))
     np.testing.assert_allclose(found, [1.0, 0.25, 0.0, 1.0, 0.25], rtol=1e-14)
     assert found[0] == found[3] == 1
@@ -283,7 +283,7 @@ def test_multipliers_that_were_made_feasible_are_certified_as_they_are(monkeypat
     K, y, upper = problem(0, 40)
     with Pool.open() as pool:
         solver = Primal(
-            KernelProblem(y, upper), cache(K, pool), 1e-6, pool, Method(False, True, 100, np.random.default_rng(0))
+            KernelProblem(y, upper, y), cache(K, pool), 1e-6, pool, Method(False, True, 100, np.random.default_rng(0))
         )
         state, reason, _ = drive(solver, solver.init(), NO_LIMITS, lambda state, report: False)
         monkeypatch.setattr(DualView, "feasible", lambda view, alpha: 0.5 * alpha)  # rounding does so, by a little

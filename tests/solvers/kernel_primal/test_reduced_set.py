@@ -25,7 +25,7 @@ def solve(K, y, upper, m, squared=False, fit_intercept=True, tol=1e-6, alpha=Non
         arena = np.empty(max(m, 2) * K.nbytes // len(y), np.uint8)
         rows = RowCache(Gram(PrecomputedPairwise(np.arange(len(y))), MemorySource.of(K), pool), arena)
         method = Method(squared, fit_intercept, 2000, np.random.default_rng(0))
-        solver = Landmarks(KernelProblem(y, upper), rows, tol, pool, method, n_landmarks=m)
+        solver = Landmarks(KernelProblem(y, upper, y), rows, tol, pool, method, n_landmarks=m)
         state, reason, _ = drive(solver, solver.init(alpha), limits, lambda state, report: False)
         return solver.finish(state), reason, solver._basis
 

@@ -104,7 +104,7 @@ def newton_on_free(problem: Scaled, x: np.ndarray, n_least: int) -> np.ndarray:
     free = np.flatnonzero((x > 0) & (x < problem.upper))
     changed = free[np.argsort(x[free], kind="stable")[:n_least]]
     slope = np.zeros(len(x))
-    slope[free] = extended_sums(problem.matrix[free], x, -problem.scale[free])
+    slope[free] = extended_sums(problem.matrix[free], x, -problem.linear[free])
     block, right = _system(problem, x, slope, free, changed)
     ahead = x.copy()
     change = linalg.lstsq(block, right, cond=_SINGULAR, check_finite=False)[0][: len(changed)]

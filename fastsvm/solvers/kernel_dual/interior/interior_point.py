@@ -99,7 +99,13 @@ class InteriorResult(NamedTuple):
 
 
 def interior_solution(
-    kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, balanced: bool, pool: Pool, deadline: float = np.inf
+    kernel: np.ndarray,
+    y: np.ndarray,
+    upper: np.ndarray,
+    target: np.ndarray,
+    balanced: bool,
+    pool: Pool,
+    deadline: float = np.inf,
 ) -> InteriorResult | None:
     """Return the best solution found, or None if the kernel is not positive semi-definite or time is up.
 
@@ -107,8 +113,8 @@ def interior_solution(
     ----------
     kernel : ndarray of float64, shape (n, n)
         Kernel values; overwritten.
-    y, upper : ndarray of float64, shape (n,)
-        Labels ±1 and upper bounds of the multipliers, greater than 0.
+    y, upper, target : ndarray of float64, shape (n,)
+        Signs ±1, upper bounds greater than 0, and targets of the multipliers.
     balanced : bool
         Whether there is an intercept, and hence Σ_i y_i α_i = 0.
     pool : Pool
@@ -116,7 +122,7 @@ def interior_solution(
     deadline : float
         Time (of time.perf_counter) at which to give up.
     """
-    problem = Scaled.of(kernel, y, upper, balanced)
+    problem = Scaled.of(kernel, (y, upper), target, balanced)
     if problem is None or (balanced and not (y.max() > 0 > y.min())):
         return None
     best = InteriorResult(y, np.inf, np.inf, 0.0, 0)

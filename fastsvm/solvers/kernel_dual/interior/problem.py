@@ -3,7 +3,8 @@
 Problem
     With x_i = α_i √K_ii the matrix has a unit diagonal, independently of the scale of the features:
         minimise  ½ xᵀQx − cᵀx   subject to  0 ≤ x ≤ u,  aᵀx = 0
-    where c_i = 1/√K_ii, u_i = C_i √K_ii and a = y ∘ c. Without an intercept the sum is unconstrained.
+    where s_i = 1/√K_ii, c = s ∘ y ∘ t with the targets t, u_i = C_i √K_ii and a = y ∘ s. Without an intercept the sum
+    is unconstrained. For classes y ∘ t = 1, so that c = s.
 """
 
 from typing import NamedTuple
@@ -91,9 +92,11 @@ class Scaled(NamedTuple):
     matrix : ndarray of float64, shape (n, n)
         Q.
     scale : ndarray of float64, shape (n,)
-        c, so that α = c ∘ x.
+        s, so that α = s ∘ x.
     balance : ndarray of float64, shape (n,)
-        a = y ∘ c, also without an intercept.
+        a = y ∘ s, also without an intercept.
+    linear : ndarray of float64, shape (n,)
+        c.
     upper : ndarray of float64, shape (n,)
         u.
     balanced : bool
@@ -105,12 +108,13 @@ class Scaled(NamedTuple):
     matrix: np.ndarray
     scale: np.ndarray
     balance: np.ndarray
+    linear: np.ndarray
     upper: np.ndarray
     balanced: bool
     factor: np.ndarray | None
 
     @classmethod
-    def of(cls, kernel: np.ndarray, y: np.ndarray, upper: np.ndarray, balanced: bool) -> "Scaled | None":
+    def of(cls, kernel: np.ndarray, box: tuple, target: np.ndarray, balanced: bool) -> "Scaled | None":
         """Return the problem, which reuses the memory of the kernel matrix; None if a diagonal value is negative."""
         diagonal = kernel.diagonal().copy()
         most = diagonal.max()
@@ -118,11 +122,12 @@ class Scaled(NamedTuple):
             return None
         exponent = np.round(np.log2(np.maximum(diagonal, _LEAST_DIAGONAL * most)) / 2)
         scale = np.exp2(-exponent)  # powers of two, so that scaling is exact
+        y, upper = box
         balance = y * scale
         for a, b in spans(len(kernel), _BLOCK):
             kernel[a:b] *= balance
             kernel[a:b] *= balance[a:b, None]
-        return cls(kernel, scale, balance, upper / scale, balanced, _factor(kernel))
+        return cls(kernel, scale, balance, balance * target, upper / scale, balanced, _factor(kernel))
 
     def multipliers(self, x: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Return α. Variables at a bound equal it exactly."""
@@ -140,7 +145,7 @@ class Scaled(NamedTuple):
             rise, fall = self.balance[rising] @ x[rising], -self.balance[~rising] @ x[~rising]
             x = np.where(rising, x * min(1.0, fall / rise), x * min(1.0, rise / fall))
         slack = self.upper - x
-        slope = self.matrix @ x - self.scale
+        slope = self.matrix @ x - self.linear
         products = np.minimum(x, slack) * np.maximum(np.abs(slope), self.scale)
         at_midpoint = self.starts_at_midpoint(size)
         mu = float(products.max() if at_midpoint else products.mean())
@@ -155,7 +160,7 @@ class Scaled(NamedTuple):
     def residuals(self, point: Point) -> tuple[np.ndarray, float]:
         """Return the residuals of the dual feasibility equation and of aᵀx = 0."""
         product = self.matrix @ point.x if self.factor is None else self.factor @ point.weights
-        slope = self.scale - product + point.lower - point.upper
+        slope = self.linear - product + point.lower - point.upper
         if not self.balanced:
             return slope, 0.0
         return slope - point.intercept * self.balance, -float(self.balance @ point.x)
@@ -175,7 +180,7 @@ class Scaled(NamedTuple):
 
     def exact_slope(self, x: np.ndarray) -> np.ndarray:
         """Return Qx − c, summed in extended precision."""
-        return extended_sums(self.matrix, x, -self.scale)
+        return extended_sums(self.matrix, x, -self.linear)
 
     def freedom(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return masks of the y α that may rise and that may fall."""
@@ -186,16 +191,16 @@ class Scaled(NamedTuple):
         """Return the judgement of x, infinite if aᵀx ≠ 0. `slope` is Qx − c, computed here if None."""
         if self.balanced and abs(self.balance @ x) > _BALANCED * (np.abs(self.balance) @ x):
             return _WORST
-        slope = self.matrix @ x - self.scale if slope is None else slope
+        slope = self.matrix @ x - self.linear if slope is None else slope
         gradient = slope / self.balance  # F
         rises, falls = self.freedom(x)
         zero = np.inf if self.balanced else 0.0
         low, high = np.min(gradient[rises], initial=zero), np.max(gradient[falls], initial=-zero)
-        margin = np.sign(self.balance) * (gradient - ((low + high) / 2 if self.balanced else 0.0))  # y f(x) − 1
-        square = float(x @ (np.sign(self.balance) * gradient * self.scale + self.scale))
+        margin = np.sign(self.balance) * (gradient - ((low + high) / 2 if self.balanced else 0.0))  # y (f(x) − t)
+        square = float(x @ (np.sign(self.balance) * gradient * self.scale + self.linear))
         loss = float((self.upper * self.scale) @ np.maximum(0, -margin))
         violation = float(np.maximum(0.0, high - low))  # NaN stays
-        bad = badness(violation, square / 2 + loss, float(x @ self.scale) - square / 2)
+        bad = badness(violation, square / 2 + loss, float(x @ self.linear) - square / 2)
         return Judgement(violation, bad) if violation >= 0 else _WORST
 
     def rounding(self, x: np.ndarray) -> float:

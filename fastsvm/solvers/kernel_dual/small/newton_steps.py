@@ -28,7 +28,7 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
 
     They increase the objective; `alpha` and `gradient` are changed in place.
     """
-    y, upper = problem
+    y, upper = problem.y, problem.upper
     free = np.empty(y.size, np.int64)
     m = 0
     for k in range(y.size):

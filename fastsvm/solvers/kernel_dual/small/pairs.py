@@ -37,7 +37,9 @@ _WORTH = 0.1  # of what steps gained that cost as much, a gain for which Newton 
 
 __all__ = ["CERTIFICATE", "SmallPairs", "solve_pairs"]
 
-CERTIFICATE = ("intercept", "objective", "duality_gap", "kkt_violation", "n_steps", "n_rows", "is_solved")
+CERTIFICATE = (
+    "intercept", "objective", "duality_gap", "kkt_violation", "n_steps", "n_rows", "is_solved", "margin"
+)  # fmt: skip
 """Columns of what is known of each problem."""
 
 
@@ -50,14 +52,18 @@ class SmallPairs(NamedTuple):
         Where the rows of each problem start.
     places : ndarray of int64
         Which of all samples the rows are.
-    y, upper : ndarrays of float64
-        Labels ±1 and upper bounds.
+    y, upper, target : ndarrays of float64
+        Signs ±1, upper bounds and targets.
+    by_class : bool
+        Whether the total of each class is given (`within_classes`). The rows of a problem with y = 1 come first then.
     """
 
     starts: np.ndarray
     places: np.ndarray
     y: np.ndarray
     upper: np.ndarray
+    target: np.ndarray
+    by_class: bool
 
 
 @jit
@@ -78,52 +84,64 @@ def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
         For the kernel rows of one problem.
     alpha : ndarray of float64
         Multipliers, feasible, of all problems. They are changed in place.
-    certificate : ndarray of float64, shape (n_problems, 7)
+    certificate : ndarray of float64, shape (n_problems, 8)
         Written: the columns of `CERTIFICATE`.
     """
     tol, most_steps = limits
     for number in range(*which):
         a, b = pairs.starts[number], pairs.starts[number + 1]
-        problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b])
+        problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b], pairs.target[a:b], 0.0)
         rows = rows_among(given, pairs.places[a:b], memory)
-        _solve(rows, problem, tol, most_steps, alpha[a:b], certificate[number])
+        groups = _groups(problem.y, pairs.by_class)
+        _solve(rows, problem, groups, (tol, most_steps), alpha[a:b], certificate[number], pairs.by_class)
+
+
+@jit
+def _groups(y, by_class):
+    """Return where the groups of rows begin and end: one, or one a class, of which that with y = 1 comes first."""
+    n_first = 0
+    while by_class and n_first < y.size and y[n_first] > 0:
+        n_first += 1
+    return np.array([0, n_first, y.size]) if 0 < n_first < y.size else np.array([0, y.size])
 
 
 @inlined
-def _solve(rows, problem, tol, most_steps, alpha, certificate):
-    y, upper = problem
-    gradient = np.empty(y.size)
-    for k in range(y.size):
+def _solve(rows, problem, groups, limits, alpha, certificate, is_total_given):
+    tol, n = limits[0], alpha.size
+    gradient = np.empty(n)
+    for k in range(n):
         if alpha[k] != 0:
             kernel_row(rows, k)
-    _sum_rows(rows, y, alpha, gradient)
-    n_steps = _improve(rows, problem, alpha, gradient, tol, most_steps)
+    _sum_rows(rows, problem, alpha, gradient)
+    n_steps = _improve(rows, problem, groups, limits, alpha, gradient)
     _to_bounds(rows, problem, alpha, tol)
-    _sum_rows(rows, y, alpha, gradient)
-    low, high = bounds(y, upper, alpha, gradient)
-    certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[y.size], high - low <= tol
-    _certify(problem, alpha, gradient, low, high, certificate)
+    _sum_rows(rows, problem, alpha, gradient)
+    low, high = _bounds(problem, groups, alpha, gradient)
+    certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[n], high - low <= tol
+    _certify(problem, groups, alpha, gradient, certificate, is_total_given)
+    certificate[3] = max(0.0, high - low)
 
 
 @inlined
-def _improve(rows, problem, alpha, gradient, tol, most_steps):
+def _improve(rows, problem, groups, limits, alpha, gradient):
     """Take SMO steps and Newton steps; return the number of SMO steps until the gap was within tolerance.
 
     Until then Newton steps are taken after as many SMO steps as cost the same; if they gain little, the wait doubles.
     Then they reduce the gap to rounding error, with few SMO steps where they do not halve it, because then the free
     rows are not the right ones yet. One loop for both: each call below is compiled into it.
     """
+    tol, most_steps = limits
     n, n_steps, since, wait, polished, best = alpha.size, 0, 0, _STEPS_BEFORE_NEWTON, 0, np.inf
     kept, kept_gradient = np.empty(n), np.empty(n)
     before = _objective(problem, alpha, gradient)
     while True:
-        low, high = bounds(problem.y, problem.upper, alpha, gradient)
+        low, high = _bounds(problem, groups, alpha, gradient)
         if polished > 0 and high - low <= best / 2:
             some, taken = 0, 0
         else:
             some = _POLISHING_STEPS if polished > 0 else min(_STEPS_BEFORE_NEWTON, most_steps - n_steps)
-            taken = pair_steps(rows, problem, alpha, gradient, tol if polished == 0 else _EXACT, some)
-            low, high = bounds(problem.y, problem.upper, alpha, gradient)
+            taken = pair_steps(rows, problem, alpha, gradient, groups, tol if polished == 0 else _EXACT, some)
+            low, high = _bounds(problem, groups, alpha, gradient)
         if polished == 0:
             n_steps, since = n_steps + taken, since + taken
             if high - low > tol:
@@ -144,7 +162,7 @@ def _improve(rows, problem, alpha, gradient, tol, most_steps):
             if best <= _EXACT or polished > _MOST_ROUNDS:
                 break
         reached = _objective(problem, alpha, gradient)
-        is_possible = newton_steps(rows, problem, alpha, gradient, most_free)
+        is_possible = groups.size == 2 and newton_steps(rows, problem, alpha, gradient, most_free)
         if polished > 0:
             if not is_possible:
                 break
@@ -174,8 +192,21 @@ def _operations(problem, alpha):
 def _objective(problem, alpha, gradient):
     total = 0.0
     for k in range(alpha.size):
-        total += alpha[k] * (1 - problem.y[k] * gradient[k]) / 2
+        total += alpha[k] * (problem.y[k] * (problem.target[k] - gradient[k])) / 2
     return total
+
+
+@jit
+def _bounds(problem, groups, alpha, gradient):
+    """Return the least F that may rise and the greatest that may fall, in the group whose gap is largest."""
+    y, upper = problem.y, problem.upper
+    low, high = bounds(y[: groups[1]], upper[: groups[1]], alpha[: groups[1]], gradient[: groups[1]])
+    if groups.size > 2:
+        a = groups[1]
+        bottom, top = bounds(y[a:], upper[a:], alpha[a:], gradient[a:])
+        if top - bottom > high - low:
+            return bottom, top
+    return low, high
 
 
 @jit
@@ -194,10 +225,11 @@ def _to_bounds(rows, problem, alpha, tol):
 
 
 @jit
-def _sum_rows(rows, y, alpha, gradient):
+def _sum_rows(rows, problem, alpha, gradient):
     """Write F from the multipliers alone."""
+    y = problem.y
     for k in range(y.size):
-        gradient[k] = -y[k]
+        gradient[k] = -problem.target[k]
     for i in range(y.size):
         if alpha[i] != 0:
             row, coef = known_row(rows, i), alpha[i] * y[i]
@@ -206,17 +238,41 @@ def _sum_rows(rows, y, alpha, gradient):
 
 
 @jit
-def _certify(problem, alpha, gradient, low, high, certificate):
-    """Write intercept, dual objective, duality gap and violation."""
-    y, upper = problem
-    n_free, rho, primal = 0, 0.0, 0.0
+def _certify(problem, groups, alpha, gradient, certificate, is_total_given):
+    """Write intercept, dual objective, duality gap and margin."""
+    y, upper, target = problem.y, problem.upper, problem.target
+    rho, margin = _levels(problem, groups, alpha, gradient)
+    dual, primal = _objective(problem, alpha, gradient), 0.0
+    for k in range(y.size):
+        level = rho + margin * y[k]
+        primal += alpha[k] * (y[k] * (gradient[k] + target[k])) / 2 + upper[k] * max(0.0, -y[k] * (gradient[k] - level))
+        if is_total_given:
+            primal -= alpha[k] * (y[k] * level)
+    certificate[0], certificate[1] = -rho, dual
+    certificate[2], certificate[7] = max(0.0, primal - dual), margin
+
+
+@jit
+def _levels(problem, groups, alpha, gradient):
+    """Return the mean of the levels of the groups and half of their difference."""
+    levels = np.empty(groups.size - 1)
+    for group in range(levels.size):
+        a, b = groups[group], groups[group + 1]
+        levels[group] = _level(problem.y[a:b], problem.upper[a:b], alpha[a:b], gradient[a:b])
+    return (levels[0] + levels[-1]) / 2, (levels[0] - levels[-1]) / 2
+
+
+@jit
+def _level(y, upper, alpha, gradient):
+    """Return the mean of F over the free rows, else the middle of the interval that is optimal, or its finite end."""
+    n_free, rho = 0, 0.0
     for k in range(y.size):
         if 0 < alpha[k] < upper[k]:
             n_free += 1
             rho += gradient[k]
-    rho = rho / n_free if n_free else (low + high) / 2
-    dual = _objective(problem, alpha, gradient)
-    for k in range(y.size):
-        primal += alpha[k] * (y[k] * gradient[k] + 1) / 2 + upper[k] * max(0.0, -y[k] * (gradient[k] - rho))
-    certificate[0], certificate[1] = -rho, dual
-    certificate[2], certificate[3] = max(0.0, primal - dual), max(0.0, high - low)
+    if n_free > 0:
+        return rho / n_free
+    low, high = bounds(y, upper, alpha, gradient)
+    if low < np.inf and high > -np.inf:
+        return (low + high) / 2
+    return low if low < np.inf else high

@@ -14,8 +14,8 @@ from fastsvm.solvers.kernel_dual.interior.problem import Scaled
 def problem_of(X, y, C=50.0):
     """Return the scaled problem of a linear kernel, and its solution."""
     upper = np.full(len(y), C)
-    solved = interior_solution(X @ X.T, y, upper, True, Pool(1))
-    scaled = Scaled.of(X @ X.T, y, upper, True)
+    solved = interior_solution(X @ X.T, y, upper, y, True, Pool(1))
+    scaled = Scaled.of(X @ X.T, (y, upper), y, True)
     return scaled, solved.alpha / scaled.scale
 
 
@@ -85,7 +85,7 @@ def columns(seed, n, d, noise, classes=2):
 def test_a_violation_below_the_rounding_error_of_a_plain_sum():
     X, y = columns(2, 150, 12, 0.0)
     K, sign, upper = X @ X.T, np.where(y == 1, 1.0, -1.0), np.full(len(y), 1e4)
-    alpha = interior_solution(K.copy(), sign, upper, True, Pool(1)).alpha
+    alpha = interior_solution(K.copy(), sign, upper, sign, True, Pool(1)).alpha
     F = K.astype(np.longdouble) @ (alpha * sign).astype(np.longdouble) - sign
     rises = np.where(sign > 0, alpha < upper, alpha > 0)
     falls = np.where(sign > 0, alpha > 0, alpha < upper)

@@ -29,7 +29,7 @@ EPS = np.finfo(float).eps
 
 def solve(K, y, upper, balanced=True, pool=None, **more):
     """Return what is found for a kernel matrix, which is left as it is."""
-    return interior_solution(K.copy(), y, upper, balanced, pool or Pool(1), **more)
+    return interior_solution(K.copy(), y, upper, y, balanced, pool or Pool(1), **more)
 
 
 def check(found, K, y, upper, balanced=True, tol=1e-9):
@@ -210,7 +210,7 @@ def solver_of(kind, K, y, upper, pool, tol=1e-3, **more):
     rows = RowCache(
         Gram(PrecomputedPairwise(np.arange(len(y))), MemorySource.of(K), pool), np.empty(K.nbytes, np.uint8)
     )
-    return kind(KernelProblem(y, upper), rows, tol, len(y), pool, **more)
+    return kind(KernelProblem(y, upper, y), rows, tol, len(y), pool, **more)
 
 
 @pytest.fixture

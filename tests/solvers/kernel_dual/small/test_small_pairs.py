@@ -11,7 +11,7 @@ from fastsvm.kernels import RBF, Linear
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
-from fastsvm.solvers.kernel_dual.smo_block import pair_steps
+from fastsvm.solvers.kernel_dual.smo_block import one_group, pair_steps
 
 
 def problems(X, y, C, n_problems=2):
@@ -21,7 +21,7 @@ def problems(X, y, C, n_problems=2):
     starts = np.cumsum([0, *map(len, places)])
     every = np.concatenate(places)
     upper = C * rng.uniform(0.5, 1.5, len(every))
-    return SmallPairs(starts, every, y[every], upper), np.empty(len(y) * (len(y) + PADDING))
+    return SmallPairs(starts, every, y[every], upper, y[every], False), np.empty(len(y) * (len(y) + PADDING))
 
 
 def solved(given, pairs, memory, tol=1e-3, most_steps=20_000, alpha=None):
@@ -82,9 +82,9 @@ def test_steps_are_limited(data):
 def test_newton_steps_raise_the_objective_and_end_between_the_bounds(data):
     X, y = data
     n, C = len(y), 5.0
-    K, problem = linear_kernel(X), KernelProblem(y, np.full(n, C))
+    K, problem = linear_kernel(X), KernelProblem(y, np.full(n, C), y)
     alpha, gradient = np.zeros(n), -y
-    pair_steps(KernelSquare(K), problem, alpha, gradient, 1e-3, 40)
+    pair_steps(KernelSquare(K), problem, alpha, gradient, one_group(n), 1e-3, 40)
 
     def objective():
         return alpha.sum() - (alpha * y) @ K @ (alpha * y) / 2
@@ -102,4 +102,4 @@ def test_polishing_stops_where_the_kernel_is_not_positive_definite(data, monkeyp
     _, y = data
     K = -np.eye(len(y))
     alpha, gradient = np.where(np.arange(len(y)) < 4, 0.5, 0.0), -y
-    assert not newton_steps(KernelSquare(K), KernelProblem(y, np.ones(len(y))), alpha, gradient, len(y))
+    assert not newton_steps(KernelSquare(K), KernelProblem(y, np.ones(len(y)), y), alpha, gradient, len(y))
