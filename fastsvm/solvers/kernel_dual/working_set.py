@@ -5,7 +5,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scalars import maximum, minimum
 
-__all__ = ["bounds", "bounds_of_class", "bounds_without_intercept", "freedom", "movable", "select", "settled"]
+__all__ = ["bounds", "bounds_without_intercept", "freedom", "movable", "select", "settled"]
 
 _FAR = np.inf  # keeps a row out of a minimum or maximum
 
@@ -18,17 +18,6 @@ def bounds(y, upper, alpha, gradient):
         rises, falls = freedom(y[i], alpha[i], upper[i])
         low = minimum(low, gradient[i] if rises else _FAR)
         high = maximum(high, gradient[i] if falls else -_FAR)
-    return low, high
-
-
-@jit
-def bounds_of_class(sign, y, upper, alpha, gradient):
-    """Return the same over the rows with y of that sign."""
-    low, high = _FAR, -_FAR
-    for i in range(y.size):
-        rises, falls = freedom(y[i], alpha[i], upper[i])
-        low = minimum(low, gradient[i] if rises and y[i] == sign else _FAR)
-        high = maximum(high, gradient[i] if falls and y[i] == sign else -_FAR)
     return low, high
 
 

@@ -19,7 +19,7 @@ Start
 import numpy as np
 
 from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
-from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_of_class
+from fastsvm.solvers.kernel_dual.working_set import bounds
 
 __all__ = ["WithinClasses", "filled"]
 
@@ -54,7 +54,7 @@ class WithinClasses(Formulation):
         """Return F less the middle of its class, and the least that may rise and the greatest that may fall."""
         if y.min(initial=1.0) > 0 or y.max(initial=-1.0) < 0:
             return gradient, bounds(y, upper, alpha, gradient)
-        ends = [bounds_of_class(sign, y, upper, alpha, gradient) for sign in (1.0, -1.0)]
+        ends = [bounds(y[rows], upper[rows], alpha[rows], gradient[rows]) for rows in (y > 0, y < 0)]
         above, below = (_middle(low, high) for low, high in ends)
         low = min(ends[0][0] - above, ends[1][0] - below)
         high = max(ends[0][1] - above, ends[1][1] - below)
