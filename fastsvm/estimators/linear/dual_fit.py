@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.progress import DualAscentMonitor
@@ -17,9 +17,10 @@ from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
-from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, solve_scores
+from fastsvm.solvers.linear_dual.few_samples import CERTIFICATE, EXACT_GAP, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.wide_samples import certify_scores, solve_on_gram
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import Source
 
@@ -34,6 +35,9 @@ _MOST_WINDOW = 32 << 20  # bytes
 _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings of the clock
 _MOST_VALUES, _SHORTER_SIDE = 1 << 19, 320  # of few samples: with more, epochs cost less than Newton steps
 _LEAST_EPOCHS = 100  # who allows fewer wants to see them
+_MOST_SAMPLES = 2048  # fewer than features: with more, their Gram matrix costs more than epochs
+_EPOCHS_OF_ROWS = 60  # samples for each epoch that is taken before the Gram matrix is computed
+_GRAM_ROWS = 96  # rows of the Gram matrix that are a piece of work
 _PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
 
 
@@ -240,22 +244,74 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
 
     Fits that may be resumed, are observed or allow few epochs are others too, and those whose values overflow.
     """
-    n, d = task.source.shape
-    few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE and estimator.max_iter >= _LEAST_EPOCHS
-    if not (few and task.source.resident) or loss.of_classes or session.can_be_resumed or session.has_callbacks:
+    n, width = task.source.shape[0], task.source.shape[1] + 1
+    is_ours = task.source.resident and not loss.of_classes and estimator.max_iter >= _LEAST_EPOCHS
+    if not is_ours or session.can_be_resumed or session.has_callbacks:
+        return None
+    is_wide = n < width and n <= _MOST_SAMPLES and _wide_bytes(n, width) <= parse_memory(estimator.memory) // 2
+    is_few = n * width <= _MOST_VALUES and min(n, width) <= _SHORTER_SIDE
+    if is_wide and n * width > _MOST_VALUES:
+        is_wide = estimator.max_time is None and not task.source.sparse
+    if not (is_wide or is_few):
         return None
     begin = time.perf_counter()
     problem = _problem_of(estimator, task, loss, parse_memory(estimator.memory))
-    rows, k = problem.dense(problem.block, d + 1), problem.n_scores
-    weights, dual, found = np.empty((k, d + 1)), np.empty((k, n)), np.empty((k, len(CERTIFICATE)))
-    demands = Demands(*(writeable(each) for each in problem.demands))
-    size = max(1, _PART // rows.size)
+    problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
     with np.errstate(all="ignore"):
-        pool.run(
-            lambda a, b: solve_scores(loss, demands, rows, (a, b), dual, weights, found),
-            [(a, min(a + size, k)) for a in range(0, k, size)],
-        )
+        weights, found = (_solve_wide if is_wide else _solve_few)(problem, pool)
     certificate = {name: np.ascontiguousarray(column) for name, column in zip(CERTIFICATE, found.T, strict=True)}
     fit = SmallFit(weights, certificate, time.perf_counter() - begin)
     is_finite = np.isfinite(found).all() and np.isfinite(weights).all()
     return fit if is_finite and fit.is_within(estimator.tol, estimator.criterion) else None
+
+
+def _wide_bytes(n: int, width: int) -> int:
+    return 8 * n * (width + 2 * n)
+
+
+def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights and the certificate of each score, by steps on the weights."""
+    rows, k = problem.dense(problem.block, problem.source.shape[1] + 1), problem.n_scores
+    weights, dual, found = _empty(rows, k)
+    pool.run(
+        lambda a, b: solve_scores(problem.loss, problem.demands, rows, (a, b), dual, weights, found),
+        _parts(k, rows.size),
+    )
+    return weights, found
+
+
+def _solve_wide(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights and the certificate of each score, by steps on the dual variables."""
+    rows, k, loss, demands = problem.dense(problem.block, problem.source.shape[1] + 1), problem.n_scores, *problem[3:5]
+    (weights, dual, found), n = _empty(rows, k), len(rows)
+    most = max(1, n // (_EPOCHS_OF_ROWS * k))
+    pool.run(lambda a, b: begin_scores(loss, demands, rows, (a, b, most), dual, weights, found), _parts(k, rows.size))
+    if not found[:, 0].max() <= EXACT_GAP:
+        gram, epochs = _gram(rows, pool), found[:, 3].copy()
+        pool.run(lambda a, b: solve_on_gram(loss, demands, gram, (a, b), dual, epochs), _parts(k, n * n))
+        found[:, 3] = epochs
+    weights = dual @ rows
+    certify_scores(loss, demands, weights, weights @ rows.T, dual, found)
+    return weights, found
+
+
+def _empty(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return room for weights, dual variables and the certificate."""
+    return np.empty((k, rows.shape[1])), np.empty((k, len(rows))), np.empty((k, len(CERTIFICATE)))
+
+
+def _parts(k: int, n_values: int) -> list[tuple[int, int]]:
+    """Return parts of the scores that are worth a thread."""
+    return list(spans(k, max(1, _PART // n_values)))
+
+
+def _gram(rows: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return the Gram matrix of rows."""
+    gram = np.empty((len(rows), len(rows)))
+
+    def fill(a: int, b: int) -> None:
+        np.matmul(rows[a:b], rows[:b].T, out=gram[a:b, :b])
+        gram[:a, a:b] = gram[a:b, :a].T
+
+    pool.run(fill, list(spans(len(rows), _GRAM_ROWS))[::-1])  # the longest first
+    return gram

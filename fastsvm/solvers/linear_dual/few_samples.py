@@ -22,10 +22,13 @@ from fastsvm._compiled.compiler import jit, outlined
 from fastsvm.linalg.cholesky_rows import factorise, solve_factorised
 from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient
 
-__all__ = ["CERTIFICATE", "solve_scores"]
+__all__ = ["CERTIFICATE", "EXACT_GAP", "begin_scores", "solve_scores", "stride_of"]
 
 CERTIFICATE = ("primal", "dual", "kkt_violation", "n_epochs")
 """Columns of what is known of each score."""
+
+EXACT_GAP = 1e-13
+"""Relative gap that is rounding error."""
 
 _LEAST_EPOCHS, _EPOCHS_PER_ORDER = 3, 1 / 12  # as many epochs as take the time of a Newton step or two
 _MOST_EPOCHS, _FAST = 200, 0.6  # more of them while each leaves no more than this share of the gap
@@ -34,7 +37,6 @@ _STEPS = 100
 _PROBLEMS = 40  # of envelopes
 _FIRST_CURVATURE, _LESS = 0.1, 0.1  # q of the first envelope, in mean squares of the lengths of rows, and a factor
 _TINY = 1e-8  # of the mean square: rounding error may then spoil Newton steps
-_EXACT_GAP = 1e-13  # relative
 _EXACT = 1e-13  # length of the gradient, relative to that of the weights, that is rounding error
 _ACCEPTED = 0.25  # share of the first slope, below which a step of length 1 is accepted
 _HALVINGS = 60
@@ -71,13 +73,34 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
         for k in range(d):
             weights[c, k] = 0.0
         asked = targets, costs, center
-        n_epochs = _ascent(loss, asked, rows, sq_norms, dual[c], weights[c], scores)
+        n_epochs = _ascent(loss, asked, rows, sq_norms, _MOST_EPOCHS, dual[c], weights[c], scores)[0]
         if smooth:
             n_epochs += _newton(loss, asked, 0.0, rows, dual[c], weights[c], scores)
         else:
             n_epochs += _envelopes(loss, asked, sq_norms.mean(), rows, dual[c], weights[c], scores)
         certificate[c, 3] = n_epochs
         _certify(loss, asked, rows, dual[c], weights[c], scores, certificate[c])
+
+
+@jit
+def begin_scores(loss, demands, rows, which, dual, weights, certificate):
+    """Take epochs of coordinate ascent only, as many as `which` says last; write gaps and numbers of epochs.
+
+    The arguments are those of `solve_scores`, but the first column of `certificate` is the relative gap.
+    """
+    n, d = rows.shape
+    sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
+    for i in range(n):
+        sq_norms[i] = _dot(rows[i], rows[i])
+    for c in range(which[0], which[1]):
+        for i in range(n):
+            targets[i], costs[i] = cost_of(demands, i, c)
+            dual[c, i] = 0.0
+        for k in range(d):
+            weights[c, k] = 0.0
+        asked = targets, costs, center
+        n_epochs, gap = _ascent(loss, asked, rows, sq_norms, which[2], dual[c], weights[c], scores)
+        certificate[c, 0], certificate[c, 3] = gap, n_epochs
 
 
 @jit
@@ -95,7 +118,7 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
                 value = costs[i] * loss_value(loss, scores[i], targets[i])
                 gap += value + conjugate(loss, dual[i], targets[i], costs[i]) + dual[i] * scores[i]
                 size += value
-        if gap <= _EXACT_GAP * (size + _dot(weights, weights) / 2):
+        if gap <= EXACT_GAP * (size + _dot(weights, weights) / 2):
             break
         is_too_small = curvature < _TINY * mean_square and gap > before / 2
         curvature *= 1 / _LESS if is_too_small else _LESS
@@ -106,13 +129,16 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
 
 
 @jit
-def _ascent(loss, asked, rows, sq_norms, dual, weights, scores):
-    """Take epochs of coordinate ascent until the gap is small and no longer falls fast; return their number."""
+def _ascent(loss, asked, rows, sq_norms, most_epochs, dual, weights, scores):
+    """Take epochs of coordinate ascent until the gap is small and no longer falls fast.
+
+    Return their number and the relative gap.
+    """
     targets, costs, _ = asked
     n, d = rows.shape
-    most, before = max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d))), np.inf
-    for epoch in range(_MOST_EPOCHS):
-        stride, i = _stride(n, epoch), epoch % n
+    most, before, share = max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d))), np.inf, np.inf
+    for epoch in range(most_epochs):
+        stride, i = stride_of(n, epoch), epoch % n
         for _ in range(n):
             if costs[i] > 0 and sq_norms[i] > 0:
                 row = rows[i]
@@ -129,15 +155,15 @@ def _ascent(loss, asked, rows, sq_norms, dual, weights, scores):
             if dual[i] != 0:
                 value -= conjugate(loss, dual[i], targets[i], costs[i])
         gap = primal - value
-        is_slow = gap > _FAST * before
-        if gap <= _EXACT_GAP * primal or (is_slow and (epoch + 1 >= most or gap <= _NEAR * primal)):
-            return epoch + 1
+        is_slow, share = gap > _FAST * before, gap / primal if primal > 0 else 0.0
+        if gap <= EXACT_GAP * primal or (is_slow and (epoch + 1 >= most or gap <= _NEAR * primal)):
+            return epoch + 1, share
         before = gap
-    return _MOST_EPOCHS
+    return most_epochs, share
 
 
 @jit
-def _stride(n, epoch):
+def stride_of(n, epoch):
     """Return a number near a golden share of n that has no divisor in common with n: rows in steps of it are mixed."""
     stride = max(1, int(n * (0.382 + 0.05 * (epoch % 5))))
     while True:

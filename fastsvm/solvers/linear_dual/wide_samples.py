@@ -1,0 +1,213 @@
+"""Linear problems of few samples with more features than samples, solved in the Gram matrix of the samples.
+
+Problem
+    That of `few_samples`. With G = X Xᵀ the scores are f = G β, and the weights Xᵀ β are needed at the end only.
+
+Method
+    Epochs of dual coordinate ascent (Hsieh et al. 2008) that keep the scores. Then Newton steps on the free variables
+    F, those between the bounds of their pieces: on its piece the conjugate is -m β + h β² / 2, so that
+        (G_FF + h) Δ = m - f - h β.
+    A step ends at the first bound. The variable that reaches it is fixed there and deleted from the factor, and the
+    step is taken again for the others: a primal active-set method (Nocedal and Wright, Numerical Optimization, section
+    16.5), which does not release variables. Epochs do. Both only increase the dual objective.
+
+Certificate
+    The weights are those of the variables, so that the gap is the sum of the Fenchel-Young losses of the scores,
+    each of which is positive: nothing cancels.
+
+Cost
+    n² multiplications an epoch at most: those for rows whose variables do not change are spared. m³ / 6 + n m for a
+    step on m free variables, and 3 m² for each that reaches a bound.
+"""
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
+from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient
+from fastsvm.solvers.linear_dual.few_samples import EXACT_GAP, stride_of
+
+__all__ = ["certify_scores", "solve_on_gram"]
+
+_MOST_EPOCHS, _MOST_STEPS = 5000, 60
+_FIRST_WAIT, _PER_STEP = 4, 8.0  # epochs before a Newton step; multiplications of it that take as long as one of them
+_RIDGE = 1e-13  # of the mean diagonal: equal rows make the matrix singular
+_MOST_FIXED = 0.25  # share of the free variables that a step fixes
+_NEAR_EXACT = 1e-11  # relative gap at which steps that do not reduce it have come to rounding error
+_ROUNDING = 4e-15
+
+
+@jit
+def solve_on_gram(loss, demands, gram, which, dual, n_epochs):
+    """Solve the problems of some scores.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of a row: piecewise quadratic or linear, not one of all classes.
+    demands : Demands
+        Targets and costs.
+    gram : ndarray of float64, shape (n, n)
+        Gram matrix of the samples with the constant feature.
+    which : tuple of int
+        The first score to solve, and the first after them.
+    dual : ndarray of float64, shape (n_scores, n)
+        Feasible variables at which to begin; overwritten by the solution.
+    n_epochs : ndarray of float64, shape (n_scores,)
+        Epochs and Newton steps are added.
+    """
+    n = gram.shape[0]
+    scores, targets, costs = np.empty(n), np.empty(n), np.empty(n)
+    for c in range(which[0], which[1]):
+        for i in range(n):
+            targets[i], costs[i] = cost_of(demands, i, c)
+        n_epochs[c] += _solve(loss, (targets, costs), gram, dual[c], scores)
+
+
+@jit
+def _solve(loss, asked, gram, dual, scores):
+    """Solve one problem; return the number of epochs and steps."""
+    n, since, n_steps, best, wait = dual.size, 0, 0, np.inf, float(_FIRST_WAIT)
+    _sum_rows(gram, dual, scores)
+    for epoch in range(_MOST_EPOCHS):
+        n_changed = _epoch(loss, asked, gram, epoch, dual, scores)
+        since += 1
+        gap, primal = _gap(loss, asked, dual, scores)
+        if gap <= EXACT_GAP * primal:
+            return epoch + 1 + n_steps
+        if since < wait and n_changed > 0:
+            continue
+        if n_steps >= _MOST_STEPS:
+            return epoch + 1 + n_steps
+        m = _step(loss, asked, gram, dual, scores)
+        _sum_rows(gram, dual, scores)
+        n_steps, since, before, gap_before = n_steps + 1, 0, best, gap
+        gap, primal = _gap(loss, asked, dual, scores)
+        best = min(best, gap)
+        if gap <= EXACT_GAP * primal or (gap <= _NEAR_EXACT * primal and not gap < before / 2):
+            return epoch + 1 + n_steps
+        wait = max(float(_FIRST_WAIT), m * m * m / (_PER_STEP * n * n), 2 * wait if gap > gap_before / 10 else 0.0)
+    return _MOST_EPOCHS + n_steps
+
+
+@jit
+def _epoch(loss, asked, gram, epoch, dual, scores):
+    """Maximise the objective in each variable; return how many came to a bound or left it."""
+    targets, costs = asked
+    n, n_changed = dual.size, 0
+    stride, i = stride_of(n, epoch), epoch % n
+    for _ in range(n):
+        row = gram[i]
+        if costs[i] > 0 and row[i] > 0:
+            old = dual[i]
+            new = coordinate_update(loss, old, scores[i], targets[i], costs[i], row[i])
+            change = new - old
+            if change != 0:
+                most = box(loss, costs[i])[0]
+                n_changed += (0 < abs(old) < most) != (0 < abs(new) < most)
+                dual[i] = new
+                for k in range(n):
+                    scores[k] += change * row[k]
+        i = (i + stride) % n
+    return n_changed
+
+
+@jit
+def _sum_rows(gram, dual, scores):
+    """Write the scores of the variables."""
+    n = dual.size
+    for k in range(n):
+        scores[k] = 0.0
+    for i in range(n):
+        if dual[i] != 0:
+            row, value = gram[i], dual[i]
+            for k in range(n):
+                scores[k] += value * row[k]
+
+
+@jit
+def _gap(loss, asked, dual, scores):
+    """Return the duality gap and the primal objective."""
+    targets, costs = asked
+    gap, primal = 0.0, 0.0
+    for i in range(dual.size):
+        if costs[i] > 0:
+            value, product = costs[i] * loss_value(loss, scores[i], targets[i]), dual[i] * scores[i]
+            primal += value + product / 2
+            gap += value + product + (conjugate(loss, dual[i], targets[i], costs[i]) if dual[i] != 0 else 0.0)
+    return gap, primal
+
+
+@jit
+def _step(loss, asked, gram, dual, scores):
+    """Take a Newton step on the free variables, and on fewer of them as long as one reaches a bound.
+
+    Return the number of free variables. The scores are not changed.
+    """
+    targets, costs = asked
+    n, m = dual.size, 0
+    free, rest, step, ends = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty((n, 2))
+    for i in range(n):
+        value, (most, own) = dual[i], box(loss, costs[i])
+        if 0 < abs(value) < most:
+            level = own * value / 2 - conjugate(loss, value, targets[i], costs[i]) / value
+            # Without a kink at 0 the piece goes on beyond: the opposite variable is optimal at its score.
+            other = coordinate_update(loss, -value, level + own * value, targets[i], costs[i], 1.0)
+            is_smooth = abs(other + value) <= 1e-9 * abs(value)
+            ends[m, 0] = -most if value < 0 or is_smooth else 0.0
+            ends[m, 1] = most if value > 0 or is_smooth else 0.0
+            free[m], rest[m] = i, level - scores[i] - own * value
+            m += 1
+    found = m
+    if m == 0:
+        return found
+    factor, none, trace = np.empty((m, m)), np.zeros(m), 0.0
+    for s in range(m):
+        row, target = gram[free[s]], factor[s]
+        for t in range(s, m):
+            target[t] = row[free[t]]
+        target[s] += box(loss, costs[free[s]])[1]
+        trace += target[s]
+    if not factorise(factor, _RIDGE * trace / m):
+        return found
+    while m > 0:
+        for s in range(m):
+            step[s] = rest[s]
+        solve_factorised(factor, step[:m], none[:m])
+        first, reach = -1, 1.0
+        for s in range(m):
+            room = ends[s, 1] - dual[free[s]] if step[s] > 0 else dual[free[s]] - ends[s, 0]
+            if abs(step[s]) * reach > room:
+                first, reach = s, room / abs(step[s])
+        for s in range(m):
+            value, low, high = dual[free[s]] + reach * step[s], ends[s, 0], ends[s, 1]
+            dual[free[s]] = low if value < low else high if value > high else value
+            rest[s] -= reach * rest[s]
+        if first < 0 or found - m >= max(1, _MOST_FIXED * found):
+            break
+        dual[free[first]] = ends[first, 1] if step[first] > 0 else ends[first, 0]
+        delete_row(factor, m, first)
+        m -= 1
+        for s in range(first, m):
+            free[s], rest[s], ends[s, 0], ends[s, 1] = free[s + 1], rest[s + 1], ends[s + 1, 0], ends[s + 1, 1]
+    return found
+
+
+@jit
+def certify_scores(loss, demands, weights, scores, dual, certificate):
+    """Write the objectives of the variables, of which these are the weights and scores, and the violation.
+
+    The last column of `certificate`, the number of epochs, is not changed.
+    """
+    for c in range(dual.shape[0]):
+        primal, value, worst, square = 0.0, 0.0, 0.0, 0.0
+        for k in range(weights.shape[1]):
+            square += weights[c, k] ** 2
+        for i in range(dual.shape[1]):
+            target, cost = cost_of(demands, i, c)
+            if cost > 0:
+                primal += cost * loss_value(loss, scores[c, i], target)
+                value -= conjugate(loss, dual[c, i], target, cost) if dual[c, i] != 0 else 0.0
+                worst = max(worst, projected_gradient(loss, dual[c, i], scores[c, i], target, cost))
+        certificate[c, 0], certificate[c, 1] = primal + square / 2, max(0.0, value - square / 2)
+        certificate[c, 2] = worst
