@@ -7,10 +7,11 @@ from numbers import Integral
 
 __all__ = ["available", "parse_memory", "peak_memory"]
 
+_LEAST = 64 << 20  # bytes that are taken to be available anyway
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def parse_memory(memory: str | int) -> int:
+def parse_memory(memory: str | int, enough: int | None = None) -> int:
     """Return a memory budget in bytes.
 
     Parameters
@@ -18,6 +19,9 @@ def parse_memory(memory: str | int) -> int:
     memory : int or str
         Bytes, or a number with a unit such as "512MB", "2GB" (powers of 1000), "1GiB" (of 1024), or "auto":
         half of what the machine, or the container, has available now.
+    enough : int or None, default=None
+        Bytes that suffice. If "auto" is so much on every machine, what is available is not asked for, which takes a
+        tenth of a small fit.
 
     Raises
     ------
@@ -31,6 +35,8 @@ def parse_memory(memory: str | int) -> int:
     """
     if isinstance(memory, str):
         if memory == "auto":
+            if enough is not None and enough <= _LEAST // 2:
+                return _LEAST // 2
             return available() // 2
         found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", memory.lower())
         if found and (size := int(float(found[1]) * _UNITS[found[2] or ""])) > 0:
@@ -57,7 +63,7 @@ def available() -> int:
         least.append(limit - int(_contents("/sys/fs/cgroup/memory.current")))
     except (OSError, ValueError):
         pass
-    return max(64 << 20, min(least))
+    return max(_LEAST, min(least))
 
 
 def _contents(path: str) -> bytes:

@@ -34,9 +34,10 @@ from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
 from fastsvm.sources import Source
 
-__all__ = ["PreparedFit", "bounds", "plan_shared", "prepare"]
+__all__ = ["PreparedFit", "bounds", "enough_memory", "plan_shared", "prepare"]
 
 _PROBLEM_BYTES = 24  # for a row of a two-class problem: number, label and bound
+_MATRICES = 16  # of the samples with each other and of their features in float64, more than a fit has
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
 
@@ -62,6 +63,12 @@ class PreparedFit(NamedTuple):
     geometry: SampleGeometry
     standardization: Standardization | None
     class_weight: np.ndarray
+
+
+def enough_memory(source: Source, n_threads: int) -> int | None:
+    """Return bytes with which a fit is planned as with any more, None if the samples are not in memory."""
+    n, d = source.shape
+    return 8 * (_MATRICES + 2 * n_threads) * n * (n + d) if source.resident else None
 
 
 def prepare(

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
-from fastsvm.estimators.fitting.progress import LATEST, left_of
+from fastsvm.estimators.fitting.progress import LATEST, left_of, progress_bar
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.kernel_matrix.row_cache import CacheCounts
 from fastsvm.solvers.outer_loop import Report
@@ -99,7 +98,7 @@ class KernelFitMonitor:
         self.stopped = False
         self._next_refresh = 0.0
         name, shown = type(session.estimator).__name__, session.estimator.verbose
-        self._bar = tqdm(total=n_problems, unit="problem", desc=name, disable=None if shown else True)
+        self._bar = progress_bar(n_problems, "problem", name, shown)
 
     def end(self) -> None:
         """Record that a problem was solved."""

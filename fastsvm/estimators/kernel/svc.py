@@ -17,7 +17,7 @@ from fastsvm.estimators.kernel.kernel_classifier import KernelClassifier
 from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed
 from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
-from fastsvm.estimators.kernel.prepare import PreparedFit, prepare
+from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver, most_steps
 from fastsvm.estimators.kernel.standardization import attributes_of
@@ -290,7 +290,7 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        budget = self._check_parameters()
+        self._check_parameters()
         session = FitSession(self)
         forget(self)
         samples = samples_for(self, X)
@@ -300,6 +300,7 @@ shape (n_samples, n_features)
         classes, labels = encode(data.y, data.weight)
         session.begin()
         with Pool.open() as pool:
+            budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
             prepared = prepare(self, data, classes, labels, budget, pool, session.has_callbacks)
             self._fit(prepared, classes, session)
         return self
@@ -314,8 +315,8 @@ shape (n_samples, n_features)
         """Missing: raises AttributeError, which says how to get probabilities."""
         raise AttributeError(_PROBABILITIES)
 
-    def _check_parameters(self) -> int:
-        """Raise ValueError for a parameter that is not usable; return the memory budget in bytes."""
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a parameter that is not usable."""
         check_parameters(self, {"solver": one_of(*SOLVERS)} | _RULES)
         if self.probability not in (False, "deprecated"):
             raise InvalidParameterError(f"probability={self.probability!r}: {_PROBABILITIES}")
@@ -323,7 +324,7 @@ shape (n_samples, n_features)
         check_kernel(self.kernel)
         if self.standardize and is_precomputed(self):
             raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
-        return parse_memory(self.memory)
+        parse_memory(self.memory, enough=0)
 
     def _fit(self, prepared: PreparedFit, classes: np.ndarray, session: FitSession) -> None:
         """Solve the problems, from a checkpoint or the last fit's multipliers if there are any."""

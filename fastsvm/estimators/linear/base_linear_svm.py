@@ -43,7 +43,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
 
     def _check_parameters(self) -> None:
         check_parameters(self, _RULES | self._own_rules())
-        parse_memory(self.memory)
+        parse_memory(self.memory, enough=0)
         if self.fit_intercept and self.intercept_scaling <= 0:
             raise ValueError(
                 f"Intercept scaling is {self.intercept_scaling!r} but needs to be greater than 0. To disable fitting "

@@ -59,7 +59,7 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
 
     def _check_parameters(self) -> None:
         check_parameters(self, _RULES | {"learning_rate": one_of(*SCHEDULES)} | self._own_rules())
-        parse_memory(self.memory)
+        parse_memory(self.memory, enough=0)
         if self.learning_rate in ("optimal", "pegasos") and self.alpha == 0:
             raise ValueError(f"alpha must be > 0 since learning_rate={self.learning_rate!r} divides by it; found 0.")
         if self.loss == "huber" and self.epsilon == 0:

@@ -1,6 +1,7 @@
 """From an estimator's parameters to a run of dual coordinate ascent, new or resumed, or to the fit of few samples."""
 
 import hashlib
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -33,9 +34,10 @@ _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at o
 _DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to three copies in float64 beside all else
 _MOST_WINDOW = 32 << 20  # bytes
 _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings of the clock
-_MOST_VALUES, _SHORTER_SIDE = 1 << 19, 320  # of few samples: with more, epochs cost less than Newton steps
+_MOST_VALUES, _SHORTER_SIDE = 1 << 20, 320  # of few samples: with more, epochs cost less than Newton steps
 _LEAST_EPOCHS = 100  # who allows fewer wants to see them
-_MOST_SAMPLES = 2048  # fewer than features: with more, their Gram matrix costs more than epochs
+_MOST_SAMPLES = 2048  # of a Gram matrix
+_LONG, _MORE_SAMPLES = 64, 4  # of at least so many features, so many times as many samples
 _EPOCHS_OF_ROWS = 60  # samples for each epoch that is taken before the Gram matrix is computed
 _GRAM_ROWS = 96  # rows of the Gram matrix that are a piece of work
 _PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
@@ -248,14 +250,15 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     is_ours = task.source.resident and not loss.of_classes and estimator.max_iter >= _LEAST_EPOCHS
     if not is_ours or session.can_be_resumed or session.has_callbacks:
         return None
-    is_wide = n < width and n <= _MOST_SAMPLES and _wide_bytes(n, width) <= parse_memory(estimator.memory) // 2
+    needed = 2 * 8 * n * (width + 2 * n)
+    is_wide = n < _least_samples(loss, width) and n <= _MOST_SAMPLES and needed <= parse_memory(estimator.memory, needed)
     is_few = n * width <= _MOST_VALUES and min(n, width) <= _SHORTER_SIDE
     if is_wide and n * width > _MOST_VALUES:
         is_wide = estimator.max_time is None and not task.source.sparse
     if not (is_wide or is_few):
         return None
     begin = time.perf_counter()
-    problem = _problem_of(estimator, task, loss, parse_memory(estimator.memory))
+    problem = _problem_of(estimator, task, loss, 0)  # the rows are in memory
     problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
     with np.errstate(all="ignore"):
         weights, found = (_solve_wide if is_wide else _solve_few)(problem, pool)
@@ -265,8 +268,10 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     return fit if is_finite and fit.is_within(estimator.tol, estimator.criterion) else None
 
 
-def _wide_bytes(n: int, width: int) -> int:
-    return 8 * n * (width + 2 * n)
+def _least_samples(loss: Loss, width: int) -> int:
+    """Return the number of samples with which steps on the weights cost no more than steps on the dual variables."""
+    is_all_free = loss.of == "numbers" and math.isfinite(loss.curvature)  # none is at a bound
+    return width if width < _LONG or is_all_free else _MORE_SAMPLES * width
 
 
 def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray]:

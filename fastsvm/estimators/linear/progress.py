@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm
 
-from fastsvm.estimators.fitting.progress import LATEST, left_of
+from fastsvm.estimators.fitting.progress import LATEST, left_of, progress_bar
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.solvers.outer_loop import Report
@@ -67,7 +66,7 @@ class EpochMonitor(ABC):
         self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
         self.state = fit.state
         name, shown = type(self._estimator).__name__, self._estimator.verbose
-        self._bar = tqdm(total=fit.n_epochs, unit="epoch", desc=name, disable=None if shown else True)
+        self._bar = progress_bar(fit.n_epochs, "epoch", name, shown)
 
     @abstractmethod
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:

@@ -136,7 +136,9 @@ def _ascent(loss, asked, rows, sq_norms, most_epochs, dual, weights, scores):
     """
     targets, costs, _ = asked
     n, d = rows.shape
+    is_smooth = box(loss, 1.0)[1] > 0
     most, before, share = max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d))), np.inf, np.inf
+    most = 1 if is_smooth and n > d else most
     for epoch in range(most_epochs):
         stride, i = stride_of(n, epoch), epoch % n
         for _ in range(n):
@@ -243,44 +245,33 @@ def _precondition(loss, costs, curvature, rows, dual, vector):
     The system has the order of the rows that count, or of the features, whichever are fewer.
     """
     n, d = rows.shape
-    m = 0
-    free, share = np.empty(n, np.int64), np.empty(n)
+    m, free = 0, np.empty(n, np.int64)
     for i in range(n):
-        most, own = box(loss, costs[i])
-        if 0 < abs(dual[i]) < most:
-            free[m], share[m] = i, np.sqrt(1 / (own + curvature))
+        if 0 < abs(dual[i]) < box(loss, costs[i])[0]:
+            free[m] = i
             m += 1
+    scaled = np.empty((m, d))
+    for s in range(m):
+        i, target = free[s], scaled[s]
+        row, share = rows[i], np.sqrt(1 / (box(loss, costs[i])[1] + curvature))
+        for k in range(d):
+            target[k] = share * row[k]
     size = min(m, d)
-    square, right, rest = np.empty((size, size)), np.empty(size), np.zeros(size)
+    right, rest = np.empty(size), np.zeros(size)
     if m < d:
+        square = np.dot(scaled, scaled.T)
         for s in range(m):
-            for t in range(s, m):
-                square[s, t] = share[s] * share[t] * _dot(rows[free[s]], rows[free[t]])
-            right[s] = share[s] * _dot(rows[free[s]], vector)
+            right[s] = _dot(scaled[s], vector)
     else:
+        square = np.dot(scaled.T, scaled)
         for a in range(d):
-            for b in range(a, d):
-                square[a, b] = 0.0
             right[a] = vector[a]
-        for s in range(0, m - 3, 4):  # four at once, so that sums are loaded and stored a quarter as often
-            u, v, w, x = rows[free[s]], rows[free[s + 1]], rows[free[s + 2]], rows[free[s + 3]]
-            p, q, r, z = share[s] ** 2, share[s + 1] ** 2, share[s + 2] ** 2, share[s + 3] ** 2
-            for a in range(d):
-                i, j, k, h, target = p * u[a], q * v[a], r * w[a], z * x[a], square[a]
-                for b in range(a, d):
-                    target[b] += i * u[b] + j * v[b] + (k * w[b] + h * x[b])
-        for s in range(m - m % 4, m):
-            row = rows[free[s]]
-            for a in range(d):
-                value, target = share[s] ** 2 * row[a], square[a]
-                for b in range(a, d):
-                    target[b] += value * row[b]
     if not factorise(square, 1.0):
         return  # minus the gradient is a direction of descent too
     solve_factorised(square, right, rest)
     if m < d:
         for s in range(m):
-            row, factor = rows[free[s]], share[s] * right[s]
+            row, factor = scaled[s], right[s]
             for k in range(d):
                 vector[k] -= factor * row[k]
     else:

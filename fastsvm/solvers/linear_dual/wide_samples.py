@@ -33,8 +33,8 @@ _MOST_EPOCHS, _MOST_STEPS = 5000, 60
 _FIRST_WAIT, _PER_STEP = 4, 8.0  # epochs before a Newton step; multiplications of it that take as long as one of them
 _RIDGE = 1e-13  # of the mean diagonal: equal rows make the matrix singular
 _MOST_FIXED = 0.25  # share of the free variables that a step fixes
-_NEAR_EXACT = 1e-11  # relative gap at which steps that do not reduce it have come to rounding error
-_ROUNDING = 4e-15
+_NEAR_EXACT = 1e-9  # relative gap at which steps that do not reduce it have come to rounding error
+_EPS, _UNITS = float(np.finfo(np.float64).eps), 1.0  # of the scores, whose errors the slopes of the losses multiply
 
 
 @jit
@@ -72,8 +72,8 @@ def _solve(loss, asked, gram, dual, scores):
     for epoch in range(_MOST_EPOCHS):
         n_changed = _epoch(loss, asked, gram, epoch, dual, scores)
         since += 1
-        gap, primal = _gap(loss, asked, dual, scores)
-        if gap <= EXACT_GAP * primal:
+        gap, primal, rounding = _gap(loss, asked, gram, dual, scores)
+        if gap <= EXACT_GAP * primal + rounding:
             return epoch + 1 + n_steps
         if since < wait and n_changed > 0:
             continue
@@ -82,9 +82,9 @@ def _solve(loss, asked, gram, dual, scores):
         m = _step(loss, asked, gram, dual, scores)
         _sum_rows(gram, dual, scores)
         n_steps, since, before, gap_before = n_steps + 1, 0, best, gap
-        gap, primal = _gap(loss, asked, dual, scores)
+        gap, primal, rounding = _gap(loss, asked, gram, dual, scores)
         best = min(best, gap)
-        if gap <= EXACT_GAP * primal or (gap <= _NEAR_EXACT * primal and not gap < before / 2):
+        if gap <= EXACT_GAP * primal + rounding or (gap <= _NEAR_EXACT * primal and not gap < before / 2):
             return epoch + 1 + n_steps
         wait = max(float(_FIRST_WAIT), m * m * m / (_PER_STEP * n * n), 2 * wait if gap > gap_before / 10 else 0.0)
     return _MOST_EPOCHS + n_steps
@@ -126,16 +126,21 @@ def _sum_rows(gram, dual, scores):
 
 
 @jit
-def _gap(loss, asked, dual, scores):
-    """Return the duality gap and the primal objective."""
+def _gap(loss, asked, gram, dual, scores):
+    """Return the duality gap, the primal objective, and the rounding error of the gap."""
     targets, costs = asked
-    gap, primal = 0.0, 0.0
+    gap, primal, rounding, square, lengths = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(dual.size):
         if costs[i] > 0:
+            most = box(loss, costs[i])[0]
+            slope = most if most < np.inf else abs(dual[i])  # of the loss, at most
+            rounding += slope * abs(targets[i])
+            lengths += slope * np.sqrt(gram[i, i])
+            square += dual[i] ** 2 * gram[i, i]
             value, product = costs[i] * loss_value(loss, scores[i], targets[i]), dual[i] * scores[i]
             primal += value + product / 2
             gap += value + product + (conjugate(loss, dual[i], targets[i], costs[i]) if dual[i] != 0 else 0.0)
-    return gap, primal
+    return gap, primal, _UNITS * _EPS * (rounding + lengths * np.sqrt(square))
 
 
 @jit
