@@ -6,6 +6,7 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
@@ -23,7 +24,7 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.linear_dual.wide_samples import certify_scores, solve_on_gram
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
-from fastsvm.sources import Source
+from fastsvm.sources import DenseBlock, Source
 
 __all__ = ["DualFit", "DualFitState", "SmallFit", "small_fit"]
 
@@ -39,6 +40,7 @@ _LEAST_EPOCHS = 100  # who allows fewer wants to see them
 _MOST_SAMPLES = 2048  # of a Gram matrix
 _LONG, _MORE_SAMPLES = 64, 4  # of at least so many features, so many times as many samples
 _EPOCHS_OF_ROWS = 60  # samples for each epoch that is taken before the Gram matrix is computed
+_EPOCHS_OF_MATRIX, _MOST_EPOCHS = 120, 200  # of sparse rows: multiplications of a factorisation that take their time
 _GRAM_ROWS = 96  # rows of the Gram matrix that are a piece of work
 _PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
 
@@ -246,22 +248,23 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
 
     Fits that may be resumed, are observed or allow few epochs are others too, and those whose values overflow.
     """
-    n, width = task.source.shape[0], task.source.shape[1] + 1
-    is_ours = task.source.resident and not loss.of_classes and estimator.max_iter >= _LEAST_EPOCHS
+    source, (n, d) = task.source, task.source.shape
+    is_ours = source.resident and not loss.of_classes and estimator.max_iter >= _LEAST_EPOCHS
     if not is_ours or session.can_be_resumed or session.has_callbacks:
         return None
-    needed = 2 * 8 * n * (width + 2 * n)
-    is_wide = n < _least_samples(loss, width) and n <= _MOST_SAMPLES and needed <= parse_memory(estimator.memory, needed)
-    is_few = n * width <= _MOST_VALUES and min(n, width) <= _SHORTER_SIDE
-    if is_wide and n * width > _MOST_VALUES:
-        is_wide = estimator.max_time is None and not task.source.sparse
+    is_few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE
+    is_wide = n < _least_samples(loss, d + 1) and n <= _MOST_SAMPLES
+    if is_wide and not is_few:
+        needed = 8 * (n * (d + 1) if not source.sparse else 2 * source.nbytes) + 4 * 8 * n * n
+        is_wide = estimator.max_time is None and needed <= parse_memory(estimator.memory, needed)
     if not (is_wide or is_few):
         return None
     begin = time.perf_counter()
     problem = _problem_of(estimator, task, loss, 0)  # the rows are in memory
     problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
     with np.errstate(all="ignore"):
-        weights, found = (_solve_wide if is_wide else _solve_few)(problem, pool)
+        accepted = EXACT_GAP if is_few or not source.sparse else estimator.tol
+        weights, found = _solve_wide(problem, accepted, pool) if is_wide else _solve_few(problem, pool)
     certificate = {name: np.ascontiguousarray(column) for name, column in zip(CERTIFICATE, found.T, strict=True)}
     fit = SmallFit(weights, certificate, time.perf_counter() - begin)
     is_finite = np.isfinite(found).all() and np.isfinite(weights).all()
@@ -270,14 +273,14 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
 
 def _least_samples(loss: Loss, width: int) -> int:
     """Return the number of samples with which steps on the weights cost no more than steps on the dual variables."""
-    is_all_free = loss.of == "numbers" and math.isfinite(loss.curvature)  # none is at a bound
-    return width if width < _LONG or is_all_free else _MORE_SAMPLES * width
+    is_smooth = math.isfinite(loss.curvature)  # more variables than features are free then
+    return width if width < _LONG or is_smooth else _MORE_SAMPLES * width
 
 
 def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights and the certificate of each score, by steps on the weights."""
     rows, k = problem.dense(problem.block, problem.source.shape[1] + 1), problem.n_scores
-    weights, dual, found = _empty(rows, k)
+    weights, dual, found = _empty(*rows.shape, k)
     pool.run(
         lambda a, b: solve_scores(problem.loss, problem.demands, rows, (a, b), dual, weights, found),
         _parts(k, rows.size),
@@ -285,24 +288,30 @@ def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarr
     return weights, found
 
 
-def _solve_wide(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights and the certificate of each score, by steps on the dual variables."""
-    rows, k, loss, demands = problem.dense(problem.block, problem.source.shape[1] + 1), problem.n_scores, *problem[3:5]
-    (weights, dual, found), n = _empty(rows, k), len(rows)
-    most = max(1, n // (_EPOCHS_OF_ROWS * k))
-    pool.run(lambda a, b: begin_scores(loss, demands, rows, (a, b, most), dual, weights, found), _parts(k, rows.size))
-    if not found[:, 0].max() <= EXACT_GAP:
+def _solve_wide(problem: LinearProblem, accepted: float, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights and the certificate of each score, by steps on the dual variables.
+
+    Where epochs alone come to the relative gap `accepted`, no Gram matrix is computed.
+    """
+    block, k, loss, demands = problem.with_constant(), problem.n_scores, problem.loss, problem.demands
+    n, d = block.shape
+    (weights, dual, found), size = _empty(n, d, k), block.stored.size
+    most = n // (_EPOCHS_OF_ROWS * k) if isinstance(block, DenseBlock) else n**3 // (_EPOCHS_OF_MATRIX * size)
+    limits = max(1, min(most, _MOST_EPOCHS)), accepted
+    pool.run(lambda a, b: begin_scores(loss, demands, block, (a, b, *limits), dual, weights, found), _parts(k, size))
+    rows: Any = block.values if isinstance(block, DenseBlock) else sparse.csr_matrix(block[:3], block.shape)
+    if not found[:, 0].max() <= accepted:
         gram, epochs = _gram(rows, pool), found[:, 3].copy()
         pool.run(lambda a, b: solve_on_gram(loss, demands, gram, (a, b), dual, epochs), _parts(k, n * n))
         found[:, 3] = epochs
-    weights = dual @ rows
-    certify_scores(loss, demands, weights, weights @ rows.T, dual, found)
+    weights = np.ascontiguousarray((rows.T @ dual.T).T)
+    certify_scores(loss, demands, weights, np.ascontiguousarray((rows @ weights.T).T), dual, found)
     return weights, found
 
 
-def _empty(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _empty(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return room for weights, dual variables and the certificate."""
-    return np.empty((k, rows.shape[1])), np.empty((k, len(rows))), np.empty((k, len(CERTIFICATE)))
+    return np.empty((k, d)), np.empty((k, n)), np.empty((k, len(CERTIFICATE)))
 
 
 def _parts(k: int, n_values: int) -> list[tuple[int, int]]:
@@ -310,9 +319,11 @@ def _parts(k: int, n_values: int) -> list[tuple[int, int]]:
     return list(spans(k, max(1, _PART // n_values)))
 
 
-def _gram(rows: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return the Gram matrix of rows."""
-    gram = np.empty((len(rows), len(rows)))
+def _gram(rows: Any, pool: Pool) -> np.ndarray:
+    """Return the Gram matrix of rows, an array or a CSR matrix."""
+    if sparse.issparse(rows):
+        return (rows @ rows.T).toarray()
+    gram: np.ndarray = np.empty((len(rows), len(rows)))
 
     def fill(a: int, b: int) -> None:
         np.matmul(rows[a:b], rows[:b].T, out=gram[a:b, :b])

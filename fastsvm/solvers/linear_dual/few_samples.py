@@ -20,7 +20,9 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm.linalg.cholesky_rows import factorise, solve_factorised
+from fastsvm.linalg.single_rows import add_row, row_score, sq_norm
 from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient
+from fastsvm.sources import DenseBlock
 
 __all__ = ["CERTIFICATE", "EXACT_GAP", "begin_scores", "solve_scores", "stride_of"]
 
@@ -65,7 +67,8 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
     sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     for i in range(n):
         sq_norms[i] = _dot(rows[i], rows[i])
-    smooth = box(loss, 1.0)[1] > 0
+    smooth, most = box(loss, 1.0)[1] > 0, max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d)))
+    limits = EXACT_GAP, _NEAR, 1 if smooth and n > d else most, _MOST_EPOCHS  # a smooth loss needs few Newton steps
     for c in range(which[0], which[1]):
         for i in range(n):
             targets[i], costs[i] = cost_of(demands, i, c)
@@ -73,7 +76,7 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
         for k in range(d):
             weights[c, k] = 0.0
         asked = targets, costs, center
-        n_epochs = _ascent(loss, asked, rows, sq_norms, _MOST_EPOCHS, dual[c], weights[c], scores)[0]
+        n_epochs = _ascent(loss, asked, (DenseBlock(rows), sq_norms), limits, dual[c], weights[c], scores)[0]
         if smooth:
             n_epochs += _newton(loss, asked, 0.0, rows, dual[c], weights[c], scores)
         else:
@@ -84,14 +87,23 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
 
 @jit
 def begin_scores(loss, demands, rows, which, dual, weights, certificate):
-    """Take epochs of coordinate ascent only, as many as `which` says last; write gaps and numbers of epochs.
+    """Take epochs of coordinate ascent only.
 
-    The arguments are those of `solve_scores`, but the first column of `certificate` is the relative gap.
+    The arguments are those of `solve_scores`, but for these.
+
+    Parameters
+    ----------
+    rows : Block
+        Samples in float64.
+    which : tuple
+        The first score, the first after them, the most epochs, and the relative gap at which they end.
+    certificate : ndarray of float64, shape (n_scores, 4)
+        Written: relative gaps in the first column, and numbers of epochs in the last.
     """
-    n, d = rows.shape
+    n, d = dual.shape[1], weights.shape[1]
     sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     for i in range(n):
-        sq_norms[i] = _dot(rows[i], rows[i])
+        sq_norms[i] = sq_norm(rows, i)
     for c in range(which[0], which[1]):
         for i in range(n):
             targets[i], costs[i] = cost_of(demands, i, c)
@@ -99,7 +111,8 @@ def begin_scores(loss, demands, rows, which, dual, weights, certificate):
         for k in range(d):
             weights[c, k] = 0.0
         asked = targets, costs, center
-        n_epochs, gap = _ascent(loss, asked, rows, sq_norms, which[2], dual[c], weights[c], scores)
+        limits = which[3], 0.0, which[2], which[2]
+        n_epochs, gap = _ascent(loss, asked, (rows, sq_norms), limits, dual[c], weights[c], scores)
         certificate[c, 0], certificate[c, 3] = gap, n_epochs
 
 
@@ -129,36 +142,36 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
 
 
 @jit
-def _ascent(loss, asked, rows, sq_norms, most_epochs, dual, weights, scores):
+def _ascent(loss, asked, given, limits, dual, weights, scores):
     """Take epochs of coordinate ascent until the gap is small and no longer falls fast.
 
     Return their number and the relative gap.
     """
-    targets, costs, _ = asked
-    n, d = rows.shape
-    is_smooth = box(loss, 1.0)[1] > 0
-    most, before, share = max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d))), np.inf, np.inf
-    most = 1 if is_smooth and n > d else most
+    (targets, costs, _), (rows, sq_norms) = asked, given
+    n = dual.size
+    accepted, near, most_slow, most_epochs = limits
+    before, share = np.inf, np.inf
     for epoch in range(most_epochs):
         stride, i = stride_of(n, epoch), epoch % n
         for _ in range(n):
             if costs[i] > 0 and sq_norms[i] > 0:
-                row = rows[i]
-                new = coordinate_update(loss, dual[i], _dot(weights, row), targets[i], costs[i], sq_norms[i])
+                score = row_score(rows, i, weights)
+                new = coordinate_update(loss, dual[i], score, targets[i], costs[i], sq_norms[i])
                 change = new - dual[i]
                 if change != 0:
                     dual[i] = new
-                    for k in range(d):
-                        weights[k] += change * row[k]
+                    add_row(rows, i, change, weights)
             i = (i + stride) % n
-        primal = _primal(loss, asked, rows, weights, scores)
+        for i in range(n):
+            scores[i] = row_score(rows, i, weights)
+        primal = _objective(loss, asked, weights, scores)
         value = -_dot(weights, weights) / 2
         for i in range(n):
             if dual[i] != 0:
                 value -= conjugate(loss, dual[i], targets[i], costs[i])
         gap = primal - value
         is_slow, share = gap > _FAST * before, gap / primal if primal > 0 else 0.0
-        if gap <= EXACT_GAP * primal or (is_slow and (epoch + 1 >= most or gap <= _NEAR * primal)):
+        if gap <= accepted * primal or (is_slow and (epoch + 1 >= most_slow or gap <= near * primal)):
             return epoch + 1, share
         before = gap
     return most_epochs, share
@@ -180,10 +193,16 @@ def stride_of(n, epoch):
 @jit
 def _primal(loss, asked, rows, weights, scores):
     """Write the scores and return the primal objective."""
+    for i in range(scores.size):
+        scores[i] = _dot(weights, rows[i])
+    return _objective(loss, asked, weights, scores)
+
+
+@jit
+def _objective(loss, asked, weights, scores):
     targets, costs, _ = asked
     total = _dot(weights, weights) / 2
     for i in range(scores.size):
-        scores[i] = _dot(weights, rows[i])
         total += costs[i] * loss_value(loss, scores[i], targets[i]) if costs[i] > 0 else 0.0
     return total
 

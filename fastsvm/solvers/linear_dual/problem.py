@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fastsvm.losses import Demands, Loss
-from fastsvm.sources import Block, MemorySource, Source, Window, check_finite
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source, Window, check_finite
 
 __all__ = ["OVERFLOW", "LinearProblem", "explain"]
 
@@ -62,6 +62,16 @@ class LinearProblem(NamedTuple):
         found[:, : rows.shape[1]] = (rows - self.shift) * self.scale if self.scale.size else rows
         found[:, -1] = self.constant
         return found
+
+    def with_constant(self) -> Block:
+        """Return all rows, of a source in memory, in float64 as they are stored, with the constant feature last."""
+        block, width = self.block, self.source.shape[1] + 1
+        if not isinstance(block, CSRBlock):
+            return DenseBlock(self.dense(block, width))
+        n, ends = len(block.indptr) - 1, block.indptr[1:]
+        data = np.insert(block.data.astype(np.float64, copy=False), ends, self.constant)
+        indices = np.insert(block.indices, ends, width - 1)
+        return CSRBlock(data, indices, block.indptr + np.arange(n + 1), width).compressed(np.float64)
 
     def windows_in_memory(self, size: int) -> Generator[Window, None, None]:
         """Yield all rows of a source in memory, in windows of at most `size` rows."""
