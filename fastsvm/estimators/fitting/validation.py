@@ -240,8 +240,8 @@ def _checked_labels(y: Any, of_classes: bool) -> np.ndarray:
     if of_classes and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iu" and y.size > 0:
         return y  # `encode` counts the classes
     if not of_classes and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iuf" and y.size > 0:
-        y = y.astype(np.float64, copy=False)  # scikit-learn's checks would find nothing, and take as long as a small fit
-        return _finite(y, of_classes)
+        # scikit-learn's checks would find nothing, and take as long as a small fit.
+        return _finite(y.astype(np.float64, copy=False), of_classes)
     kind = None if of_classes else np.float64
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
     _finite(y, of_classes)

@@ -263,7 +263,8 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     problem = _problem_of(estimator, task, loss, 0)  # the rows are in memory
     problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
     with np.errstate(all="ignore"):
-        accepted = EXACT_GAP if is_few or not source.sparse else estimator.tol
+        is_enough = source.sparse and not is_few and estimator.criterion == "gap"
+        accepted = estimator.tol if is_enough else EXACT_GAP
         weights, found = _solve_wide(problem, accepted, pool) if is_wide else _solve_few(problem, pool)
     certificate = {name: np.ascontiguousarray(column) for name, column in zip(CERTIFICATE, found.T, strict=True)}
     fit = SmallFit(weights, certificate, time.perf_counter() - begin)
@@ -280,7 +281,7 @@ def _least_samples(loss: Loss, width: int) -> int:
 def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights and the certificate of each score, by steps on the weights."""
     rows, k = problem.dense(problem.block, problem.source.shape[1] + 1), problem.n_scores
-    weights, dual, found = _empty(*rows.shape, k)
+    weights, dual, found = _empty(len(rows), rows.shape[1], k)
     pool.run(
         lambda a, b: solve_scores(problem.loss, problem.demands, rows, (a, b), dual, weights, found),
         _parts(k, rows.size),

@@ -1,0 +1,68 @@
+"""Linear problems of few samples with many features, solved in their Gram matrix."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+
+from fastsvm import LinearSVC, LinearSVR
+from fastsvm.estimators.linear import dual_fit
+from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
+from fastsvm.solvers.linear_dual.wide_samples import solve_on_gram
+
+
+def gap_of(loss, rows, targets, costs, beta):
+    """Return the relative duality gap of feasible variables and their weights, from scratch."""
+    w = rows.T @ beta
+    scores, epsilon = rows @ w, getattr(loss, "epsilon", 0.0)
+    is_hinge = isinstance(loss, (Hinge, SquaredHinge))
+    size = np.maximum(0, 1 - targets * scores if is_hinge else np.abs(scores - targets) - epsilon)
+    value = -targets @ beta + epsilon * np.abs(beta).sum()
+    if isinstance(loss, (SquaredHinge, SquaredEpsilonInsensitive)):
+        size, value = size**2, value + beta**2 @ (0.25 / costs)
+    elif not (np.abs(beta) <= costs).all():
+        return np.inf
+    if is_hinge and not (targets * beta >= 0).all():
+        return np.inf
+    primal = costs @ size + w @ w / 2
+    return abs(primal + value + w @ w / 2) / primal
+
+
+LOSSES = [
+    Hinge(),
+    SquaredHinge(),
+    EpsilonInsensitive(0.0),
+    EpsilonInsensitive(0.5),
+    SquaredEpsilonInsensitive(0.0),
+    SquaredEpsilonInsensitive(0.5),
+]
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e2])
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_there_is_no_duality_gap(loss, C):
+    """Rows that are repeated, or depend on each other because there are fewer features, make the matrix singular."""
+    for n, d, repeated in ((60, 200, 0), (60, 200, 20), (90, 60, 0)):
+        X, y = make_classification(n, d, n_informative=8, flip_y=0.1, random_state=0)
+        X[n - repeated :] = X[:repeated]
+        costs = C * np.random.default_rng(0).uniform(0.5, 2, n).round(1)
+        targets = np.where(y == 1, 1.0, -1.0) if "Hinge" in type(loss).__name__ else 3 * y + X[:, 0]
+        beta, n_epochs = np.zeros((1, n)), np.zeros(1)
+        solve_on_gram(loss, Demands(targets, costs, np.ones(1)), X @ X.T, (0, 1), beta, n_epochs)
+        assert gap_of(loss, X, targets, costs, beta[0]) <= 1e-10
+        assert 0 < n_epochs[0] < 1000
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(loss="hinge"), LinearSVR(C=0.1)], ids=str)
+def test_samples_may_be_sparse(model, monkeypatch):
+    X, y = make_classification(80, 300, n_informative=10, n_classes=3, random_state=0)
+    X[np.abs(X) < 1] = 0
+    coef = model.fit(X, y).coef_.copy()
+    assert abs(model.duality_gap_) <= 1e-11 * model.objective_
+    assert model.fit(sparse.csr_matrix(X), y).objective_ == pytest.approx(model.objective_, rel=1e-11)
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-8 * np.abs(coef).max())
+    monkeypatch.setattr(dual_fit, "_MOST_VALUES", 0)  # as if there were more: epochs alone come to the tolerance
+    objective = model.objective_
+    model.fit(sparse.csr_matrix(X), y)
+    assert objective <= model.objective_ <= objective * (1 + model.tol)
+    assert model.duality_gap_ <= model.tol * model.objective_
