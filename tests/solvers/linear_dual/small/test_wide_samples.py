@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm.estimators.linear import dual_fit
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
-from fastsvm.solvers.linear_dual.wide_samples import solve_on_gram
+from fastsvm.solvers.linear_dual.small.wide_samples import solve_on_gram
 
 
 def gap_of(loss, rows, targets, costs, beta):

@@ -2,7 +2,8 @@
 
 Method
     Epochs of dual coordinate ascent (Hsieh et al. 2008) until the gap is small. Then Newton steps in the primal with an
-    exact line search (Keerthi and DeCoste 2005): a smooth loss is piecewise quadratic, so that they end after few.
+    exact line search (Keerthi and DeCoste 2005): a smooth loss is piecewise quadratic, so that they end after few, and
+    with more samples than features they begin after one epoch.
     Another loss is replaced by its Moreau envelope around the dual variables β⁰,
         max_β  -β f - conjugate(β) - (q / 2) (β - β⁰)²,
     which is smooth too, and whose maximisers are the next β⁰ (augmented Lagrangian; Rockafellar 1976). With q divided
@@ -32,7 +33,7 @@ CERTIFICATE = ("primal", "dual", "kkt_violation", "n_epochs")
 EXACT_GAP = 1e-13
 """Relative gap that is rounding error."""
 
-_LEAST_EPOCHS, _EPOCHS_PER_ORDER = 3, 1 / 12  # as many epochs as take the time of a Newton step or two
+_LEAST_EPOCHS, _EPOCHS_PER_ORDER = 3, 1 / 12  # of another loss; they take the time of a Newton step or two
 _MOST_EPOCHS, _FAST = 200, 0.6  # more of them while each leaves no more than this share of the gap
 _NEAR = 1e-2  # relative gap from which on Newton steps are taken
 _STEPS = 100

@@ -1,0 +1,1 @@
+"""Linear problems of few samples, solved to rounding error."""
