@@ -19,10 +19,10 @@ from fastsvm.losses import Demands, Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
-from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, EXACT_GAP, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, EXACT_GAP, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.small.wide_samples import certify_scores, solve_on_gram
+from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import DenseBlock, Source
 
