@@ -3,6 +3,8 @@
 from fastsvm import kernels
 from fastsvm._compiled.threads import note_usual_limits
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, SVCSearch
+from fastsvm.exchange.model_text import load_libsvm, save_libsvm
+from fastsvm.exchange.range_text import load_libsvm_range
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -18,8 +20,11 @@ __all__ = [
     "SVCSearch",
     "kernels",
     "load",
+    "load_libsvm",
+    "load_libsvm_range",
     "open_hdf5",
     "save",
+    "save_libsvm",
 ]
 
 note_usual_limits()  # now that SciPy has loaded its BLAS

@@ -92,12 +92,11 @@ class Predictor:
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
         sq_norm = 0.0 if self.kernel.translation_invariant else self.geometry.largest_sq_norm
-        dtype = value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self._stored))
-        return Uint8Pairwise(self.kernel, dtype, quantization.times(self._factor or 1.0).scale)
+        return Uint8Pairwise(self.kernel, self._value_type(sq_norm), quantization.times(self._factor or 1.0).scale)
 
     def _pairwise(self, block: Block) -> PairwiseKernel:
-        estimator, kernel, geometry = self.estimator, self.kernel, self.geometry
-        given = user_pairwise(kernel, np.asarray(estimator.support_, dtype=np.int64), self._source)
+        kernel, geometry = self.kernel, self.geometry
+        given = user_pairwise(kernel, np.asarray(self.estimator.support_, dtype=np.int64), self._source)
         if given is not None:
             return given
         sparse = self.support.sparse or isinstance(block, CSRBlock)
@@ -105,5 +104,10 @@ class Predictor:
             return RealPairwise(kernel, np.float64, None, sparse, all_near=True)
         centred = kernel.translation_invariant and not sparse
         sq_norm = geometry.mean_sq_distance if centred else geometry.largest_sq_norm
-        dtype = value_type(estimator, kernel, sq_norm, self._norms, len(self.support))
-        return RealPairwise(kernel, dtype, geometry.centre, sparse, all_near=True)
+        return RealPairwise(kernel, self._value_type(sq_norm), geometry.centre, sparse, all_near=True)
+
+    def _value_type(self, sq_norm: float) -> type:
+        """Return the type of kernel values for rows of this squared norm."""
+        if not hasattr(self.estimator, "kkt_violation_"):  # of another program, whose values are float64
+            return np.float64
+        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self._stored))

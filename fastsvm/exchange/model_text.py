@@ -1,0 +1,162 @@
+"""Models as the text of LIBSVM and LIBLINEAR."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.exchange.liblinear import liblinear_text_of, model_of_liblinear_text
+from fastsvm.exchange.liblinear_text import read_liblinear_text, write_liblinear_text
+from fastsvm.exchange.libsvm import MACHINES, libsvm_text_of, model_of_libsvm_text
+from fastsvm.exchange.libsvm_text import read_libsvm_text, write_libsvm_text
+from fastsvm.exchange.range_text import write_range_text
+from fastsvm.exchange.text_lines import begins_with
+
+__all__ = ["is_libsvm_text", "load_libsvm", "save_libsvm"]
+
+_LIBSVM, _LIBLINEAR = b"svm_type", b"solver_type"
+
+
+def is_libsvm_text(path: str | Path) -> bool:
+    """Return whether a file begins as the text of a model of LIBSVM or LIBLINEAR."""
+    return begins_with(path, _LIBSVM) or begins_with(path, _LIBLINEAR)
+
+
+def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None = None) -> None:
+    """Write a fitted model as text that LIBSVM's `svm-predict`, or LIBLINEAR's `predict`, reads.
+
+    A kernel machine becomes the text of a LIBSVM model, a linear one that of a LIBLINEAR model. All numbers are exact:
+    the programs compute the same decision values, where fastsvm computes in float64. It computes in float32 if that
+    is exact to within `tol`, and it standardises samples of at most float32 in float32. The first feature has the
+    index 1. The write is atomic.
+
+    Parameters
+    ----------
+    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+        A fitted estimator. Its kernel is "linear", "poly", "rbf", "sigmoid" or "precomputed", its labels are whole
+        numbers. LIBLINEAR has fewer losses: the text of another one names a solver that predicts the same classes or
+        numbers.
+    path : str or Path
+        The file to write. An existing file is replaced.
+    range_path : str or Path or None, default=None
+        File to write with the ranges of features, for which `svm-scale -r` makes samples that are standardised as the
+        model does. It is needed if a kernel machine has `standardize=True`, but for the linear kernel, whose text then
+        takes samples as they are. The text is for samples that were scaled so.
+
+    Raises
+    ------
+    TypeError
+        If the model is not such an estimator.
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If LIBSVM has no such kernel or labels, or if samples must be standardised and there is no `range_path`.
+
+    Examples
+    --------
+    >>> import os, pathlib, tempfile
+    >>> import fastsvm
+    >>> model = fastsvm.SVC(kernel="linear").fit([[0.0], [2.0]], [0, 1])
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.libsvm")
+    >>> fastsvm.save_libsvm(model, path)
+    >>> print(pathlib.Path(path).read_text())
+    svm_type c_svc
+    kernel_type linear
+    nr_class 2
+    total_sv 2
+    rho -1.0
+    label 0 1
+    nr_sv 1 1
+    SV
+    0.5
+    -0.5 1:2.0
+    """
+    is_linear = isinstance(model, LinearModel)
+    if not is_linear and type(model).__name__ not in {each.estimator for each in MACHINES}:
+        raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
+    check_is_fitted(model)
+    if range_path is not None and (is_linear or Standardization.of_model(model) is None):
+        raise ValueError(
+            "range_path is for kernel machines with standardize=True; this model takes samples as they are."
+        )
+    if is_linear:
+        write_liblinear_text(path, liblinear_text_of(model))
+        return
+    text = libsvm_text_of(model, standardized=range_path is not None)
+    if range_path is not None:
+        write_range_text(range_path, Standardization.of_model(model), model.n_features_in_)
+    write_libsvm_text(path, text)
+
+
+def load_libsvm(path: str | Path, *, n_features: int | None = None) -> Any:
+    """Read a model that LIBSVM's `svm-train` or LIBLINEAR's `train` wrote.
+
+    The model predicts, can be saved and written again. Of its parameters only the kernel, or the loss, is known; the
+    others have their defaults. How the fit went is not known either: `stop_reason_` is "imported", and there are no
+    `objective_`, `duality_gap_`, `kkt_violation_`, `converged_`, `n_iter_` and `history_`. Decision values are those of
+    the text in float64. Classes are sorted, so that votes of several classes that tie may elect another of these
+    classes than in LIBSVM, whose order is that of the samples.
+
+    Damaged text is refused with the number of the line. Memory is bounded by the size of the file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    n_features : int or None, default=None
+        Number of features of the samples to predict, at least as many as the text has. LIBSVM's text does not say how
+        many there were: None is the largest index of a support vector. For a precomputed kernel, the number of samples
+        of the fit. Indices count from 1, or from 0 if one of them is 0.
+
+    Returns
+    -------
+    SVC, LinearSVC, LinearSVR or SGDClassifier
+        The fitted estimator: SVC for c_svc, LinearSVC or LinearSVR with the loss of LIBLINEAR's solver, SGDClassifier
+        with the logarithmic loss or the L1 penalty.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not such a text, is damaged, or there is no estimator for it.
+
+    Warns
+    -----
+    UserWarning
+        If the text has parameters of probabilities, which the estimators do not have.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import fastsvm
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.model")
+    >>> lines = ["solver_type L2R_L1LOSS_SVC_DUAL", "nr_class 2", "label 1 -1", "nr_feature 2", "bias -1", "w", ".5", 2]
+    >>> with open(path, "w") as file:
+    ...     print(*lines, sep=chr(10), file=file)
+    >>> model = fastsvm.load_libsvm(path)
+    >>> model, model.coef_, model.predict([[1.0, -1.0]])
+    (LinearSVC(fit_intercept=False, loss='hinge'), array([[0.5, 2. ]]), array([-1]))
+    """
+    if n_features is not None and n_features < 1:
+        raise ValueError(f"n_features must be at least 1. Got {n_features!r} instead.")
+    try:
+        if begins_with(path, _LIBLINEAR):
+            return model_of_liblinear_text(read_liblinear_text(path), n_features)
+        text = read_libsvm_text(path)
+        model = model_of_libsvm_text(text, n_features)
+    except ValueError as error:
+        if str(path) in str(error):
+            raise
+        raise ValueError(f"{path} cannot be read: {error}.") from error
+    if text.probabilities:
+        warnings.warn(
+            f"{path} has parameters of probabilities, which are left out: {type(model).__name__} has decision values "
+            "and no probabilities. sklearn.calibration.CalibratedClassifierCV computes them.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return model

@@ -1,0 +1,181 @@
+"""Kernel machines as LIBSVM's text: the decision values are those of LIBSVM, whoever wrote the text."""
+
+import numpy as np
+import pytest
+from model_texts.evaluation import libsvm_decisions, sorted_pairs
+from model_texts.written import KERNEL_VALUES, LIBSVM, ROWS
+from scipy import sparse
+from sklearn.preprocessing import StandardScaler
+
+import fastsvm
+from fastsvm import SVC
+from fastsvm.estimators import ESTIMATORS
+from fastsvm.exchange.libsvm import MACHINES
+
+ROWS = np.array(ROWS)
+KINDS = {each.svm_type: each.estimator for each in MACHINES}
+HERE = {kind.__name__ for kind in ESTIMATORS.values()}
+RTOL = 1e-12
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.libsvm"
+
+
+def decisions(model, X):
+    """Return decisions of pairs, positive for the first class, or of the one function of machines without classes."""
+    if not hasattr(model, "classes_"):
+        return getattr(model, "decision_function", model.predict)(X)[:, None]
+    shape = model.decision_function_shape
+    found = model.set_params(decision_function_shape="ovo").decision_function(X)
+    model.set_params(decision_function_shape=shape)
+    return -found[:, None] if found.ndim == 1 else found
+
+
+def told(text, X):
+    labels, found = libsvm_decisions(text, X)
+    return found if labels is None else sorted_pairs(labels, found)
+
+
+def kind_of(text):
+    return KINDS[text.split()[1]]
+
+
+@pytest.mark.parametrize("name", LIBSVM)
+def test_the_oracle_computes_what_libsvm_computes(name):
+    text, expected = LIBSVM[name]
+    X = np.array(KERNEL_VALUES) if name == "precomputed" else ROWS
+    np.testing.assert_allclose(libsvm_decisions(text, X)[1], expected, rtol=RTOL, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:.*parameters of probabilities")
+@pytest.mark.parametrize("name", [name for name, (text, _) in LIBSVM.items() if kind_of(text) in HERE])
+def test_models_of_libsvm_predict_as_in_libsvm_also_after_being_saved(name, path):
+    text, _ = LIBSVM[name]
+    path.write_text(text)
+    model = fastsvm.load_libsvm(path, n_features=12 if name == "precomputed" else 4)
+    assert type(model).__name__ == kind_of(text)
+    X = np.array(KERNEL_VALUES) if name == "precomputed" else ROWS
+    expected = told(text, X)
+    np.testing.assert_allclose(decisions(model, X), expected, rtol=RTOL, atol=1e-13)
+    if name != "precomputed":
+        np.testing.assert_allclose(decisions(model, sparse.csr_matrix(X)), expected, rtol=1e-10, atol=1e-12)
+    assert model.stop_reason_ == "imported" and not hasattr(model, "objective_") and not hasattr(model, "converged_")
+    fastsvm.save(model, path)
+    again = fastsvm.load(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    fastsvm.save_libsvm(again, path)
+    np.testing.assert_allclose(told(path.read_text(), X), expected, rtol=RTOL, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", [name for name, (text, _) in LIBSVM.items() if kind_of(text) not in HERE])
+def test_machines_without_an_estimator_are_named(name, path):
+    path.write_text(LIBSVM[name][0])
+    with pytest.raises(ValueError, match=f"no estimator {kind_of(LIBSVM[name][0])}"):
+        fastsvm.load_libsvm(path)
+
+
+def test_probabilities_are_left_out_and_said_to_be(path):
+    path.write_text(LIBSVM["c_svc with probabilities"][0])
+    with pytest.warns(UserWarning, match="parameters of probabilities, which are left out"):
+        fastsvm.load_libsvm(path)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid", fastsvm.kernels.RBF(0.3)], ids=str)
+@pytest.mark.parametrize("labels", [(-5, 0, 7), (1.0, -1.0)], ids=str)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_written_texts_have_the_decisions_of_the_model(kernel, labels, layout, three_classes, path):
+    X, y = three_classes
+    X, y = X[:60], np.array(labels)[y[:60] % len(labels)]
+    model = SVC(kernel=kernel, C=5, coef0=0.5, gamma=0.2).fit(layout(X), y)
+    fastsvm.save_libsvm(model, path)
+    np.testing.assert_allclose(told(path.read_text(), X), decisions(model, X), rtol=1e-10, atol=1e-11)
+    again = fastsvm.load_libsvm(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.classes_.dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+def test_samples_of_any_type_are_written_exactly(dtype, three_classes, path):
+    X, y = three_classes
+    X = np.clip(X * 20 + 100, 0, 255).round().astype(dtype)
+    model = SVC(gamma=1e-3, C=5).fit(X, y)
+    fastsvm.save_libsvm(model, path)
+    np.testing.assert_allclose(told(path.read_text(), X.astype(float)), decisions(model, X), rtol=1e-10, atol=1e-11)
+
+
+def test_precomputed_kernels_name_the_samples_of_the_fit(three_classes, path):
+    X, y = three_classes
+    model = SVC(kernel="precomputed").fit(X @ X.T, y)
+    fastsvm.save_libsvm(model, path)
+    np.testing.assert_allclose(told(path.read_text(), X @ X.T), decisions(model, X @ X.T), rtol=1e-10, atol=1e-12)
+    again = fastsvm.load_libsvm(path, n_features=len(X))
+    np.testing.assert_array_equal(again.support_, model.support_)
+    np.testing.assert_allclose(decisions(again, X @ X.T), decisions(model, X @ X.T), rtol=RTOL)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_the_linear_kernel_takes_the_scales_of_features_into_its_text(layout, three_classes, path):
+    X, y = three_classes
+    X = X * [1, 10, 1e-3] + [0, 5, 1e-3]
+    model = SVC(kernel="linear", standardize=True).fit(layout(X), y)
+    fastsvm.save_libsvm(model, path)
+    np.testing.assert_allclose(told(path.read_text(), X), decisions(model, X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_other_kernels_need_samples_scaled_by_the_range_file(layout, three_classes, path, tmp_path):
+    X, y = three_classes
+    X = X * [1, 10, 1e-3] + [0, 5, 1e-3]
+    model = SVC(standardize=True).fit(layout(X), y)
+    with pytest.raises(ValueError, match="range_path"):
+        fastsvm.save_libsvm(model, path)
+    assert not path.exists()
+    fastsvm.save_libsvm(model, path, range_path=tmp_path / "a.range")
+    scaled = fastsvm.load_libsvm_range(tmp_path / "a.range").transform(X)
+    if layout is np.asarray:
+        np.testing.assert_allclose(scaled, StandardScaler().fit_transform(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(told(path.read_text(), scaled), decisions(model, X), rtol=1e-9, atol=1e-9)
+
+
+def test_what_libsvm_does_not_have_is_refused(three_classes, path):
+    X, y = three_classes
+    for model, labels, error, words in (
+        (SVC(kernel="laplacian"), y, ValueError, "kernels linear, polynomial, rbf, sigmoid and precomputed"),
+        (SVC(kernel="linear"), np.array(["a", "b", "c"])[y], ValueError, "whole numbers"),
+        (SVC(kernel="linear"), y + 2**40, ValueError, "32 bits"),
+    ):
+        with pytest.raises(error, match=words):
+            fastsvm.save_libsvm(model.fit(X, labels), path)
+    with pytest.raises(ValueError, match="range_path is for kernel machines"):
+        fastsvm.save_libsvm(SVC().fit(X, y), path, range_path=path)
+    with pytest.raises(TypeError, match="no text for a StandardScaler"):
+        fastsvm.save_libsvm(StandardScaler(), path)
+    with pytest.raises(ValueError, match="not fitted"):
+        fastsvm.save_libsvm(SVC(), path)
+    assert not path.exists()
+
+
+def test_many_support_vectors_are_evaluated_in_float64(path):
+    rng = np.random.default_rng(3)  # a native model of so many would have kernel values in float32
+    lines = [f"{a!r} 1:{v!r} 2:{w!r}" for a, v, w in rng.normal(size=(4000, 3)).tolist()]
+    head = (
+        "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 4000\nrho 0\nlabel 1 0\nnr_sv 2000 2000\nSV\n"
+    )
+    path.write_text(head + "\n".join(lines))
+    X = rng.normal(size=(20, 2))
+    expected = libsvm_decisions(path.read_text(), X)[1][:, 0]
+    np.testing.assert_allclose(fastsvm.load_libsvm(path).decision_function(X), expected, atol=1e-11)
+
+
+def test_indices_from_0_and_features_beyond_the_support_vectors(path):
+    head = "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 0\nlabel 0 1\nnr_sv 1 1\nSV\n"
+    path.write_text(head + "-1 0:2 1:1\n1 1:3\n")
+    np.testing.assert_allclose(fastsvm.load_libsvm(path).coef_, [[2, -2]])
+    path.write_text(head + "-1 1:2\n1\n")
+    assert fastsvm.load_libsvm(path).n_features_in_ == 1
+    assert fastsvm.load_libsvm(path, n_features=3).coef_.toarray().tolist() == [[2, 0, 0]]
+    path.write_text(head + "-1 1:2 5:1\n1\n")
+    with pytest.raises(ValueError, match="feature 5; leave it out or raise it"):
+        fastsvm.load_libsvm(path, n_features=4)
