@@ -5,6 +5,7 @@ from fastsvm._compiled.threads import note_usual_limits
 from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, SVCSearch
 from fastsvm.exchange.model_text import load_libsvm, save_libsvm
 from fastsvm.exchange.range_text import load_libsvm_range
+from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -18,6 +19,7 @@ __all__ = [
     "SGDClassifier",
     "SGDRegressor",
     "SVCSearch",
+    "from_sklearn",
     "kernels",
     "load",
     "load_libsvm",
@@ -25,6 +27,7 @@ __all__ = [
     "open_hdf5",
     "save",
     "save_libsvm",
+    "to_sklearn",
 ]
 
 note_usual_limits()  # now that SciPy has loaded its BLAS

@@ -1,0 +1,125 @@
+"""Models as estimators of scikit-learn, and the other way."""
+
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm.estimators import SVCSearch
+from fastsvm.exchange import scikit_learn_kernel as of_kernel
+from fastsvm.exchange import scikit_learn_linear as of_linear
+from fastsvm.exchange.scikit_learn_parts import standardization_of
+
+__all__ = ["from_sklearn", "to_sklearn"]
+
+
+def to_sklearn(model: Any) -> Any:
+    """Return a fitted estimator of scikit-learn that predicts the same and does not need fastsvm.
+
+    It has no part of fastsvm, so that it can be pickled, or converted to ONNX or skops, for machines where fastsvm is
+    not installed. Numbers are not rounded; of more than some 2,000 support vectors, predictions of fastsvm may differ
+    from its by `tol`, since scikit-learn computes kernel values in float64.
+
+    Parameters
+    ----------
+    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+        A fitted estimator.
+
+    Returns
+    -------
+    estimator
+        An estimator of the same name, with the parameters that scikit-learn's has. A kernel machine with
+        `standardize=True` becomes a `Pipeline` of `StandardScaler` and the estimator. As in scikit-learn, a kernel
+        machine takes sparse samples if it was fitted to such. Kernels that scikit-learn has under no name become
+        functions of scikit-learn's: "laplacian" `laplacian_kernel`, "exponential" `Matern(nu=0.5)`, which takes dense
+        samples only. Losses of all classes become `LogisticRegression` ("softmax") or
+        `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores.
+
+    Raises
+    ------
+    TypeError
+        If the model is not such an estimator.
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If its kernel is a class of your own, which scikit-learn cannot evaluate.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> model = fastsvm.SVC(standardize=True).fit([[0.0], [100.0]], [0, 1])
+    >>> fastsvm.to_sklearn(model)
+    Pipeline(steps=[('standardscaler', StandardScaler()), ('svc', SVC())])
+    >>> fastsvm.to_sklearn(model).predict([[90.0]])
+    array([1])
+    """
+    if isinstance(model, SVCSearch):
+        raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
+    name = type(model).__name__
+    for room in (of_kernel, of_linear):
+        if room.TWINS.get(name, (None,))[0] is type(model):
+            check_is_fitted(model)
+            return room.to_sklearn(model)
+    known = ", ".join([*of_kernel.TWINS, *of_linear.TWINS])
+    raise TypeError(f"Estimators of fastsvm can be converted: {known}. Found {type(model).__module__}.{name}.")
+
+
+def from_sklearn(model: Any) -> Any:
+    """Return a fitted estimator of fastsvm that predicts as one of scikit-learn does.
+
+    How the fit went is not known: `stop_reason_` is "imported", and there are no `objective_`, `duality_gap_`,
+    `kkt_violation_`, `converged_` and `history_`.
+
+    Parameters
+    ----------
+    model : SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor or LogisticRegression of scikit-learn, or Pipeline
+        A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression` becomes
+        `SGDClassifier`.
+
+    Returns
+    -------
+    estimator
+        An estimator of the same name, with the parameters that both have; from a pipeline, with `standardize=True`.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another type.
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If it has a parameter that fastsvm does not have.
+
+    Warns
+    -----
+    UserWarning
+        If a kernel machine has parameters of probabilities, which the estimators do not have.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from sklearn.svm import SVC
+    >>> model = fastsvm.from_sklearn(SVC(C=3).fit([[0.0], [1.0]], [0, 1]))
+    >>> model, model.predict([[0.9]])
+    (SVC(C=3), array([1]))
+    """
+    given, standardization = model, None
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps if step not in (None, "passthrough")]
+        if len(steps) != 2 or type(steps[0]) is not StandardScaler:
+            raise TypeError(f"A pipeline must consist of StandardScaler and an estimator. Found {model}.")
+        scaler, model = steps
+        check_is_fitted(scaler)
+        standardization = standardization_of(scaler)
+    for room in (of_kernel, of_linear):
+        name = room.name_of(model)
+        if name is not None:
+            check_is_fitted(model)
+            found = room.from_sklearn(name, model, standardization)
+            names = getattr(given[0] if given is not model else model, "feature_names_in_", None)
+            if names is not None:
+                found.feature_names_in_ = names
+            return found
+    known = ", ".join([*of_kernel.TWINS, *of_linear.TWINS])
+    raise TypeError(f"Estimators of scikit-learn can be converted: {known}. Found {type(model).__name__}.")
