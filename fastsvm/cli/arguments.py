@@ -13,8 +13,10 @@ from fastsvm.jobs.say import say
 __all__ = ["make_parser"]
 
 _DATA = "HDF5 file with X, or a file or folder in any format that `convert` reads"
+_MODEL = "file of the model, or text that svm-train or LIBLINEAR's train wrote"
 _EXAMPLES = {
     "convert": ["a9a a9a.h5", "table.csv table.h5 --label kind --id name", "mnist/ test.h5 --split test"],
+    "convert-model": ["a9a.model a9a.libsvm", "svm-train.model a9a.model --n-features 123"],
     "fetch": ["mnist --folder data"],
     "info": ["a9a.h5", "a9a.model"],
     "train": [
@@ -66,6 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fastsvm {__version__}")
     added = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_convert(added)
+    _add_convert_model(added)
     fetch = _command(added, "fetch", commands.do_fetch, "download a published data set and convert it")
     fetch.add_argument("name", choices=("cifar10", "mnist", "fashion-mnist"), help="data set")
     fetch.add_argument("--folder", default="data", help="folder for the files (default: data)")
@@ -84,13 +87,13 @@ def make_parser() -> argparse.ArgumentParser:
     predict = _command(
         added, "predict", commands.do_predict, "write the labels and decision values of the samples of a file"
     )
-    predict.add_argument("model", help="file of the model")
+    predict.add_argument("model", help=_MODEL)
     predict.add_argument("data", help=_DATA)
     predict.add_argument("-o", "--output", required=True, help="file to write: CSV if it ends in .csv, else HDF5")
     _add_inputs(predict)
     _add_force(predict)
     evaluate = _command(added, "evaluate", commands.do_evaluate, "compare predictions with the labels of a file")
-    evaluate.add_argument("model", help="file of the model")
+    evaluate.add_argument("model", help=_MODEL)
     evaluate.add_argument("data", help=_DATA)
     _add_inputs(evaluate)
     demo = _command(
@@ -168,6 +171,18 @@ def _add_convert(added: Any) -> None:
         choices=("float32", "float64"),
     )
     convert.add_argument("--memory", default="256MiB", help="memory budget (default: 256MiB)")
+
+
+def _add_convert_model(added: Any) -> None:
+    words = "convert a model to the text of LIBSVM or LIBLINEAR, or their text to a model"
+    convert = _command(added, "convert-model", commands.do_convert_model, words)
+    convert.add_argument("source", help="file of a model, or the text of one")
+    convert.add_argument("destination", help="file to write: text if the source is a model, else a model")
+    words = "range file to write for svm-scale, which standardises samples as the model does"
+    convert.add_argument("--range", metavar="FILE", help=words)
+    words = "number of features, which LIBSVM's text does not say (default: the largest index in it)"
+    convert.add_argument("--n-features", type=int, metavar="N", help=words)
+    _add_force(convert)
 
 
 def _add_train(added: Any) -> None:

@@ -13,6 +13,7 @@ from fastsvm.memory import parse_memory
 
 __all__ = [
     "do_convert",
+    "do_convert_model",
     "do_demo",
     "do_evaluate",
     "do_fetch",
@@ -63,6 +64,15 @@ def _refuse_existing(options: argparse.Namespace, path: str | None, *inputs: str
 
 def _inputs(options: argparse.Namespace) -> InputOptions:
     return InputOptions(options.format, options.label, options.id, options.split)
+
+
+def do_convert_model(options: argparse.Namespace) -> dict[str, Any]:
+    """Convert a model to the text of LIBSVM or LIBLINEAR, or from it."""
+    from fastsvm.jobs.models import convert_model
+
+    for written in (options.destination, options.range):
+        _refuse_existing(options, written, options.source)
+    return convert_model(options.source, options.destination, options.range, options.n_features)
 
 
 def do_fetch(options: argparse.Namespace) -> dict[str, Any]:

@@ -70,6 +70,7 @@ class ConversionOptions(TypedDict, total=False):
     label: str | int | Path | None
     array: str | None
     n_features: int | None
+    least_features: int | None
     dtype: DTypeLike | str
     id: str | int | None
     feature_names: Iterable[str] | None
@@ -125,6 +126,7 @@ def convert(
           as the dataset `id`, and is not a feature. The command line writes it beside the predictions.
         - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs. A
           table with so many columns has no labels by default.
+        - least_features : int, optional. Number of features of svmlight text, if no larger index occurs.
         - feature_names : iterable of str, optional. CSV and Arrow: names of the columns that are features, in order. By
           default one other column holds the labels, if there is one.
         - dtype : {"float32", "float64", "exact"}, optional. Type of values from text and tables. By default uint8 for
@@ -324,6 +326,7 @@ def _reader_options(options: ConversionOptions) -> Options:
         None if dtype in (None, _EXACT) else _float_type(dtype),
         options.get("id"),
         None if feature_names is None else tuple(feature_names),
+        options.get("least_features"),
     )
 
 

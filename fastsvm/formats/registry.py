@@ -61,7 +61,7 @@ FORMATS: dict[str, Format] = {
     ),
     "svmlight": Format(
         "svmlight or LIBSVM text, plain, .gz or .bz2",
-        frozenset({"dense", "n_features", "dtype"}),
+        frozenset({"dense", "n_features", "least_features", "dtype"}),
         svmlight.recognises,
         svmlight.read,
         text=True,

@@ -50,19 +50,22 @@ class Expected(NamedTuple):
     coarse : bool
         Whether the model was fitted to values of at most float32, so that values to predict may be rounded as those of
         a fit are. Otherwise they are not rounded: a few rows to predict do not show what the fit distinguished.
+    or_more : bool
+        Whether it may have more features, of which the model does not know.
     """
 
     n_features: int
     names: tuple[str, ...] | None = None
     coarse: bool = False
+    or_more: bool = False
 
     @classmethod
-    def by(cls, model: Any) -> "Expected":
-        """Return the features of a fitted model."""
+    def by(cls, model: Any, or_more: bool = False) -> "Expected":
+        """Return the features of a fitted model; it may take samples with more."""
         names = getattr(model, "feature_names_in_", None)
         vectors = getattr(model, "support_vectors_", None)
         coarse = vectors is not None and _is_coarse(vectors.dtype)
-        return cls(model.n_features_in_, None if names is None else tuple(names), coarse)
+        return cls(model.n_features_in_, None if names is None else tuple(names), coarse, or_more)
 
     @classmethod
     def of(cls, data: HDF5Data) -> "Expected":
@@ -161,7 +164,9 @@ def converted(
     if expected is not None:
         exact = "float64" if FORMATS[kind].text else "exact"  # text is seldom exact in float32, which needs a pass more
         dtype = None if expected.coarse else exact
-        wanted = {"n_features": expected.n_features, "feature_names": expected.names, "dtype": dtype}
+        least = expected.or_more and "least_features" in FORMATS[kind].options
+        n_features = "least_features" if least else "n_features"
+        wanted = {n_features: expected.n_features, "feature_names": expected.names, "dtype": dtype}
         given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"memory": _MEMORY if memory is None else memory, "progress": True, **more}

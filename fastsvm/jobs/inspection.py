@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from fastsvm.jobs.inputs import InputOptions, as_hdf5
-from fastsvm.persistence.model_file import is_model_file, load
+from fastsvm.jobs.models import is_model, load_model
 from fastsvm.sources import HDF5Data, HDF5Source, open_hdf5
 from fastsvm.sources.hdf5_checks import reading
 
@@ -38,7 +38,7 @@ def describe(path: str | Path, options: InputOptions | None = None) -> dict[str,
     ValueError
         If it is neither a model nor a data set, or is damaged.
     """
-    if is_model_file(path):
+    if is_model(path):
         return _model(path)
     with as_hdf5(path, options, shuffle=False) as file, open_hdf5(file) as data, reading(file):
         return _data(data) | {"file": str(path)}
@@ -83,7 +83,7 @@ def class_name(label: Any, names: list[str] | None) -> str:
 
 
 def _model(path: str | Path) -> dict[str, Any]:
-    model = load(path)
+    model = load_model(path)
     found = vars(model)
     return {
         "file": str(path),

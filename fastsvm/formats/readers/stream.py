@@ -84,6 +84,8 @@ class Options(NamedTuple):
         Column that identifies the rows. It is not a feature.
     feature_names : tuple of str or None
         Names of the columns of X, in order. One other column may hold labels.
+    least_features : int or None
+        Columns of X, if not more are found.
     block_bytes : int
         Rough size of a block.
     memory : int
@@ -98,6 +100,7 @@ class Options(NamedTuple):
     dtype: np.dtype | None = None
     id: str | int | None = None
     feature_names: tuple[str, ...] | None = None
+    least_features: int | None = None
     block_bytes: int = 4 << 20
     memory: int = 256 << 20
 

@@ -42,7 +42,7 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a file in two passes: count its rows, then yield them."""
     counts = _first_pass(path, options)
-    n_features = _n_features(counts, options.n_features, path)
+    n_features = max(_n_features(counts, options.n_features, path), options.least_features or 0)
     dtype = options.dtype or np.dtype(np.float32)
     sparse_rows = not options.dense
     y_dtype = np.dtype(np.int64 if counts.whole_labels else np.float64)

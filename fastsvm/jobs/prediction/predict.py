@@ -11,16 +11,17 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from fastsvm.estimators.prediction import predict_with_decisions
+from fastsvm.exchange.model_text import is_libsvm_text
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.inputs import Expected, InputOptions, as_hdf5, is_hdf5
+from fastsvm.jobs.models import fitting_model, load_model
 from fastsvm.jobs.prediction.layouts import CSVLayout, HDF5Layout, label_type
 from fastsvm.jobs.prediction.metrics import Measure, UnknownLabels, check_labels, measure_of, nothing
 from fastsvm.jobs.prediction.resumable_file import PredictionFile, PredictionState, parts_of
 from fastsvm.jobs.prediction.source_order import SourceOrder
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
-from fastsvm.persistence.model_file import load
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["ScoringReport", "evaluate", "predict"]
@@ -96,7 +97,7 @@ def predict(
     Parameters
     ----------
     model_path : str or Path
-        File of the model.
+        File of the model, or the text of a model of LIBSVM or LIBLINEAR.
     path : str or Path
         HDF5 file with X, or a file in another format that `convert` knows.
     output : str or Path
@@ -123,7 +124,7 @@ def predict(
     for written in (output, *parts_of(output)):
         check_output(written, model_path, path)
     stops = StopSignals()
-    with stops.listening(), _opened(load(model_path), path, options, output) as (model, data):
+    with stops.listening(), _opened(model_path, path, options, output) as (model, data):
         as_csv, order = str(output).endswith(".csv"), SourceOrder.of(data)
         layout = CSVLayout() if as_csv and order is None else HDF5Layout(len(data), label_type(model))
         bound_to = _bound_to(model, model_path, path, options)
@@ -157,7 +158,7 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
         If the file has no labels, none of them is a class of the model, or its features are not those of the model.
     """
     begin = time.perf_counter()
-    with _opened(load(model_path), path, options) as (model, data):
+    with _opened(model_path, path, options) as (model, data):
         if data.y is None:
             raise ValueError(f"{path} has no labels to compare predictions with. Use predict instead.")
         _say_note(check_labels(model, data, path))
@@ -167,13 +168,15 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
 
 @contextmanager
 def _opened(
-    model: Any, path: str | Path, options: InputOptions | None, output: str | Path | None = None
+    model_path: str | Path, path: str | Path, options: InputOptions | None, output: str | Path | None = None
 ) -> Iterator[tuple[Any, HDF5Data]]:
     """Yield the model and the samples to predict; other formats are converted, in the order of the file."""
-    with as_hdf5(path, options, Expected.by(model), beside=output, shuffle=False) as file, open_hdf5(file) as data:
+    model = load_model(model_path)
+    expected = Expected.by(model, or_more=is_libsvm_text(model_path))
+    with as_hdf5(path, options, expected, beside=output, shuffle=False) as file, open_hdf5(file) as data:
         if len(data) == 0:
             raise ValueError(f"{path} has no samples.")
-        yield model, data
+        yield fitting_model(model, model_path, data.shape[1]), data
 
 
 def _measure_or_nothing(model: Any, data: HDF5Data, path: str | Path) -> Measure:

@@ -1,0 +1,67 @@
+"""Texts of LIBSVM's and LIBLINEAR's models on the command line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from model_texts.written import LIBLINEAR, LIBSVM, ROWS
+from sklearn.datasets import dump_svmlight_file
+
+import fastsvm
+from fastsvm.cli import main
+
+
+def run(capsys, *words):
+    code = main([str(word) for word in words])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return texts of models, and rows with a feature more than their support vectors have."""
+    (tmp_path / "a.libsvm").write_text(LIBSVM["c_svc of three classes"][0])
+    (tmp_path / "a.liblinear").write_text(LIBLINEAR["s1"][0])
+    X = np.hstack([ROWS, np.zeros((3, 1))])
+    X[0, 4] = 3.0
+    dump_svmlight_file(X, [3, -1, 2], str(tmp_path / "rows"), zero_based=False)
+    dump_svmlight_file(X[:, :2], [3, -1, 2], str(tmp_path / "narrow"), zero_based=False)
+    return tmp_path, X
+
+
+def test_texts_predict_and_are_described(files, capsys):
+    folder, X = files
+    for rows, data in (("rows", X), ("narrow", np.hstack([X[:, :2], np.zeros((3, 2))]))):
+        code, _, err = run(capsys, "predict", folder / "a.libsvm", folder / rows, "-o", folder / f"{rows}.csv")
+        assert code == 0, err
+        model = fastsvm.load_libsvm(folder / "a.libsvm", n_features=data.shape[1])
+        found = pd.read_csv(folder / f"{rows}.csv")
+        assert found["prediction"].tolist() == model.predict(data).tolist()
+        np.testing.assert_allclose(found.iloc[:, 1:4], model.decision_function(data), rtol=1e-9)
+    assert run(capsys, "evaluate", folder / "a.libsvm", folder / "rows")[0] == 0
+    code, out, _ = run(capsys, "info", folder / "a.liblinear", "--json")
+    told = json.loads(out)
+    assert code == 0 and told["estimator"] == "LinearSVC" and told["stop_reason"] == "imported"
+    assert told["objective"] is None
+
+
+def test_models_become_texts_and_texts_become_models(files, capsys):
+    folder, _ = files
+    rows = np.array(ROWS)
+    assert run(capsys, "convert-model", folder / "a.libsvm", folder / "a.model", "--n-features", 4)[0] == 0
+    model = fastsvm.load(folder / "a.model")
+    code, _, err = run(capsys, "convert-model", folder / "a.model", folder / "a.libsvm")
+    assert code == 2 and "--force" in err
+    assert run(capsys, "convert-model", folder / "a.model", folder / "a.libsvm", "--force")[0] == 0
+    again = fastsvm.load_libsvm(folder / "a.libsvm")
+    np.testing.assert_allclose(again.decision_function(rows), model.decision_function(rows), rtol=1e-12)
+    fastsvm.save(fastsvm.SVC(standardize=True).fit(rows, [0, 1, 1]), folder / "b.model")
+    assert run(capsys, "convert-model", folder / "b.model", folder / "b.libsvm")[0] == 2
+    code, out, _ = run(
+        capsys, "convert-model", folder / "b.model", folder / "b.libsvm", "--range", folder / "b.range", "--json"
+    )
+    assert code == 0 and json.loads(out)["range"] == str(folder / "b.range")
+    assert fastsvm.load_libsvm_range(folder / "b.range").n_features_in_ == 4
+    code, _, err = run(capsys, "convert-model", folder / "rows", folder / "c.model")
+    assert code == 2 and "not a model file" in err
