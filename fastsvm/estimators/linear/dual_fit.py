@@ -20,6 +20,7 @@ from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
 from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, EXACT_GAP, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.small.wide_samples import certify_scores, solve_on_gram
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
@@ -260,7 +261,7 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     if not (is_wide or is_few):
         return None
     begin = time.perf_counter()
-    problem = _problem_of(estimator, task, loss, 0)  # the rows are in memory
+    problem = _problem_of(estimator, task, chosen_loss(loss), 0)  # the rows are in memory
     problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
     with np.errstate(all="ignore"):
         is_enough = source.sparse and not is_few and estimator.criterion == "gap"

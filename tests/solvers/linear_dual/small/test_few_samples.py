@@ -8,13 +8,14 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm.estimators.linear import dual_fit
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
+from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, solve_scores
 
 
 def solved(loss, demands, rows):
     k, (n, d) = len(demands.balance), rows.shape
     weights, dual, found = np.empty((k, d)), np.empty((k, n)), np.empty((k, len(CERTIFICATE)))
-    solve_scores(loss, demands, rows, (0, k), dual, weights, found)
+    solve_scores(chosen_loss(loss), demands, rows, (0, k), dual, weights, found)
     return weights, dual, dict(zip(CERTIFICATE, found.T, strict=True))
 
 

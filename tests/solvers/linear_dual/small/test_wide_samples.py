@@ -8,6 +8,7 @@ from sklearn.datasets import make_classification
 from fastsvm import LinearSVC, LinearSVR
 from fastsvm.estimators.linear import dual_fit
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
+from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.wide_samples import solve_on_gram
 
 
@@ -48,7 +49,7 @@ def test_there_is_no_duality_gap(loss, C):
         costs = C * np.random.default_rng(0).uniform(0.5, 2, n).round(1)
         targets = np.where(y == 1, 1.0, -1.0) if "Hinge" in type(loss).__name__ else 3 * y + X[:, 0]
         beta, n_epochs = np.zeros((1, n)), np.zeros(1)
-        solve_on_gram(loss, Demands(targets, costs, np.ones(1)), X @ X.T, (0, 1), beta, n_epochs)
+        solve_on_gram(chosen_loss(loss), Demands(targets, costs, np.ones(1)), X @ X.T, (0, 1), beta, n_epochs)
         assert gap_of(loss, X, targets, costs, beta[0]) <= 1e-10
         assert 0 < n_epochs[0] < 1000
 
