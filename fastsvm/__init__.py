@@ -2,7 +2,18 @@
 
 from fastsvm import kernels
 from fastsvm._compiled.threads import note_usual_limits
-from fastsvm.estimators import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor, SVCSearch
+from fastsvm.estimators import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    SGDClassifier,
+    SGDRegressor,
+    SVCSearch,
+)
 from fastsvm.exchange.model_text import load_libsvm, save_libsvm
 from fastsvm.exchange.range_text import load_libsvm_range
 from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
@@ -13,9 +24,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
+    "SVR",
     "HDF5Data",
     "LinearSVC",
     "LinearSVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "SGDClassifier",
     "SGDRegressor",
     "SVCSearch",

@@ -1,16 +1,36 @@
 """Estimators: validate, state the problem, solve, leave fitted attributes."""
 
-from fastsvm.estimators.kernel.svc import SVC
+from fastsvm.estimators.kernel.machines.nu_svc import NuSVC
+from fastsvm.estimators.kernel.machines.nu_svr import NuSVR
+from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
+from fastsvm.estimators.kernel.machines.svc import SVC
+from fastsvm.estimators.kernel.machines.svr import SVR
 from fastsvm.estimators.linear.linear_svc import LinearSVC
 from fastsvm.estimators.linear.linear_svr import LinearSVR
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
 from fastsvm.estimators.search.svc_search import SVCSearch
 
-__all__ = ["ESTIMATORS", "SVC", "LinearSVC", "LinearSVR", "SGDClassifier", "SGDRegressor", "SVCSearch"]
+__all__ = [
+    "ESTIMATORS",
+    "SVC",
+    "SVR",
+    "LinearSVC",
+    "LinearSVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "SGDClassifier",
+    "SGDRegressor",
+    "SVCSearch",
+]
 
 ESTIMATORS = {
     "svc": SVC,
+    "svr": SVR,
+    "one-class": OneClassSVM,
+    "nu-svc": NuSVC,
+    "nu-svr": NuSVR,
     "linear": LinearSVC,
     "linear-regressor": LinearSVR,
     "sgd": SGDClassifier,

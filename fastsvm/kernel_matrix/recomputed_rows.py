@@ -11,7 +11,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
 
-__all__ = ["ProblemRows", "RecomputedRows"]
+__all__ = ["RecomputedRows", "SampleRows"]
 
 
 class RecomputedRows:
@@ -98,5 +98,5 @@ class RecomputedRows:
         self._computed = contents.misses
 
 
-ProblemRows = RowCache | RecomputedRows
-"""Kernel rows of a two-class problem."""
+SampleRows = RowCache | RecomputedRows
+"""Kernel rows of the samples of a problem."""

@@ -70,9 +70,9 @@ class RowsOnDemand(NamedTuple):
     ----------
     given : SmallKernel
         The kernel among all samples.
-    places : ndarray of int64, shape (n,)
-        Which samples.
-    by_feature : ndarray, shape (d, n) with padded rows
+    places : ndarray of int64, shape (m,)
+        Which samples. There are n = m rows, or two of each sample: row i and row m + i.
+    by_feature : ndarray, shape (d, m) with padded rows
         The samples; empty if the kernel values are given.
     diagonal : ndarray, shape of a padded row
         The kernel of each sample with itself.
@@ -141,9 +141,12 @@ def _row_on_demand(rows, i):
     slot, n = rows.slot_of[i], rows.slot_of.size - 1
     if slot < 0:
         slot = rows.slot_of[n]
-        rows.slot_of[i] = slot
         rows.slot_of[n] = slot + 1
-        _compute_kernel_row(rows, i, rows.store[slot])
+        m = rows.places.size
+        for twin in range(i % m, n, m):
+            rows.slot_of[twin] = slot
+        _compute_kernel_row(rows, i % m, rows.store[slot, : rows.by_feature.shape[1]])
+        _repeat(rows.store[slot, :n], m)
     return rows.store[slot, :n]
 
 
@@ -158,26 +161,36 @@ def _diagonal_on_demand(rows, i):
 
 
 @jit
-def rows_among(given, places, memory):
-    """Return the rows among the samples `places`. `memory` takes `len(places)` padded rows of float64."""
-    n, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0
-    width = -(-n // PADDING) * PADDING
-    by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(width)
-    slot_of = np.empty(n + 1, np.int64)
+def rows_among(given, places, n_rows, memory):
+    """Return the rows among the samples `places`, of which each has one or two rows.
+
+    `memory` takes `len(places)` padded rows of float64.
+    """
+    m, d = places.size, given.values.shape[1] if given.kind != _SQUARE else 0
+    width, whole = -(-m // PADDING) * PADDING, -(-n_rows // PADDING) * PADDING
+    by_feature, sq_norms, diagonal = np.empty((d, width)), np.empty(width), np.empty(whole)
+    slot_of = np.full(n_rows + 1, -1)
     for i in range(width):
         sq_norms[i] = 0.0
         for k in range(d):
-            by_feature[k, i] = given.values[places[i], k] if i < n else 0.0
+            by_feature[k, i] = given.values[places[i], k] if i < m else 0.0
             if given.kind != _RBF:
                 sq_norms[i] += by_feature[k, i] * by_feature[k, i]
-    for i in range(n):
-        slot_of[i] = -1
-        if given.kind == _SQUARE:
+    slot_of[n_rows] = 0
+    if given.kind == _SQUARE:
+        for i in range(m):
             diagonal[i] = given.values[places[i], places[i]]
-    slot_of[n] = 0
-    if given.kind != _SQUARE:
-        _map_chunk(given, sq_norms, diagonal)
-    return RowsOnDemand(given, places, by_feature, diagonal, memory[: n * width].reshape(n, width), slot_of)
+    else:
+        _map_chunk(given, sq_norms, diagonal[:width])
+    _repeat(diagonal[:n_rows], m)
+    return RowsOnDemand(given, places, by_feature, diagonal, memory[: m * whole].reshape(m, whole), slot_of)
+
+
+@jit
+def _repeat(row, m):
+    """Copy the first m values of a row to what follows."""
+    for t in range(m, row.size):
+        row[t] = row[t - m]
 
 
 @outlined

@@ -16,7 +16,7 @@ KERNELS = [
 
 @jit
 def first_rows(given, places, memory, wanted, out, diagonal):
-    rows = rows_among(given, places, memory)
+    rows = rows_among(given, places, len(places), memory)
     for i in wanted:
         out[i] = kernel_row(rows, i)
         diagonal[i] = diagonal_value(rows, i)

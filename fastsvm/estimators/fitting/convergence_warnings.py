@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.solvers.outer_loop import StopReason
@@ -31,7 +32,7 @@ def warn_of_violation(model: Any) -> None:
     if model.converged_:
         return
     warnings.warn(
-        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_.sum()} "
+        f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {np.sum(model.n_iter_)} "
         f"iterations: the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}. "
         f"What to try: {_advice(model)}.",
         ConvergenceWarning,

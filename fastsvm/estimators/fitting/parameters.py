@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
-__all__ = ["Rule", "boolean", "check_parameters", "either", "number", "one_of", "optional", "seed"]
+__all__ = ["NU", "Rule", "boolean", "check_parameters", "either", "number", "one_of", "optional", "seed"]
 
 
 class Rule(NamedTuple):
@@ -74,6 +74,9 @@ def _is_seed(value: Any) -> bool:
         return False
     return True
 
+
+NU = Rule(lambda value: _is_finite(value, False) and 0 < value <= 1, "a float in the range (0.0, 1.0]")
+"""The rule of a parameter ν."""
 
 seed = Rule(_is_seed, f"None, an int from 0 to {2**32 - 1} or a numpy.random.RandomState")
 

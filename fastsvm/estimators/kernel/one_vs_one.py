@@ -20,7 +20,8 @@ from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.interface import KernelMatrix
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
-from fastsvm.kernel_matrix.recomputed_rows import ProblemRows, RecomputedRows
+from fastsvm.kernel_matrix.paired_rows import PairedRows, ProblemRows
+from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
 from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
 from fastsvm.multiclass import disjoint_order
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
@@ -116,9 +117,14 @@ class OneVsOneFit:
             spare -= size if size <= spare else 0
         return tiles
 
+    def has_as_many(self, multipliers: list[np.ndarray]) -> bool:
+        """Return whether multipliers of an earlier fit are as many as those of this one."""
+        return [len(alpha) for alpha in multipliers] == [len(self.labels) * p.rows_of_sample for p in self.pairs]
+
     def start(self, multipliers: list[np.ndarray]) -> None:
         """Begin at the multipliers of an earlier fit, one array over all rows for each problem."""
-        self._begin = [alpha[pair.rows] for alpha, pair in zip(multipliers, self.pairs, strict=True)]
+        n = len(self.labels)
+        self._begin = [alpha[pair.places(n)] for alpha, pair in zip(multipliers, self.pairs, strict=True)]
 
     def resume(self, checkpoint: KernelFitState) -> None:
         """Resume a fit of the same problems."""
@@ -137,14 +143,15 @@ class OneVsOneFit:
 
     def multipliers(self) -> list[np.ndarray]:
         """Return α of every problem over all rows; for those not yet begun, where they would begin."""
-        result = [np.zeros(len(self.labels)) for _ in self.pairs]
+        n = len(self.labels)
+        result = [np.zeros(n * pair.rows_of_sample) for pair in self.pairs]
         for number, (full, pair) in enumerate(zip(result, self.pairs, strict=True)):
             if number in self._solved:
-                full[pair.rows] = self._solved[number][0].alpha
+                full[pair.places(n)] = self._solved[number][0].alpha
             elif number in self._current:
-                full[pair.rows] = self._current[number][1].alpha
+                full[pair.places(n)] = self._current[number][1].alpha
             elif self._begin[number] is not None:
-                full[pair.rows] = self._begin[number]
+                full[pair.places(n)] = self._begin[number]
         return result
 
     def run(self, limits: Limits, monitor: KernelMonitor) -> None:
@@ -198,9 +205,13 @@ class OneVsOneFit:
 
     def rows_of(self, number: int, arena: np.ndarray) -> ProblemRows:
         """Return the kernel rows of a problem."""
+        rows, pair = self._rows_of(self.pairs[number], arena), self.pairs[number]
+        return rows if pair.rows_of_sample == 1 else PairedRows(rows)
+
+    def _rows_of(self, pair: TwoClass, arena: np.ndarray) -> SampleRows:
         if self._spent.recomputed and isinstance(self.gram, Gram):
-            return RecomputedRows(self.gram.part(self.pairs[number].rows, in_memory=True))
-        return RowCache(self._gram_of(self.pairs[number]), arena, self._spent.frugal)
+            return RecomputedRows(self.gram.part(pair.rows, in_memory=True))
+        return RowCache(self._gram_of(pair), arena, self._spent.frugal)
 
     def follow(self, number: int, before: "OneVsOneFit") -> None:
         """Begin a problem at its solution for other bounds; multipliers at their bounds take the new ones."""
@@ -278,15 +289,16 @@ class OneVsOneFit:
             return np.array([take(reached[k]) if k in reached else fill for k in range(len(self.pairs))], dtype=dtype)
 
         expanded = [
-            self._expanded(pair, reached[k][0].alpha if k in reached else np.zeros(len(pair.rows)))
+            self._expanded(pair, reached[k][0].alpha if k in reached else np.zeros(len(pair.y)))
             for k, pair in enumerate(self.pairs)
         ]
         return Outcome(
             rows=[rows for rows, _ in expanded],
             beta=[beta for _, beta in expanded],
             labels=self.labels if self._repeats is None else self.labels[self._repeats.first],
-            within=self._within([self.pairs[k].rows[one[0].within] for k, one in reached.items()]),
+            within=self._within([self.pairs[k].of_rows(one[0].within) for k, one in reached.items()]),
             intercept=column(lambda one: one[0].intercept),
+            margin=column(lambda one: one[0].margin),
             objective=column(lambda one: one[0].objective),
             duality_gap=column(lambda one: one[0].duality_gap, fill=np.inf),
             kkt_violation=column(lambda one: one[0].kkt_violation, fill=np.inf),
@@ -304,7 +316,7 @@ class OneVsOneFit:
     def _expanded(self, pair: TwoClass, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and their y α, repeated rows included."""
         if self._repeats is None:
-            return pair.rows, alpha * pair.y
+            return pair.rows, pair.coefficients(alpha)
         full, sign = np.zeros(len(self.labels)), np.zeros(len(self.labels))
         full[pair.rows], sign[pair.rows] = alpha, pair.y
         full = self._repeats.spread(full)

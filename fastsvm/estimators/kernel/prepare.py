@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
@@ -26,17 +25,18 @@ from fastsvm.estimators.kernel.solver_parameter import (
     solver_of,
 )
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
+from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.estimators.kernel.two_class import TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Uint8Pairwise
-from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
 from fastsvm.sources import Source
 
-__all__ = ["PreparedFit", "bounds", "enough_memory", "plan_shared", "prepare"]
+__all__ = ["PreparedFit", "enough_memory", "plan_shared", "prepare"]
 
 _PROBLEM_BYTES = 24  # for a row of a two-class problem: number, label and bound
+_STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
 _MATRICES = 16  # of the samples with each other and of their features in float64, more than a fit has
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
@@ -54,15 +54,15 @@ class PreparedFit(NamedTuple):
         What prediction must know of the samples.
     standardization : Standardization or None
         Map of samples to standardised ones.
-    class_weight : ndarray of float64, shape (n_classes,)
-        Factors of C.
+    more : dict of str to Any
+        Fitted attributes that do not depend on the solution.
     """
 
     task: OneVsOneFit
     samples: Source
     geometry: SampleGeometry
     standardization: Standardization | None
-    class_weight: np.ndarray
+    more: dict[str, Any]
 
 
 def enough_memory(source: Source, n_threads: int) -> int | None:
@@ -72,16 +72,18 @@ def enough_memory(source: Source, n_threads: int) -> int | None:
 
 
 def prepare(
-    estimator: Any, data: TrainingSet, classes: np.ndarray, labels: np.ndarray, budget: int, pool: Pool, observed: bool
+    estimator: Any, data: TrainingSet, stated: Statement, budget: int, pool: Pool, observed: bool
 ) -> PreparedFit:
-    """Plan the memory of a fit and state its two-class problems. The estimator is not changed.
+    """Plan the memory of a fit and state its problems. The estimator is not changed.
 
     Parameters
     ----------
     estimator : SVC
         Its parameters are valid.
-    data, classes, labels
-        Samples and weights; classes, and the class number of each sample or -1.
+    data : TrainingSet
+        Samples and weights.
+    stated : Statement
+        What is asked of them.
     budget : int
         Bytes that the fit may take.
     pool : Pool
@@ -103,15 +105,16 @@ def prepare(
         warn_of_lengths(type(estimator).__name__, rows.statistics, len(source), source.sparse)
     if source is not data.source and source.resident:
         budget -= source.nbytes
-    class_weight, upper = bounds(estimator, classes, labels, data.weight)
+    labels, upper, k = stated.labels, stated.upper, stated.rows_of_sample
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
-    bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_dual(estimator) else None
+    is_merged = is_dual(estimator) and k == 1
+    bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_merged else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     counts = np.bincount(labels[labels >= 0])
     n = int(np.sort(counts)[-2:].sum())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n)
-    need = _need(source, pairwise, counts, n)
+    need = _need(source, pairwise, counts, n, k)
     if isinstance(pairwise, Uint8Pairwise) and not observed and not has_landmarks(estimator):
         need = need._replace(workers=pool.n_threads)
     need = need._replace(recomputable=is_dual(estimator) and (source.resident or n == len(source)))
@@ -121,27 +124,20 @@ def prepare(
     check_landmarks(estimator, spent.cache_bytes, n)
     if spent.resident:
         source = source.in_memory()
-    pairs = [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
+    pairs = stated.problems(labels, upper)
     gram = Gram(pairwise, source, pool)
     small = _small(estimator, gram, pairs, pool if not observed else Pool(1), left)
     task = OneVsOneFit(gram, pairs, labels, spent, solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
-    return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), standardization, class_weight)
+    return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), standardization, stated.more)
 
 
 def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
     """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
     if estimator.solver != "smo":
         return None
-    return SmallProblems.of(gram, np.array([len(pair.rows) for pair in pairs]), estimator.tol, pool, budget // 2)
-
-
-def bounds(
-    estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the factor of C of each class, and the upper bound of each row's multiplier, 0 for rows left out."""
-    factors = class_weights(estimator.class_weight, classes, labels, weight)
-    return factors, estimator.C * weight * np.where(labels >= 0, factors[labels], 0)
+    sizes = np.array([len(pair.rows) for pair in pairs])
+    return SmallProblems.of(gram, sizes, pairs[0].rows_of_sample, estimator.tol, pool, budget // 2)
 
 
 def plan_shared(estimator: Any, gram: Gram, n: int, budget: int) -> Plan | None:
@@ -182,14 +178,14 @@ def _check_square(estimator: Any, shape: tuple[int, int]) -> None:
         raise ValueError(f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix.")
 
 
-def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int) -> Need:
+def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int, rows_of_sample: int = 1) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
     share = len(counts) > 2 and source.resident and pairwise.parallel and n > _SHARED
     return Need(
         n_rows=n,
         row_bytes=pairwise.row_bytes(source),
         value_bytes=pairwise.dtype.itemsize,
-        problem_bytes=_PROBLEM_BYTES * (len(counts) - 1) * int(counts.sum()),
+        problem_bytes=_PROBLEM_BYTES * max(1, len(counts) - 1) * int(counts.sum()) * _STATES[rows_of_sample],
         stored_bytes=0 if source.resident else source.nbytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),

@@ -11,7 +11,8 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, feasible
+from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
+from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, WithIntercept
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
 
 __all__ = ["SmallProblems", "SmallSolution"]
@@ -67,7 +68,9 @@ class SmallProblems:
         self._given, self._tol, self._pool = given, tol, pool
 
     @classmethod
-    def of(cls, gram: Gram, sizes: np.ndarray, tol: float, pool: Pool, budget: int) -> "SmallProblems | None":
+    def of(
+        cls, gram: Gram, sizes: np.ndarray, rows_of_sample: int, tol: float, pool: Pool, budget: int
+    ) -> "SmallProblems | None":
         """Return what solves problems of so many rows; None if they are not small, or decomposition is cheaper.
 
         Parameters
@@ -75,7 +78,9 @@ class SmallProblems:
         gram : Gram
             Kernel matrix of all rows, which are in memory.
         sizes : ndarray of int64
-            Rows of each problem.
+            Samples of each problem.
+        rows_of_sample : int
+            Multipliers of each sample, 1 or 2.
         tol : float
             Largest violation.
         pool : Pool
@@ -84,14 +89,14 @@ class SmallProblems:
             Bytes that this may take.
         """
         (n, d), pairwise = gram.source.shape, gram.pairwise
-        if sizes.max() > _MOST_ROWS or pairwise.dtype != np.float64 or not gram.resident:
+        if sizes.max() * rows_of_sample > _MOST_ROWS or pairwise.dtype != np.float64 or not gram.resident:
             return None
         cost = pairwise.cost(d) + 2.0
         values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float((sizes.astype(float) ** 2).sum())
         by_rows = values * (_PER_VALUE + d * _per_feature(d * int(sizes.max())))
         square = _PER_MATRIX + n * n * cost
         by_decomposition = _SLOWER * (_PER_PROBLEM * len(sizes) + values * cost)
-        memory = 8 * pool.n_threads * int(sizes.max()) * (int(sizes.max()) + PADDING)
+        memory = 8 * pool.n_threads * int(sizes.max()) * (rows_of_sample * int(sizes.max()) + PADDING)
         is_tried = memory + 8 * n * d <= budget and by_rows <= min(square, by_decomposition)
         if is_tried and isinstance(pairwise, RealPairwise):
             given = on_demand(pairwise.kernel, _dense(gram))
@@ -102,25 +107,32 @@ class SmallProblems:
         return None
 
     def solve(
-        self, problems: list[tuple[np.ndarray, KernelProblem, np.ndarray | None]], most_steps: int
+        self,
+        problems: list[tuple[np.ndarray, KernelProblem, np.ndarray | None]],
+        most_steps: int,
     ) -> Iterator[SmallSolution]:
         """Yield the solutions of problems in their order.
 
         Parameters
         ----------
         problems : list of tuple
-            Numbers of a problem's rows, the problem, and the multipliers at which to begin, None for zeros.
+            Numbers of a problem's samples, the problem, and the multipliers at which to begin, None for its start.
         most_steps : int
             Steps of a problem at most. A problem that takes more than is usual for a small one is given up.
         """
-        starts = np.cumsum([0, *(len(rows) for rows, _, _ in problems)])
-        columns = zip(*((rows, *problem[:3]) for rows, problem, _ in problems), strict=True)
+        starts = np.cumsum([0, *(len(problem.y) for _, problem, _ in problems)])
+        by_class = problems[0][1].total > 0
+        orders = [_order(len(rows), problem) for rows, problem, _ in problems]
+        sorted_problems = zip(problems, orders, strict=True)
+        columns = zip(*((rows[order[: len(rows)]], *one.take(order)[:3]) for (rows, one, _), order in sorted_problems))
         places, y, upper, target = (np.concatenate(column) for column in columns)
-        pairs = SmallPairs(starts, places, y, upper, target, False)
+        pairs = SmallPairs(starts, places, len(y) // len(places), y, upper, target, by_class)
         alpha, found = np.zeros(starts[-1]), np.empty((len(problems), len(CERTIFICATE)))
-        for (_, problem, begin), start in zip(problems, starts[:-1], strict=True):
+        for (_, problem, begin), order, start in zip(problems, orders, starts[:-1], strict=True):
+            formulation = (WithinClasses if by_class else WithIntercept)(problem)
+            begin = formulation.start() if begin is None else begin
             if begin is not None:
-                alpha[start : start + len(begin)] = feasible(begin, problem)
+                alpha[start : start + len(begin)] = formulation.feasible(begin)[order]
         longest = int(np.diff(starts).max())
         limits = self._tol, min(most_steps, _MOST_STEPS)
 
@@ -133,7 +145,9 @@ class SmallProblems:
             some = parts[k : k + _PARTS * self._pool.n_threads]
             self._pool.run(solve, some)
             for number in range(some[0][0], some[-1][1]):
-                yield _solution(alpha[starts[number] : starts[number + 1]], found[number])
+                in_order = np.empty(len(orders[number]))
+                in_order[orders[number]] = alpha[starts[number] : starts[number + 1]]
+                yield _solution(in_order, found[number])
 
     def _parts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return ranges of problems that take long enough to be handed to a thread."""
@@ -141,6 +155,15 @@ class SmallProblems:
         work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
         ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
         return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+
+
+def _order(n_samples: int, problem: KernelProblem) -> np.ndarray:
+    """Return an order of multipliers in which, where totals are given, those with y = 1 come first.
+
+    Of two multipliers of a sample they do already.
+    """
+    n = len(problem.y)
+    return np.argsort(-problem.y, kind="stable") if problem.total > 0 and n == n_samples else np.arange(n)
 
 
 def _per_feature(n_values: int) -> float:

@@ -8,9 +8,10 @@ from sklearn.utils import check_random_state
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.memory_plan import Plan
-from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
+from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
+from fastsvm.solvers.kernel_dual.nu.nu_smo import NuSMO
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
@@ -160,7 +161,8 @@ def _smo(
 ) -> Solver:
     active = _active(rows, given, len(problem.y))
     sizes = given.spent.working_set, given.pool, active, given.spent.newton_rows
-    return SMO(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
+    kind = NuSMO if problem.total > 0 else SMO
+    return kind(problem, rows, estimator.tol, *sizes, deadline=given.deadline)
 
 
 def _coordinate(

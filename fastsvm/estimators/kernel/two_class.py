@@ -1,4 +1,4 @@
-"""Two-class problems of a fit: their rows and bounds, and what came out."""
+"""Problems of a fit: their rows, signs, bounds and targets, and what came out."""
 
 from typing import NamedTuple
 
@@ -11,12 +11,29 @@ __all__ = ["Outcome", "TwoClass"]
 
 
 class TwoClass(NamedTuple):
-    """A two-class problem: numbers of its rows, their labels ±1 and upper bounds, and the numbers of the classes."""
+    """One problem of multipliers with two signs.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n,)
+        Numbers of its rows.
+    y, upper : ndarray of float64, shape (n,) or (2 n,)
+        Signs ±1 and upper bounds of the multipliers. There is one a row, or there are two: first those with y = 1 of
+        all rows, then those with y = −1.
+    classes : tuple of int
+        Numbers of the classes.
+    target : ndarray of float64 or None
+        Targets of the multipliers; None for the signs.
+    total : float
+        Sum of the multipliers of each sign if it is given, else 0.
+    """
 
     rows: np.ndarray
     y: np.ndarray
     upper: np.ndarray
-    classes: tuple[int, int]
+    classes: tuple[int, int] = (0, 0)
+    target: np.ndarray | None = None
+    total: float = 0.0
 
     @classmethod
     def of(cls, labels: np.ndarray, upper: np.ndarray, first: int, second: int) -> "TwoClass":
@@ -24,10 +41,46 @@ class TwoClass(NamedTuple):
         rows = np.flatnonzero((labels == first) | (labels == second))
         return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows], (first, second))
 
+    def with_total(self, total: float) -> "TwoClass":
+        """Return the problem of ν-classification: targets are 0, and the total of each sign is given."""
+        return self._replace(target=np.zeros(len(self.rows)), total=total)
+
+    @classmethod
+    def of_targets(
+        cls, rows: np.ndarray, upper: np.ndarray, target: np.ndarray, epsilon: float, total: float = 0.0
+    ) -> "TwoClass":
+        """Return the problem of regression, with bounds, targets and a tube of half the width `epsilon`."""
+        y, targets = np.repeat([1.0, -1.0], len(rows)), np.concatenate([target - epsilon, target + epsilon])
+        return cls(rows, y, np.tile(upper, 2), target=targets, total=total)
+
+    @classmethod
+    def of_one_class(cls, rows: np.ndarray, upper: np.ndarray, total: float) -> "TwoClass":
+        """Return the problem of the support of a distribution: all multipliers are positive, and their sum is given."""
+        return cls(rows, np.ones(len(rows)), upper, target=np.zeros(len(rows)), total=total)
+
     @property
     def problem(self) -> KernelProblem:
         """The dual problem."""
-        return KernelProblem(self.y, self.upper, self.y)
+        return KernelProblem(self.y, self.upper, self.y if self.target is None else self.target, self.total)
+
+    @property
+    def rows_of_sample(self) -> int:
+        """Multipliers of each row, 1 or 2."""
+        return len(self.y) // len(self.rows)
+
+    def places(self, n: int) -> np.ndarray:
+        """Return the places of the multipliers among those of all n rows."""
+        return self.rows if self.rows_of_sample == 1 else np.concatenate([self.rows, n + self.rows])
+
+    def of_rows(self, mask: np.ndarray) -> np.ndarray:
+        """Return the numbers of the rows of which a multiplier is in a mask."""
+        n = len(self.rows)
+        return self.rows[mask if self.rows_of_sample == 1 else mask[:n] | mask[n:]]
+
+    def coefficients(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the coefficient of each row, y α or the sum of its two."""
+        beta = alpha * self.y
+        return beta if self.rows_of_sample == 1 else beta[: len(self.rows)] + beta[len(self.rows) :]
 
     def by_class(self) -> "TwoClass":
         """Return the problem with the rows of the first class before those of the second."""
@@ -43,6 +96,7 @@ class Outcome(NamedTuple):
     labels: np.ndarray
     within: np.ndarray
     intercept: np.ndarray
+    margin: np.ndarray
     objective: np.ndarray
     duality_gap: np.ndarray
     kkt_violation: np.ndarray

@@ -14,8 +14,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
+from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.kernel.object_samples import samples_for
-from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.estimators.search.search_data import SearchData
 from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split, may_share
 from fastsvm.memory import parse_memory

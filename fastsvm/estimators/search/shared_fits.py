@@ -22,13 +22,14 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_pairwise,
     training_rows,
 )  # fmt: skip
+from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
-from fastsvm.estimators.kernel.prepare import bounds, plan_shared
+from fastsvm.estimators.kernel.prepare import plan_shared
 from fastsvm.estimators.kernel.progress import NoMonitor
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
-from fastsvm.estimators.kernel.svc import SVC
+from fastsvm.estimators.kernel.statements import bounds
 from fastsvm.estimators.kernel.two_class import TwoClass
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram

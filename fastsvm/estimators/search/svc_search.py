@@ -17,8 +17,8 @@ from tqdm.auto import tqdm
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import check_training_set, labels_of
+from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.kernel.object_samples import samples_for
-from fastsvm.estimators.kernel.svc import SVC
 from fastsvm.estimators.search.cv_results import SearchTable
 from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
 from fastsvm.estimators.search.search_data import SearchData

@@ -35,7 +35,7 @@ from typing import ClassVar
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
+from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.interior_trial import InteriorTrial

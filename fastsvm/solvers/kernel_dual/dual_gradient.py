@@ -7,8 +7,8 @@ even float64 is too coarse, F is summed in extended precision.
 
 import numpy as np
 
+from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.interior.problem import extended_sums
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, rounding_is_visible
 from fastsvm.solvers.kernel_dual.working_set import movable, settled

@@ -22,8 +22,8 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.kernel_matrix.recomputed_rows import ProblemRows
 from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState

@@ -6,7 +6,7 @@ Problem
 
     The targets t are what tells the machines apart (Chang and Lin 2011, LIBSVM, section 4, where p = −y ∘ t).
     Classification has t = y. Regression has two multipliers for each sample, y = 1 with the target z − ε and y = −1
-    with z + ε. The machines whose totals of α are given are in `within_classes`.
+    with z + ε. The machines whose totals of α are given are in `nu.within_classes`.
 
 Optimality
     F_i = Σ_j α_j y_j K_ij − t_i is the gradient times y_i. Let U = {α_i < C_i, y_i = 1} ∪ {α_i > 0, y_i = −1} be the
@@ -57,7 +57,7 @@ class KernelProblem(NamedTuple):
     target : ndarray
         What the sum of kernel values is to reach: the labels, where samples are classified.
     total : float
-        Sum of the multipliers of each class, where it is given (`within_classes`).
+        Sum of the multipliers of each class, where it is given (`nu.within_classes`), else 0.
     """
 
     y: np.ndarray
@@ -128,7 +128,7 @@ class DecompositionMemory(NamedTuple):
 class KernelSolution(NamedTuple):
     """Multipliers, which rows are on or within the margin, the intercept, and the certificate of optimality.
 
-    `margin` is half of the difference between the levels of the classes, where each has its own (`within_classes`).
+    `margin` is half of the difference between the levels of the classes, where each has its own (`nu.within_classes`).
     """
 
     alpha: np.ndarray

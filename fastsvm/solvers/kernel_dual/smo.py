@@ -11,10 +11,18 @@ Intercept
     The mean of −F over the free rows; without free rows, the middle of the interval that is optimal.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from fastsvm.solvers.kernel_dual.decomposition import Decomposition
-from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelProblem, KernelSolution, WithIntercept
+from fastsvm.solvers.kernel_dual.problem import (
+    Formulation,
+    KernelDualState,
+    KernelProblem,
+    KernelSolution,
+    WithIntercept,
+)
 from fastsvm.solvers.kernel_dual.smo_block import one_group, solve_block
 
 __all__ = ["SMO"]
@@ -26,7 +34,7 @@ _INVISIBLE = 1e-6  # of the tolerance
 class SMO(Decomposition):
     """Solve one two-class problem, with an intercept."""
 
-    formulated = WithIntercept
+    formulated: ClassVar[type[Formulation]] = WithIntercept
 
     def _solve_block(
         self,

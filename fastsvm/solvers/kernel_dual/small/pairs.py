@@ -51,7 +51,10 @@ class SmallPairs(NamedTuple):
     starts : ndarray of int64, shape (n_problems + 1,)
         Where the rows of each problem start.
     places : ndarray of int64
-        Which of all samples the rows are.
+        Which of all samples the rows are, of each problem after those of the one before. If each sample has two rows,
+        those of the first are followed by those of the second, and `places` has each once.
+    rows_of_sample : int
+        Rows that each sample has, 1 or 2.
     y, upper, target : ndarrays of float64
         Signs ±1, upper bounds and targets.
     by_class : bool
@@ -60,6 +63,7 @@ class SmallPairs(NamedTuple):
 
     starts: np.ndarray
     places: np.ndarray
+    rows_of_sample: int
     y: np.ndarray
     upper: np.ndarray
     target: np.ndarray
@@ -91,7 +95,8 @@ def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
     for number in range(*which):
         a, b = pairs.starts[number], pairs.starts[number + 1]
         problem = KernelProblem(pairs.y[a:b], pairs.upper[a:b], pairs.target[a:b], 0.0)
-        rows = rows_among(given, pairs.places[a:b], memory)
+        places = pairs.places[a // pairs.rows_of_sample : b // pairs.rows_of_sample]
+        rows = rows_among(given, places, b - a, memory)
         groups = _groups(problem.y, pairs.by_class)
         _solve(rows, problem, groups, (tol, most_steps), alpha[a:b], certificate[number], pairs.by_class)
 

@@ -2,63 +2,29 @@
 
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-from sklearn.utils._param_validation import InvalidParameterError
-
-from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin, with_callbacks
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
+from fastsvm._compiled.threads import one_threaded_blas
+from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.labels import encode
-from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
-from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_training_set, forget
-from fastsvm.estimators.kernel.kernel_classifier import KernelClassifier
-from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed
-from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
-from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
-from fastsvm.estimators.kernel.progress import KernelFitMonitor
-from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver, most_steps
-from fastsvm.estimators.kernel.standardization import attributes_of
-from fastsvm.memory import parse_memory
-from fastsvm.multiclass import Expansion
-from fastsvm.solvers.outer_loop import Limits, StopReason
+from fastsvm.estimators.fitting.parameters import Rule, boolean, number, one_of, optional, seed
+from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
+from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver
+from fastsvm.estimators.kernel.statements import state_classes
 
 __all__ = ["SVC"]
 
 _RULES = {
+    "solver": one_of(*SOLVERS),
     "C": number(above=0),
-    "kernel": KERNEL,
-    "degree": number(integral=True, least=0),
-    "gamma": either(one_of("scale", "auto"), number(least=0)),
-    "coef0": number(),
     "loss": one_of("hinge", "squared_hinge"),
     "fit_intercept": boolean,
     "learning_rate": optional(number(above=0)),
     "selection": one_of("cyclic", "random"),
     "n_components": optional(number(integral=True, least=1)),
-    "tol": number(above=0),
-    "cache_size": optional(number(above=0)),
-    "max_iter": number(integral=True, least=-1),
-    "max_time": optional(number(above=0)),
-    "decision_function_shape": one_of("ovr", "ovo"),
-    "break_ties": boolean,
-    "shrinking": boolean,
-    "standardize": boolean,
-    "warm_start": boolean,
     "random_state": seed,
-    "verbose": either(boolean, number(integral=True, least=0)),
 }
 
-_PROBABILITIES = (
-    "SVC has no probabilities of its own. Use sklearn.calibration.CalibratedClassifierCV(SVC(), ensemble=False), "
-    "which has predict_proba."
-)
-_ROUNDING = 1e-9  # of the violation, in parts
 
-
-class SVC(CallbackSupportMixin, KernelClassifier):
+class SVC(KernelClassifier):
     """C-support vector classification, exact, from memory or from an HDF5 file.
 
     Names, defaults, attributes and their order are those of `sklearn.svm.SVC`. The fit ends with a
@@ -264,6 +230,14 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.verbose = verbose
         self.random_state = random_state
 
+    def _own_rules(self) -> dict[str, Rule]:
+        return _RULES | super()._own_rules()
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a parameter that is not usable."""
+        super()._check_parameters()
+        check_solver(self)
+
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SVC":
@@ -290,94 +264,8 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        self._check_parameters()
-        session = FitSession(self)
-        forget(self)
-        samples = samples_for(self, X)
-        if self.standardize and isinstance(samples, ObjectSource):
-            raise ValueError("standardize=True needs features, but the samples are not numbers.")
-        data = check_training_set(self, samples, y, sample_weight)
+        session = self._begin()
+        data = self._checked(X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
-        session.begin()
-        with Pool.open() as pool:
-            budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
-            prepared = prepare(self, data, classes, labels, budget, pool, session.has_callbacks)
-            self._fit(prepared, classes, session)
+        self._fit(data, state_classes(self, classes, labels, data.weight), classes, session)
         return self
-
-    @property
-    def predict_proba(self) -> Any:
-        """Missing: raises AttributeError, which says how to get probabilities."""
-        raise AttributeError(_PROBABILITIES)
-
-    @property
-    def predict_log_proba(self) -> Any:
-        """Missing: raises AttributeError, which says how to get probabilities."""
-        raise AttributeError(_PROBABILITIES)
-
-    def _check_parameters(self) -> None:
-        """Raise ValueError for a parameter that is not usable."""
-        check_parameters(self, {"solver": one_of(*SOLVERS)} | _RULES)
-        if self.probability not in (False, "deprecated"):
-            raise InvalidParameterError(f"probability={self.probability!r}: {_PROBABILITIES}")
-        check_solver(self)
-        check_kernel(self.kernel)
-        if self.standardize and is_precomputed(self):
-            raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
-        parse_memory(self.memory, enough=0)
-
-    def _fit(self, prepared: PreparedFit, classes: np.ndarray, session: FitSession) -> None:
-        """Solve the problems, from a checkpoint or the last fit's multipliers if there are any."""
-        task, records = prepared.task, []
-        if session.resume_from is not None:
-            checkpoint, records = session.resume_from
-            task.resume(checkpoint)
-        last = session.warm_start("_multipliers")
-        if last is not None and np.array_equal(last[0], classes) and len(last[1][0]) == len(task.labels):
-            task.start(last[1])
-
-        def attributes() -> dict[str, Any]:
-            return self._attributes(prepared, classes)
-
-        monitor = KernelFitMonitor(session, len(task.pairs), attributes, records)
-        with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
-            task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
-        self.__dict__.update(attributes())
-        session.end(monitor, warn_of_violation)
-
-    def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:
-        """Return the fitted attributes of a model that stops now."""
-        found = self._solution(prepared.task, classes)
-        support_vectors: Any = np.empty((0, 0))
-        if not is_precomputed(self):
-            support_vectors = prepared.samples.as_passed(prepared.samples.rows(found["support_"]))
-        samples = {"support_vectors_": support_vectors, "shape_fit_": prepared.samples.shape}
-        if sparse.issparse(support_vectors):
-            samples["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
-        samples |= attributes_of(prepared.standardization)
-        return {"class_weight_": prepared.class_weight} | prepared.geometry.attributes() | found | samples
-
-    def _solution(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
-        """Return the fitted attributes that the solution determines."""
-        outcome = task.outcome()
-        violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
-        if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
-            reason = StopReason.STALLED
-        sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
-        expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
-        return {
-            "classes_": classes,
-            "support_": expansion.support,
-            "n_support_": expansion.n_support,
-            "dual_coef_": sign * expansion.dual_coef,
-            "intercept_": sign * outcome.intercept,
-            "within_margin_": outcome.within,
-            "objective_": float(outcome.objective.sum()),
-            "duality_gap_": float(outcome.duality_gap.sum()),
-            "kkt_violation_": violation,
-            "converged_": reason is StopReason.CONVERGED,
-            "stop_reason_": str(reason),
-            "n_iter_": outcome.n_steps,
-            "passes_": task.passes,
-            "fit_status_": int(reason is not StopReason.CONVERGED),
-        }

@@ -1,0 +1,1 @@
+"""Estimators with kernels: what they are asked, and what they answer."""

@@ -1,0 +1,159 @@
+"""What a fitted classifier does with samples: decision values, predicted classes, accuracy."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
+from fastsvm.estimators.fitting.validation import required_labels
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes
+
+__all__ = ["KernelClassifier"]
+
+_PROBABILITIES = (
+    "{name} has no probabilities of its own. Use sklearn.calibration.CalibratedClassifierCV({name}(), ensemble=False), "
+    "which has predict_proba."
+)
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):
+    """Prediction of classes from the expansions of one decision function a pair of classes."""
+
+    def _own_rules(self) -> dict[str, Rule]:
+        return {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a parameter that is not usable."""
+        super()._check_parameters()
+        if self.probability not in (False, "deprecated"):
+            raise InvalidParameterError(f"probability={self.probability!r}: {self._no_probabilities()}")
+
+    @property
+    def predict_proba(self) -> Any:
+        """Missing: raises AttributeError, which says how to get probabilities."""
+        raise AttributeError(self._no_probabilities())
+
+    @property
+    def predict_log_proba(self) -> Any:
+        """Missing: raises AttributeError, which says how to get probabilities."""
+        raise AttributeError(self._no_probabilities())
+
+    def _no_probabilities(self) -> str:
+        return _PROBABILITIES.format(name=type(self).__name__)
+
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+        """Return classes, support, coefficients, intercepts and numbers of steps of all pairs."""
+        sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
+        expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
+        return {
+            "classes_": classes,
+            "support_": expansion.support,
+            "n_support_": expansion.n_support,
+            "dual_coef_": sign * expansion.dual_coef,
+            "intercept_": sign * outcome.intercept,
+            "within_margin_": outcome.within,
+            "n_iter_": outcome.n_steps,
+        }
+
+    def _layout(self) -> tuple[int, int]:
+        n_classes = len(self.classes_)
+        return n_classes - 1, n_classes * (n_classes - 1) // 2
+
+    def _coefficients(self) -> np.ndarray:
+        coef = super()._coefficients()
+        return coef if len(self.classes_) == 2 else pair_coefficients(coef.T, self.n_support_)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the decision values of samples.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        ndarray of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`; else (n_samples, n_classes) for
+            "ovr", (n_samples, n_pairs) for "ovo", where positive stands for the first class of a pair.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self._shaped(self._decisions(X))
+
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes and the decision values of rows, from one pass."""
+        decisions = self._decisions(X)
+        return self._labels(decisions), self._shaped(decisions)
+
+    def _shaped(self, decisions: np.ndarray) -> np.ndarray:
+        """Return the pairs' decisions in the shape that the user asked for."""
+        if len(self.classes_) == 2:
+            return decisions[:, 0]
+        if self.decision_function_shape == "ovr":
+            return one_vs_rest_scores(decisions, len(self.classes_))
+        return decisions
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each sample.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, is not finite, or `break_ties` is set with
+            `decision_function_shape="ovo"`.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        return self._labels(self._decisions(X))
+
+    def _labels(self, decisions: np.ndarray) -> np.ndarray:
+        """Return the classes that the pairs' decisions elect."""
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return self.classes_[(decisions[:, 0] >= 0).astype(np.intp)]  # a tie goes where LIBSVM sends it
+        scores = one_vs_rest_scores(decisions, n_classes) if self.break_ties else votes(decisions, n_classes)
+        return self.classes_[np.argmax(scores, axis=1)]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of samples whose class is predicted correctly.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or None
+            Labels; None takes those that come with an `HDF5Data`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            Accuracy, 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If there are no labels.
+        """
+        return super().score(X, required_labels(X, y), sample_weight)

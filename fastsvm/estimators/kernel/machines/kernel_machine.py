@@ -1,0 +1,222 @@
+"""What all kernel machines have in common: checks of parameters, the course of a fit, and sums of kernel values."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
+from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
+from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.validation import TrainingSet, check_rows, check_training_set, forget
+from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel
+from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
+from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
+from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
+from fastsvm.estimators.kernel.progress import KernelFitMonitor
+from fastsvm.estimators.kernel.solver_parameter import most_steps
+from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
+from fastsvm.estimators.kernel.statements import Statement
+from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.kernels import Linear
+from fastsvm.memory import parse_memory
+from fastsvm.solvers.outer_loop import Limits, StopReason
+from fastsvm.sources import MemorySource, check_finite, is_stored
+
+__all__ = ["KernelMachine"]
+
+_RULES = {
+    "kernel": KERNEL,
+    "degree": number(integral=True, least=0),
+    "gamma": either(one_of("scale", "auto"), number(least=0)),
+    "coef0": number(),
+    "tol": number(above=0),
+    "cache_size": optional(number(above=0)),
+    "max_iter": number(integral=True, least=-1),
+    "max_time": optional(number(above=0)),
+    "shrinking": boolean,
+    "standardize": boolean,
+    "warm_start": boolean,
+    "verbose": either(boolean, number(integral=True, least=0)),
+}
+_ROUNDING = 1e-9  # of the violation, in parts
+
+
+class KernelMachine(CallbackSupportMixin, BaseEstimator):
+    """Fits problems of multipliers, and sums kernel values with the support vectors.
+
+    The class attributes are what `SVC` has as parameters, for machines that have one solver only.
+    """
+
+    C: float = 1.0
+    solver: str = "smo"
+    loss: str = "hinge"
+    fit_intercept: bool = True
+    learning_rate: float | None = None
+    selection: str = "cyclic"
+    n_components: int | None = None
+    random_state: Any = None
+
+    def __sklearn_tags__(self):
+        """Return scikit-learn's tags: sparse rows are taken, and kernel matrices if precomputed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self)
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a fit was completed."""
+        return hasattr(self, "dual_coef_")
+
+    # --- the course of a fit -----------------------------------------------------------------------------
+
+    def _own_rules(self) -> dict[str, Rule]:
+        """Return the rules of the parameters that not all kernel machines have."""
+        return {}
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a parameter that is not usable."""
+        check_parameters(self, self._own_rules() | _RULES)
+        check_kernel(self.kernel)
+        if self.standardize and is_precomputed(self):
+            raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
+        parse_memory(self.memory, enough=0)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, **kind: bool) -> TrainingSet:
+        """Return the training set; `kind` is passed to `check_training_set`."""
+        samples = samples_for(self, X)
+        if self.standardize and isinstance(samples, ObjectSource):
+            raise ValueError("standardize=True needs features, but the samples are not numbers.")
+        return check_training_set(self, samples, y, sample_weight, **kind)
+
+    def _begin(self) -> FitSession:
+        """Check the parameters, forget the last fit, and return the session of this one."""
+        self._check_parameters()
+        session = FitSession(self)
+        forget(self)
+        return session
+
+    def _fit(self, data: TrainingSet, stated: Statement, classes: np.ndarray, session: FitSession) -> None:
+        """Solve the stated problems, from a checkpoint or the last fit's multipliers if there are any."""
+        session.begin()
+        with Pool.open() as pool:
+            budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
+            prepared = prepare(self, data, stated, budget, pool, session.has_callbacks)
+            task, records = prepared.task, []
+            if session.resume_from is not None:
+                checkpoint, records = session.resume_from
+                task.resume(checkpoint)
+            last = session.warm_start("_multipliers")
+            if last is not None and np.array_equal(last[0], classes) and task.has_as_many(last[1]):
+                task.start(last[1])
+
+            def attributes() -> dict[str, Any]:
+                return self._attributes(prepared, classes)
+
+            monitor = KernelFitMonitor(session, len(task.pairs), attributes, records)
+            with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
+                task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
+            self.__dict__.update(attributes())
+        session.end(monitor, warn_of_violation)
+
+    def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:
+        """Return the fitted attributes of a model that stops now."""
+        found = self._solution(prepared.task, classes)
+        support_vectors: Any = np.empty((0, 0))
+        if not is_precomputed(self):
+            support_vectors = prepared.samples.as_passed(prepared.samples.rows(found["support_"]))
+        samples = {"support_vectors_": support_vectors, "shape_fit_": prepared.samples.shape}
+        if sparse.issparse(support_vectors):
+            samples["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
+        samples |= attributes_of(prepared.standardization)
+        return prepared.more | prepared.geometry.attributes() | found | samples
+
+    def _solution(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
+        """Return the fitted attributes that the solution determines."""
+        outcome = task.outcome()
+        violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
+        if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
+            reason = StopReason.STALLED
+        return self._expansion(outcome, classes) | {
+            "objective_": float(outcome.objective.sum()),
+            "duality_gap_": float(outcome.duality_gap.sum()),
+            "kkt_violation_": violation,
+            "converged_": reason is StopReason.CONVERGED,
+            "stop_reason_": str(reason),
+            "passes_": task.passes,
+            "fit_status_": int(reason is not StopReason.CONVERGED),
+        }
+
+    def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
+        """Return support, coefficients, intercepts and numbers of steps of the one decision function."""
+        beta = np.zeros(len(outcome.labels))
+        beta[outcome.rows[0]] = outcome.beta[0]
+        support = np.flatnonzero(beta)
+        return {
+            "support_": support,
+            "n_support_": np.array([len(support)], np.int32),
+            "dual_coef_": beta[None, support],
+            "intercept_": outcome.intercept,
+            "n_iter_": int(outcome.n_steps[0]),
+        }
+
+    # --- decision functions ------------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> np.ndarray | sparse.csr_matrix:
+        """Weights of the features, one row a decision function, read-only; for the linear kernel only."""
+        check_is_fitted(self)
+        if not isinstance(resolve_kernel(self), Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        vectors: Any = self.support_vectors_
+        standardization = Standardization.of_model(self)
+        if standardization is not None:
+            vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
+        found: Any = self._coefficients().T
+        if sparse.issparse(vectors):
+            found = sparse.csr_matrix(found) @ sparse.csr_matrix(vectors)
+            found.data.flags.writeable = False
+        else:
+            found = np.asarray(found @ vectors.astype(np.float64, copy=False))
+            found.flags.writeable = False  # it is computed at each access, so that a change would do nothing
+        return found
+
+    def _coefficients(self) -> np.ndarray:
+        """Return the coefficients of the support vectors, a column for each decision function."""
+        dual_coef: Any = self.dual_coef_
+        return (dual_coef.toarray() if sparse.issparse(dual_coef) else np.asarray(dual_coef)).T
+
+    def _layout(self) -> tuple[int, int]:
+        """Return the number of rows of `dual_coef_`, and of intercepts."""
+        return 1, 1
+
+    def _check_unaltered(self, n_vectors: int) -> None:
+        """Raise ValueError if attributes were replaced by some that do not fit: predictions would be wrong."""
+        n, (n_rows, n_intercepts) = len(self.support_), self._layout()
+        fits = np.shape(self.dual_coef_) == (n_rows, n) and np.sum(self.n_support_) == n == n_vectors
+        if not fits or np.shape(self.intercept_) != (n_intercepts,):
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: support_, support_vectors_, "
+                "n_support_, dual_coef_ and intercept_ do not fit together. Fit the model again."
+            )
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Return the values of the decision functions, a column for each."""
+        check_is_fitted(self)
+        vectors = self.support_vectors_
+        self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
+        source = check_rows(self, samples_for(self, X, vectors), reset=False)
+        coef = self._coefficients()
+        decisions = np.empty((len(source), coef.shape[1]))
+        with Pool.open() as pool:
+            predictor = Predictor(self, coef, source, pool)
+            for start, block in source.blocks():
+                if is_stored(X):  # arrays were checked before
+                    check_finite(block, start)
+                decisions[start : start + block.shape[0]] = predictor.scores(block) + self.intercept_
+        return decisions

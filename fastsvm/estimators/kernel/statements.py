@@ -1,0 +1,126 @@
+"""What each machine asks of its samples: the problems of their multipliers."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.two_class import TwoClass
+from fastsvm.multiclass import class_pairs
+
+__all__ = ["Statement", "bounds", "state_classes", "state_nu_classes", "state_one_class", "state_targets"]
+
+_ROUNDING = 1e-12
+
+
+class Statement(NamedTuple):
+    """What a machine asks of its samples.
+
+    Attributes
+    ----------
+    labels : ndarray of int64, shape (n_samples,)
+        Class number of each sample, -1 for those that are left out.
+    upper : ndarray of float64, shape (n_samples,)
+        Upper bound of a sample's multipliers.
+    problems : callable
+        `problems(labels, upper)` returns the problems. Where duplicates are merged, one of them has the bounds of all,
+        and the others are left out.
+    rows_of_sample : int
+        Multipliers of a sample, 1 or 2. With 2, duplicates are not merged.
+    more : dict of str to Any
+        Fitted attributes that do not depend on the solution.
+    """
+
+    labels: np.ndarray
+    upper: np.ndarray
+    problems: Callable[[np.ndarray, np.ndarray], list[TwoClass]]
+    rows_of_sample: int
+    more: dict[str, Any]
+
+
+def state_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Statement:
+    """Return the two-class problems of a classifier.
+
+    Parameters
+    ----------
+    estimator : SVC
+        Its parameters are valid.
+    classes, labels : ndarray
+        Classes, and the class number of each sample or -1.
+    weight : ndarray of float64, shape (n_samples,)
+        Weights of the samples.
+    """
+    factors, upper = bounds(estimator, classes, labels, weight)
+
+    def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
+        return [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
+
+    return Statement(labels, upper, problems, 1, {"class_weight_": factors})
+
+
+def state_nu_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Statement:
+    """Return the two-class problems of a ν-classifier; arguments as for `state_classes`.
+
+    Raises
+    ------
+    ValueError
+        If the smaller class of a pair cannot have as large a total as ν asks for.
+    """
+    factors, upper = bounds(estimator, classes, labels, weight)
+    sums = np.bincount(labels[labels >= 0], upper[labels >= 0], len(classes))
+    for a, b in class_pairs(len(classes)):
+        most = 2 * min(sums[a], sums[b]) / (sums[a] + sums[b])
+        if estimator.nu > most * (1 + _ROUNDING):
+            raise ValueError(
+                f"specified nu is infeasible: nu={estimator.nu} for the classes {classes[a]!r} and {classes[b]!r}, "
+                f"whose weights sum to {sums[a]:.6g} and {sums[b]:.6g}; at most {np.floor(most * 1e6) / 1e6:g} is "
+                "feasible."
+            )
+
+    def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
+        pairs = (TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes)))
+        return [pair.with_total(estimator.nu * float(pair.upper.sum()) / 2) for pair in pairs]
+
+    return Statement(labels, upper, problems, 1, {"class_weight_": factors})
+
+
+def state_one_class(weight: np.ndarray, nu: float) -> Statement:
+    """Return the problem of the support of a distribution, in which the multipliers sum to ν Σ weights."""
+
+    def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
+        rows = np.flatnonzero(labels == 0)
+        return [TwoClass.of_one_class(rows, upper[rows], nu * float(upper[rows].sum()))]
+
+    return Statement(np.where(weight > 0, 0, -1), weight, problems, 1, {})
+
+
+def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: float = 0.0) -> Statement:
+    """Return the problem of regression.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        Samples and targets.
+    upper : ndarray of float64, shape (n_samples,)
+        Upper bounds of the multipliers; samples with bound 0 are left out.
+    epsilon : float
+        Half width of the tube.
+    total : float, default=0.0
+        Sum of the multipliers of each sign if it is given, else 0.
+    """
+
+    def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
+        rows = np.flatnonzero(labels == 0)
+        return [TwoClass.of_targets(rows, upper[rows], data.y[rows], epsilon, total)]
+
+    return Statement(np.where(upper > 0, 0, -1), upper, problems, 2, {})
+
+
+def bounds(
+    estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factor of C of each class, and the upper bound of each row's multiplier, 0 for rows left out."""
+    factors = class_weights(estimator.class_weight, classes, labels, weight)
+    return factors, estimator.C * weight * np.where(labels >= 0, factors[labels], 0)
