@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators import SVC
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
+from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.sources.compressed import check_compressed
 
@@ -25,7 +27,7 @@ _COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value
 _RULES = {
     "converged_": boolean,
     "stop_reason_": Rule(lambda value: isinstance(value, str), "a word"),
-    **dict.fromkeys(("objective_", "dual_objective_", "duality_gap_", "kkt_violation_", "t_"), _NUMBER),
+    **dict.fromkeys(("objective_", "dual_objective_", "duality_gap_", "kkt_violation_", "t_", "epsilon_"), _NUMBER),
     **dict.fromkeys(("n_features_in_", "passes_", "fit_status_"), _COUNT),
     **dict.fromkeys(("_gamma", "_sq_norm", "_centred_sq_norm"), number(least=0)),
 }
@@ -49,7 +51,7 @@ def check_fitted(model: Any) -> None:
 
     Parameters
     ----------
-    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+    model : one of `fastsvm.estimators.ESTIMATORS`
         An estimator with any attributes.
     """
     _check_parameters(model)
@@ -62,7 +64,7 @@ def check_fitted(model: Any) -> None:
             _check_plain(name, value)
     if "feature_names_in_" in found:
         _array(found, "feature_names_in_", (found["n_features_in_"],), "OU")
-    (_check_kernel_model if isinstance(model, SVC) else _check_linear_model)(model, found)
+    (_check_kernel_model if isinstance(model, KernelMachine) else _check_linear_model)(model, found)
 
 
 def _check_parameters(model: Any) -> None:
@@ -101,14 +103,17 @@ def _check_plain(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {_told(value)}")
 
 
-def _check_kernel_model(model: SVC, found: dict[str, Any]) -> None:
-    n_classes, d = _classes(found), found["n_features_in_"]
+def _check_kernel_model(model: KernelMachine, found: dict[str, Any]) -> None:
+    n_classes, d = _classes(found) if isinstance(model, KernelClassifier) else 1, found["n_features_in_"]
+    n_rows, n_functions = max(1, n_classes - 1), max(1, n_classes * (n_classes - 1) // 2)
     support = _array(found, "support_", (None,), "i")
     counts = _array(found, "n_support_", (n_classes,), "i")
     n = len(support)
     _holds(found, "n_support_", (counts >= 0).all() and counts.sum(dtype=object) == n, f"counts of {n} rows in all")
-    _check_rows(found, "dual_coef_", (n_classes - 1, n), "d")
-    _array(found, "intercept_", (n_classes * (n_classes - 1) // 2,), "d")
+    _check_rows(found, "dual_coef_", (n_rows, n), "d")
+    _array(found, "intercept_", (n_functions,), "d")
+    if isinstance(model, OneClassSVM):
+        _array(found, "offset_", (1,), "d")
     shape = found.get("shape_fit_")
     if not (isinstance(shape, tuple) and len(shape) == 2 and all(isinstance(k, Integral) for k in shape)):
         raise ValueError(f"shape_fit_ must be two ints, it is {_told(shape)}")

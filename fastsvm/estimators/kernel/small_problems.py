@@ -123,8 +123,11 @@ class SmallProblems:
         starts = np.cumsum([0, *(len(problem.y) for _, problem, _ in problems)])
         by_class = problems[0][1].total > 0
         orders = [_order(len(rows), problem) for rows, problem, _ in problems]
-        sorted_problems = zip(problems, orders, strict=True)
-        columns = zip(*((rows[order[: len(rows)]], *one.take(order)[:3]) for (rows, one, _), order in sorted_problems))
+        ordered = [
+            (rows[order[: len(rows)]], *problem.take(order)[:3])
+            for (rows, problem, _), order in zip(problems, orders, strict=True)
+        ]
+        columns = zip(*ordered, strict=True)
         places, y, upper, target = (np.concatenate(column) for column in columns)
         pairs = SmallPairs(starts, places, len(y) // len(places), y, upper, target, by_class)
         alpha, found = np.zeros(starts[-1]), np.empty((len(problems), len(CERTIFICATE)))
