@@ -15,6 +15,7 @@ from fastsvm.estimators.kernel.two_class import Outcome
 __all__ = ["OneClassSVM"]
 
 _NO_CLASSES = np.empty(0)
+_ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
 
 
 class OneClassSVM(OutlierMixin, KernelMachine):
@@ -207,7 +208,9 @@ shape (n_samples, n_features)
         ValueError
             If X does not have the features of the fit, or is not finite.
         """
-        return self._decisions(X)[:, 0]
+        decisions = self._decisions(X)[:, 0]
+        decisions[np.abs(decisions) <= _ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
+        return decisions
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the scores of samples, larger where samples of the fit are dense.
@@ -252,4 +255,4 @@ shape (n_samples, n_features)
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions and decision values, from one pass."""
         decisions = self.decision_function(X)
-        return np.where(decisions > 0, 1, -1), decisions
+        return np.where(decisions >= 0, 1, -1), decisions

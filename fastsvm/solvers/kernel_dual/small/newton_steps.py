@@ -1,9 +1,10 @@
 """Newton steps on the free rows of a small problem, for the tail in which SMO steps converge slowly.
 
 Step
-    K_FF Δ = ρ − F_F with Σ Δ = 0, by a Cholesky factor, up to the first bound. The row that reaches it is fixed there
-    and deleted from the factor, and the step is taken again for the others: a primal active-set method (Nocedal and
-    Wright, Numerical Optimization, section 16.5), which does not release rows. SMO steps do.
+    K_FF Δ = ρ − F_F with Σ Δ = 0, by a Cholesky factor, up to the first bound. Where rows fall into two groups, each
+    has its own ρ and Σ Δ = 0. The row that reaches a bound is fixed there and deleted from the factor, and the step is
+    taken again for the others: a primal active-set method (Nocedal and Wright, Numerical Optimization, section 16.5),
+    which does not release rows. SMO steps do.
 
 Cost
     m³/3 operations for m free rows, 4 m² for each row that is fixed, and a product with the kernel rows of the free
@@ -23,18 +24,19 @@ _ROUNDING = 4e-15
 
 
 @jit
-def newton_steps(rows, problem, alpha, gradient, most_free):
+def newton_steps(rows, problem, groups, alpha, gradient, most_free):
     """Take Newton steps until one ends between the bounds, and return whether any was possible.
 
     They increase the objective; `alpha` and `gradient` are changed in place.
     """
     y, upper = problem.y, problem.upper
     free = np.empty(y.size, np.int64)
-    m = 0
+    m = first_m = 0  # and those of the first group, which come first
     for k in range(y.size):
         if 0 < alpha[k] < upper[k]:
             free[m] = k
             m += 1
+            first_m += k < groups[1]
     if m < 2 or m > most_free:
         return False
     before = np.empty(alpha.size)
@@ -51,19 +53,20 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
     if not factorise(factor, _RIDGE * trace):
         return False
     while m >= 2:
-        rho = _direction(factor, here[:m], step[:m])
+        rho, other = _direction(factor, here[:m], step[:m], first_m)
         first, reach = _first_bound(problem, alpha, free[:m], step)
-        if not abs(rho) < np.inf:
+        if not abs(rho) + abs(other) < np.inf:
             break
         for s in range(m):
             _move(problem, alpha, free[s], reach * step[s])
-            here[s] += reach * (rho - here[s])
+            here[s] += reach * ((rho if s < first_m else other) - here[s])
         if first < 0:
             break
         k = free[first]
         alpha[k] = upper[k] if 2 * alpha[k] > upper[k] else 0.0
         delete_row(factor, m, first)
         m -= 1
+        first_m -= first < first_m
         for s in range(first, m):
             free[s], here[s] = free[s + 1], here[s + 1]
     for k in range(alpha.size):
@@ -76,8 +79,13 @@ def newton_steps(rows, problem, alpha, gradient, most_free):
 
 
 @jit
-def _direction(factor, gradient, step):
-    """Write the step without bounds and return ρ, infinite if there is none; `gradient` is F on the factor's rows."""
+def _direction(factor, gradient, step, first_m):
+    """Write the step without bounds and return ρ of both groups, infinite if there is none.
+
+    `gradient` is F on the factor's rows, of which the first `first_m` are in the first group.
+    """
+    if 0 < first_m < step.size:
+        return _direction_of_two(factor, gradient, step, first_m)
     of_ones = np.empty(step.size)
     for s in range(step.size):
         step[s], of_ones[s] = gradient[s], 1.0
@@ -91,7 +99,39 @@ def _direction(factor, gradient, step):
         rest += step[s]
     for s in range(step.size):
         step[s] -= rest / step.size
-    return rho if abs(rest) < np.inf else np.inf
+    return rho if abs(rest) < np.inf else np.inf, rho
+
+
+@jit
+def _direction_of_two(factor, gradient, step, first_m):
+    """The same for two groups: K⁻¹ times F and the indicators of both gives a system of order two for their ρ."""
+    m = step.size
+    of_first, of_second, nothing = np.zeros(m), np.zeros(m), np.zeros(m)
+    for s in range(m):
+        step[s] = gradient[s]
+        if s < first_m:
+            of_first[s] = 1.0
+        else:
+            of_second[s] = 1.0
+    solve_factorised(factor, step, of_first)
+    solve_factorised(factor, of_second, nothing)
+    a, b, c, u, v = 0.0, 0.0, 0.0, 0.0, 0.0
+    for s in range(m):
+        if s < first_m:
+            a, b, u = a + of_first[s], b + of_second[s], u + step[s]
+        else:
+            c, v = c + of_second[s], v + step[s]
+    determinant = a * c - b * b
+    if not determinant > 0:
+        return np.inf, np.inf
+    rho, other = (c * u - b * v) / determinant, (a * v - b * u) / determinant
+    rests = np.zeros(2)
+    for s in range(m):
+        step[s] = rho * of_first[s] + other * of_second[s] - step[s]
+        rests[0 if s < first_m else 1] += step[s]
+    for s in range(m):
+        step[s] -= rests[0] / first_m if s < first_m else rests[1] / (m - first_m)
+    return rho, other
 
 
 @jit

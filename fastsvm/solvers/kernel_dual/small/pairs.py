@@ -167,7 +167,7 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
             if best <= _EXACT or polished > _MOST_ROUNDS:
                 break
         reached = _objective(problem, alpha, gradient)
-        is_possible = groups.size == 2 and newton_steps(rows, problem, alpha, gradient, most_free)
+        is_possible = newton_steps(rows, problem, groups, alpha, gradient, most_free)
         if polished > 0:
             if not is_possible:
                 break

@@ -90,7 +90,7 @@ def test_newton_steps_raise_the_objective_and_end_between_the_bounds(data):
         return alpha.sum() - (alpha * y) @ K @ (alpha * y) / 2
 
     before, n_free = objective(), np.count_nonzero((alpha > 0) & (alpha < C))
-    assert newton_steps(KernelSquare(K), problem, alpha, gradient, n)
+    assert newton_steps(KernelSquare(K), problem, one_group(n), alpha, gradient, n)
     free = (alpha > 0) & (alpha < C)
     assert objective() > before and 2 <= np.count_nonzero(free) < n_free
     np.testing.assert_allclose(gradient, K @ (alpha * y) - y, atol=1e-9)
@@ -102,4 +102,6 @@ def test_polishing_stops_where_the_kernel_is_not_positive_definite(data, monkeyp
     _, y = data
     K = -np.eye(len(y))
     alpha, gradient = np.where(np.arange(len(y)) < 4, 0.5, 0.0), -y
-    assert not newton_steps(KernelSquare(K), KernelProblem(y, np.ones(len(y)), y), alpha, gradient, len(y))
+    assert not newton_steps(
+        KernelSquare(K), KernelProblem(y, np.ones(len(y)), y), one_group(len(y)), alpha, gradient, len(y)
+    )
