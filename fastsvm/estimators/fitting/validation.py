@@ -194,11 +194,19 @@ def _plain(X: Any) -> Any:
 
 
 def check_training_set(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, of_classes: bool = True, reset: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    of_classes: bool = True,
+    has_targets: bool = True,
+    reset: bool = True,
 ) -> TrainingSet:
     """Return samples, labels (real targets unless `of_classes`) and weights of equal length.
 
-    With `reset`, the estimator's number and names of features are set. Otherwise X must have them.
+    Without `has_targets`, y is ignored and zeros are returned. With `reset`, the estimator's number and names of
+    features are set. Otherwise X must have them.
 
     Raises
     ------
@@ -209,7 +217,7 @@ def check_training_set(
     """
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
-    y = labels_of(X, y)
+    y = labels_of(X, y) if has_targets else ()
     name = "sample_weight"
     if sample_weight is None and isinstance(X, HDF5Data):
         sample_weight, name = X.sample_weight, f"sample_weight of {X.path}"
@@ -223,6 +231,8 @@ def check_training_set(
     source = check_rows(estimator, X, reset=reset)
     if not source.resident:
         source = source.in_blocks(_block_bytes(estimator.memory))
+    if not has_targets:
+        y = np.zeros(len(source))
     if not of_classes and np.asarray(y).dtype.kind in "SU":
         raise ValueError(f"y holds strings; {type(estimator).__name__} needs numbers. Use a classifier for classes.")
     y = _checked_labels(y, of_classes)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import h5py
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 
 from fastsvm.files.hdf5_output import hdf5_into
 
@@ -145,6 +145,8 @@ class HDF5Layout:
 
 def label_type(model: Any) -> np.dtype:
     """Return the type in which the predictions of a model are stored; text has the length of the longest label."""
+    if is_outlier_detector(model):
+        return np.dtype(np.int64)
     if not is_classifier(model):
         return np.dtype(np.float64)
     if model.classes_.dtype.kind in "OU":

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.multiclass import type_of_target
 
 from fastsvm.sources import HDF5Data
@@ -28,7 +28,7 @@ class Measure(Protocol):
 
 
 def check_labels(model: Any, data: HDF5Data, path: object) -> str:
-    """Return a note on rows whose class a classifier does not know, "" if there are none or it is a regressor.
+    """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor.
 
     Raises
     ------
@@ -36,23 +36,31 @@ def check_labels(model: Any, data: HDF5Data, path: object) -> str:
         If it knows no class of the file: the labels are those of another question, or from another column, or they are
         real numbers.
     """
-    if data.y is None or not is_classifier(model):
+    classes = _classes(model)
+    if data.y is None or classes is None:
         return ""
     if type_of_target(data.y).startswith("continuous"):
         raise UnknownLabels(f"The labels in {path} are real numbers, but the model predicts classes.")
     found, counts = np.unique(data.y, return_counts=True)
-    n = len(model.classes_)
-    all_ = np.concatenate([model.classes_, found])  # in one type
+    n = len(classes)
+    all_ = np.concatenate([classes, found])  # in one type
     unknown = ~np.isin(all_[n:], all_[:n])
     if unknown.all():
         raise UnknownLabels(
             f"No label in {path} is a class of the model: the labels are {_listed(found)}, the classes are "
-            f"{_listed(model.classes_)}. Name the column of the labels by --label, or its values as in the training."
+            f"{_listed(classes)}. Name the column of the labels by --label, or its values as in the training."
         )
     if not unknown.any():
         return ""
     rows = int(counts[unknown].sum())
     return f"{rows:,} of {len(data):,} rows have a class that the model does not know: {_listed(found[unknown])}."
+
+
+def _classes(model: Any) -> np.ndarray | None:
+    """Return the classes of a classifier, -1 and 1 for outliers and others, or None for a regressor."""
+    if is_outlier_detector(model):
+        return np.array([-1, 1])
+    return model.classes_ if is_classifier(model) else None
 
 
 def _listed(labels: np.ndarray) -> str:
@@ -83,8 +91,9 @@ def measure_of(model: Any, data: HDF5Data, path: object) -> Measure:
     """
     if data.y is None:
         return nothing
-    if is_classifier(model):
-        return _Confusion(model.classes_, data.y, data.class_names)
+    classes = _classes(model)
+    if classes is not None:
+        return _Confusion(classes, data.y, data.class_names)
     if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
         raise ValueError(f"The labels in {path} must be finite numbers, for the model is a regression.")
     return _SquaredError(data.y)

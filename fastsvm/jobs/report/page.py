@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.jobs.inspection import describe
@@ -201,7 +201,10 @@ def _data(job: Job, found: dict[str, Any], model: Any) -> Html:
     """Return a table about the files; `found` describes the training file."""
     rows = [("File", found["file"]), ("Samples × features", _shape(found))]
     rows += [(label, found.get(name)) for name, label in _OF_DATA.items() if found.get(name)]
-    rows.append(("Classes", found["n_classes"]) if is_classifier(model) else ("Targets", _targets(job.train)))
+    if is_classifier(model):
+        rows.append(("Classes", found["n_classes"]))
+    elif is_regressor(model):
+        rows.append(("Targets", _targets(job.train)))
     if job.test is not None:
         test = describe(job.test)
         rows += [("Test file", test["file"]), ("Its samples × features", _shape(test))]

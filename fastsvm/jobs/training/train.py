@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
@@ -23,6 +23,7 @@ __all__ = [
     "Trained",
     "TrainingReport",
     "estimator_of",
+    "has_labels",
     "labels_of",
     "measured",
     "split",
@@ -144,8 +145,10 @@ def train(
         check_output(destination, job.train, *([job.test] if job.test else []))
     if not 0 <= job.holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
+    if not has_labels(job) and (job.holdout or job.test):
+        raise ValueError(f"A model of kind {job.kind!r} learns no labels to be tested on. Leave out test and holdout.")
     with open_hdf5(job.train) as data, at_most(job.threads):
-        labels = labels_of(data)
+        labels = labels_of(data) if has_labels(job) else np.zeros(len(data))
         estimator = estimator_of(job, labels)
         training, held_out = split(len(data), job.holdout, job.seed)
         if job.test is not None:
@@ -172,6 +175,11 @@ class _Cost(NamedTuple):
     def of(cls, data: HDF5Data, seconds: float) -> "_Cost":
         reads = data.X.reads
         return cls(seconds, reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9))
+
+
+def has_labels(job: Job) -> bool:
+    """Return whether the model of a job learns labels; the one-class SVM does not."""
+    return not is_outlier_detector(ESTIMATORS[job.kind]())
 
 
 def labels_of(data: HDF5Data) -> np.ndarray:

@@ -63,7 +63,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         False only: there are no probabilities. `CalibratedClassifierCV(NuSVC(), ensemble=False)` of
         `sklearn.calibration` computes them.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the bounds of the multipliers for each class, as weights of its samples. scikit-learn ignores it.
+        Factors of the bounds of the multipliers for each class, as weights of its samples. Where they make `nu`
+        infeasible, the largest feasible is taken, and a warning says so. scikit-learn ignores them.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of `decision_function` for three classes and more: one a class, or one a pair.
     break_ties : bool, default=False

@@ -183,7 +183,7 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable; the message says what was found.
         """
         session = self._begin()
-        data = self._checked(X, None, sample_weight, has_targets=False)
+        data = self._checked(X, None, sample_weight, of_classes=False, has_targets=False)
         self._fit(data, state_one_class(data.weight, float(self.nu)), _NO_CLASSES, session)
         return self
 

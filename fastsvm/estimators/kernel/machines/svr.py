@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
-from fastsvm.estimators.fitting.parameters import Rule, number
+from fastsvm.estimators.fitting.parameters import Rule, number, one_of
 from fastsvm.estimators.kernel.machines.kernel_regressor import KernelRegressor
 from fastsvm.estimators.kernel.statements import state_targets
 
@@ -38,6 +38,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         variance is weighted if sample weights are given, "auto" is 1 / n_features.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
+    solver : {"smo", "coordinate"}, default="smo"
+        "smo" solves the dual problem, two multipliers at a time. "coordinate" solves the dual problem without an
+        intercept, one multiplier at a time, and `intercept_` is 0.
     shrinking : bool, default=True
         Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
     standardize : bool, default=False
@@ -45,7 +48,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         pass over the samples. The model stores them, so that predictions take samples as they are. Sparse samples are
         scaled only.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions at the end, in units of targets.
+        Largest violation of the optimality conditions at the end, in units of targets. "coordinate" also requires the
+        duality gap to be within `tol` of the objective.
     memory : "auto", int or str, default="auto"
         Memory that a fit may use, the support vectors of the model included: bytes, or a size such as "2GB". "auto" is
         half of what is available. Samples in memory do not count.
@@ -117,6 +121,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     True
     """
 
+    fit_intercept = False  # of "coordinate", whose problem has no intercept
+
     def __init__(
         self,
         *,
@@ -126,6 +132,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
+        solver: str = "smo",
         shrinking: bool = True,
         standardize: bool = False,
         tol: float = 1e-3,
@@ -142,6 +149,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
+        self.solver = solver
         self.shrinking = shrinking
         self.standardize = standardize
         self.tol = tol
@@ -153,7 +161,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.verbose = verbose
 
     def _own_rules(self) -> dict[str, Rule]:
-        return {"C": number(above=0), "epsilon": number(least=0)}
+        return {"C": number(above=0), "epsilon": number(least=0), "solver": one_of("smo", "coordinate")}
 
     @with_callbacks
     @one_threaded_blas
