@@ -72,8 +72,9 @@ def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     parameters = model.get_params()
     if "kernel" in parameters:
         parameters["kernel"] = kernel_words(parameters["kernel"])
-    seed = parameters["random_state"]  # the state of a random number generator is not stored
-    parameters["random_state"] = int(seed) if isinstance(seed, Integral) else None
+    if "random_state" in parameters:  # the state of a random number generator is not stored
+        seed = parameters["random_state"]
+        parameters["random_state"] = int(seed) if isinstance(seed, Integral) else None
     try:
         check_fitted(model)
     except ValueError as error:

@@ -1,6 +1,5 @@
 """What each machine asks of its samples: the problems of their multipliers."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -64,9 +63,6 @@ def state_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, weigh
 def state_nu_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Statement:
     """Return the two-class problems of a ν-classifier; arguments as for `state_classes`.
 
-    Where ν is feasible for the samples, but not with the weights of classes, the smaller class has all its multipliers
-    at their bounds, as for the largest ν that is feasible. A warning says so.
-
     Raises
     ------
     ValueError
@@ -74,33 +70,22 @@ def state_nu_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, we
     """
     factors, upper = bounds(estimator, classes, labels, weight)
     known = labels >= 0
-    sums, plain = (np.bincount(labels[known], of[known], len(classes)) for of in (upper, weight))
+    sums = np.bincount(labels[known], upper[known], len(classes))
     for a, b in class_pairs(len(classes)):
-        if estimator.nu > _most_nu(plain[a], plain[b]) * (1 + _ROUNDING):
-            raise ValueError(f"specified nu is infeasible: {_told(estimator.nu, classes[[a, b]], plain[[a, b]])}.")
-        if estimator.nu > _most_nu(sums[a], sums[b]) * (1 + _ROUNDING):
-            told = _told(estimator.nu, classes[[a, b]], sums[[a, b]])
-            warnings.warn(f"class_weight makes nu infeasible, and the largest is taken: {told}.", stacklevel=4)
+        most = 2 * min(sums[a], sums[b]) / (sums[a] + sums[b])
+        if estimator.nu > most * (1 + _ROUNDING):
+            digits = 10.0 ** (5 - np.floor(np.log10(most)))
+            raise ValueError(
+                f"specified nu is infeasible: nu={estimator.nu} for the classes {classes[a]} and {classes[b]}, whose "
+                f"weights sum to {sums[a]:.6g} and {sums[b]:.6g}; at most {np.floor(most * digits) / digits:.6g} is "
+                "feasible."
+            )
 
     def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
         pairs = (TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes)))
         return [pair.with_total(estimator.nu * float(pair.upper.sum()) / 2) for pair in pairs]
 
     return Statement(labels, upper, problems, 1, {"class_weight_": factors})
-
-
-def _most_nu(one: float, other: float) -> float:
-    """Return the largest ν that is feasible for classes whose bounds have these sums."""
-    return 2 * min(one, other) / max(one + other, np.finfo(np.float64).tiny)
-
-
-def _told(nu: float, classes: np.ndarray, sums: np.ndarray) -> str:
-    digits = 10.0 ** (5 - np.floor(np.log10(max(_most_nu(*sums), 1e-300))))
-    most = np.floor(_most_nu(*sums) * digits) / digits  # rounded down, so that it is feasible
-    return (
-        f"nu={nu} for the classes {' and '.join(map(str, classes.tolist()))}, whose weights sum to {sums[0]:.6g} and "
-        f"{sums[1]:.6g}; at most {most:.6g} is feasible"
-    )
 
 
 def state_one_class(weight: np.ndarray, nu: float) -> Statement:

@@ -42,12 +42,8 @@ class TwoClass(NamedTuple):
         return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows], (first, second))
 
     def with_total(self, total: float) -> "TwoClass":
-        """Return the problem of ν-classification: targets are 0, and the total of each sign is given, as far as it can.
-
-        No total is larger than the sum of the bounds of a sign.
-        """
-        most = min(float(self.upper[self.y > 0].sum()), float(self.upper[self.y < 0].sum()))
-        return self._replace(target=np.zeros(len(self.rows)), total=min(total, most))
+        """Return the problem of ν-classification: targets are 0, and the total of each sign is given."""
+        return self._replace(target=np.zeros(len(self.rows)), total=total)
 
     @classmethod
     def of_targets(

@@ -62,9 +62,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     probability : bool, default=False
         False only: there are no probabilities. `CalibratedClassifierCV(NuSVC(), ensemble=False)` of
         `sklearn.calibration` computes them.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the bounds of the multipliers for each class, as weights of its samples. Where they make `nu`
-        infeasible, the largest feasible is taken, and a warning says so. scikit-learn ignores them.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of `decision_function` for three classes and more: one a class, or one a pair.
     break_ties : bool, default=False
@@ -91,7 +88,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     within_margin_ : ndarray of int64
         Row numbers of the support vectors, in rising order.
     class_weight_ : ndarray of float64, shape (n_classes,)
-        Factors of the bounds.
+        Ones. `sample_weight` weighs classes; scikit-learn's parameter `class_weight` has no effect there.
     objective_ : float
         Dual objective -½ αᵀQα before the division by r², summed over the two-class problems.
     kkt_violation_ : float
@@ -133,6 +130,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     array([1])
     """
 
+    class_weight = None
+
     def __init__(
         self,
         *,
@@ -147,7 +146,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         memory: str | int = "auto",
         probability: bool = False,
         cache_size: float | None = None,
-        class_weight: dict | str | None = None,
         max_iter: int = -1,
         max_time: float | None = None,
         decision_function_shape: str = "ovr",
@@ -167,7 +165,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.memory = memory
         self.probability = probability
         self.cache_size = cache_size
-        self.class_weight = class_weight
         self.max_iter = max_iter
         self.max_time = max_time
         self.decision_function_shape = decision_function_shape
