@@ -17,6 +17,10 @@ TABLE = Path(__file__).parents[2] / "docs" / "drop_in.md"
 X, Y = load_iris(return_X_y=True)
 PAIRS = {
     "SVC": (fastsvm.SVC, svm.SVC),
+    "SVR": (fastsvm.SVR, svm.SVR),
+    "NuSVR": (fastsvm.NuSVR, svm.NuSVR),
+    "NuSVC": (fastsvm.NuSVC, svm.NuSVC),
+    "OneClassSVM": (fastsvm.OneClassSVM, svm.OneClassSVM),
     "LinearSVC": (fastsvm.LinearSVC, svm.LinearSVC),
     "SGDClassifier": (fastsvm.SGDClassifier, linear_model.SGDClassifier),
 }

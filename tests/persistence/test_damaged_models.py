@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from version_1 import save_version_1
 
 import fastsvm
-from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm import SVC, LinearSVC, LinearSVR, NuSVR, OneClassSVM, SGDClassifier, SGDRegressor
 from fastsvm.files.array_file import read_arrays, write_arrays
 
 X, Y = load_iris(return_X_y=True)
@@ -21,6 +21,8 @@ MODELS = {
     "kernel": SVC(class_weight={0: 2.0}),
     "kernel of CSR rows": SVC(kernel="poly"),
     "precomputed": SVC(kernel="precomputed"),
+    "one class": OneClassSVM(nu=0.1),
+    "share of a tube": NuSVR(),
     "linear": LinearSVC(standardize=True, random_state=0),
     "linear of two classes": LinearSVC(random_state=0),
     "regression": LinearSVR(random_state=0),

@@ -19,6 +19,7 @@ KINDS = {
     "svc without an intercept": {"C": 10.0, "gamma": GAMMA, "tol": 1e-4, "solver": "coordinate", "selection": "random"},
     "svc in the primal": {"C": 0.01, "gamma": GAMMA, "tol": 1e-2, "solver": "primal"},
     "svc of few components": {"C": 10.0, "gamma": GAMMA, "tol": 1e-4, "solver": "primal", "n_components": 50},
+    "svr": {"C": 100.0, "gamma": GAMMA, "tol": 1e-6},
     "linear": {"C": 0.1, "tol": 1e-4, "window_visits": 1, "standardize": True},
     "linear of all classes": {"C": 1e-4, "tol": 1e-4, "window_visits": 2, "multi_class": "crammer_singer"},
     "linear-regressor": {"C": 0.01, "tol": 1e-4, "window_visits": 1, "standardize": True},
@@ -29,7 +30,7 @@ KINDS = {
 def of(kind, file, **more):
     """Return a job of a kind. Linear models are streamed, because their memory is small."""
     name = kind.split()[0]
-    memory = 300_000 if name != "svc" else 40_000_000
+    memory = 40_000_000 if name in ("svc", "svr") else 300_000
     return Job(str(file), kind=name, parameters=KINDS[kind], holdout=0.2, memory=memory, **more)
 
 

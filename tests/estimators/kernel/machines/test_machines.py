@@ -13,8 +13,8 @@ import fastsvm
 from bench.kernel.machines_referee import examine_machine
 from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM, SVCSearch
 from fastsvm.estimators.fitting.checkpoints import checkpointed
-from fastsvm.estimators.kernel import small_problems
-from fastsvm.kernel_matrix import memory_plan
+from fastsvm.estimators.kernel import prepare, small_problems
+from fastsvm.kernel_matrix.memory_plan import plan
 
 GAMMA = 0.3
 GIVEN = {
@@ -227,8 +227,7 @@ class Keeping:
 
 @every
 def test_a_fit_from_a_checkpoint_ends_with_the_same_bits(name, decomposition, monkeypatch):
-    monkeypatch.setattr(memory_plan, "_WORKING_SET", 16)  # so that there are several steps
-    monkeypatch.setattr(memory_plan, "_LARGE_WORKING_SETS", (16, 16))
+    monkeypatch.setattr(prepare, "plan", lambda *given: plan(*given)._replace(working_set=16))  # for several steps
     keeping, watched = Keeping(2), model(name)
     with checkpointed(watched, keeping, None):
         watched.fit(X, labels(name))
