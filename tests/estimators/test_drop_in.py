@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import linear_model, svm
+from sklearn.base import is_regressor
 from sklearn.datasets import load_iris
 
 import fastsvm
@@ -52,7 +53,12 @@ def fitted():
     """Return both fitted models of each pair."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {name: [kind().fit(X, Y) for kind in pair] for name, pair in PAIRS.items()}
+        models = {name: [kind() for kind in pair] for name, pair in PAIRS.items()}
+        for name, pair in models.items():
+            for model in pair:
+                given = {"tol": 1e-8} if is_regressor(model) else {}  # the same numbers of support vectors
+                model.set_params(**given).fit(X, np.sin(np.arange(150)) if given else Y)
+        return models
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -176,7 +182,7 @@ def error_of(case, kind):
     return None, ""
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", OWN)
 def test_errors_are_of_the_same_classes(name):
     cases = EVERY | OWN[name]
     ours, theirs = ({words: error_of(case, kind)[0] for words, case in cases.items()} for kind in PAIRS[name])
@@ -209,7 +215,7 @@ MATCHED = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", OWN)
 def test_messages_contain_the_words_that_programs_match_on(name):
     cases = EVERY | OWN[name]
     for words, pattern in MATCHED.items():

@@ -88,7 +88,7 @@ def check_grid(job: Job) -> None:
         ESTIMATORS[job.kind](**{**job.parameters, **parameters})._check_parameters()
     if job.scoring is not None:
         get_scorer(job.scoring)
-    elif not has_labels(job):
+    elif job.grid and not has_labels(job):
         raise ValueError(f"A model of kind {job.kind!r} has no score of its own. [search] needs scoring, such as 'f1'.")
 
 

@@ -146,7 +146,7 @@ def train(
     if not 0 <= job.holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
     if not has_labels(job) and (job.holdout or job.test):
-        raise ValueError(f"A model of kind {job.kind!r} learns no labels to be tested on. Leave out test and holdout.")
+        raise ValueError(f"A model of kind {job.kind!r} learns no labels to test. Leave out test and holdout.")
     with open_hdf5(job.train) as data, at_most(job.threads):
         labels = labels_of(data) if has_labels(job) else np.zeros(len(data))
         estimator = estimator_of(job, labels)
