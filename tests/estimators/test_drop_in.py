@@ -54,7 +54,7 @@ def fitted():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         models = {name: [kind() for kind in pair] for name, pair in PAIRS.items()}
-        for name, pair in models.items():
+        for pair in models.values():
             for model in pair:
                 given = {"tol": 1e-8} if is_regressor(model) else {}  # the same numbers of support vectors
                 model.set_params(**given).fit(X, np.sin(np.arange(150)) if given else Y)
