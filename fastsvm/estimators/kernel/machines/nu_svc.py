@@ -1,4 +1,4 @@
-"""ν-support vector classification with kernels."""
+"""Nu-support vector classification with kernels."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["NuSVC"]
 
 
 class NuSVC(KernelClassifier):
-    """ν-support vector classification, exact, from memory or from an HDF5 file.
+    """Nu-support vector classification, exact, from memory or from an HDF5 file.
 
     As `SVC`, but `nu` stands in for C. Names, defaults, attributes and their order are those of `sklearn.svm.NuSVC`.
 
@@ -48,24 +48,24 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     memory : "auto", int or str, default="auto"
         Memory that a fit may use, the support vectors of the model included: bytes, or a size such as "2GB". "auto" is
         half of what is available. Samples in memory do not count.
+    probability : bool, default=False
+        False only: there are no probabilities. `CalibratedClassifierCV(NuSVC(), ensemble=False)` of
+        `sklearn.calibration` computes them.
     cache_size : float or None, default=None
         Bound on the cache of kernel rows in MiB, within `memory`.
     max_iter : int, default=-1
         Most steps of a two-class problem, of two multipliers each. -1 is a finite default: max(10,000,000, 100 n).
     max_time : float or None, default=None
         Time limit of a fit in seconds.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Columns of `decision_function` for three classes and more: one a class, or one a pair.
+    break_ties : bool, default=False
+        Predict by the largest decision value of "ovr" instead of the first class with most votes.
     warm_start : bool, default=False
         Begin the next fit at the multipliers of the last, also after an interrupt, if the number of samples
         and the classes are the same.
     verbose : bool, default=False
         Show progress, on a terminal.
-    probability : bool, default=False
-        False only: there are no probabilities. `CalibratedClassifierCV(NuSVC(), ensemble=False)` of
-        `sklearn.calibration` computes them.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Columns of `decision_function` for three classes and more: one a class, or one a pair.
-    break_ties : bool, default=False
-        Predict by the largest decision value of "ovr" instead of the first class with most votes.
     random_state : int, RandomState or None, default=None
         Accepted for code written for scikit-learn: nothing is drawn at random.
 

@@ -1,4 +1,4 @@
-"""ν-support vector regression with kernels."""
+"""Nu-support vector regression with kernels."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _NO_CLASSES = np.empty(0)
 
 
 class NuSVR(KernelRegressor):
-    """ν-support vector regression, exact, from memory or from an HDF5 file.
+    """Nu-support vector regression, exact, from memory or from an HDF5 file.
 
     As `SVR`, but `nu` stands in for the half width ε of the tube, which is part of the solution: minimises
     ½ ‖w‖² + C (ν n ε + Σ max(0, |y - f(x)| - ε)). Names, defaults and attributes are those of `sklearn.svm.NuSVR`.
