@@ -176,6 +176,15 @@ class Formulation(ABC):
         Where each class has a level of its own, it is taken from F, so that rows of all classes compare.
         """
 
+    def centred(self, part: KernelProblem, alpha: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Return F of some rows, less a number that those which exchange have in common, if there is one.
+
+        Steps see differences only. Those near the gap would be lost in float32 where all F are large, as with targets
+        far from 0, or with totals of thousands.
+        """
+        level, (low, high) = self.level(*part.box, alpha, gradient)
+        return level - (low + high) / 2 if self.balanced and abs(low) + abs(high) < np.inf else level
+
     @abstractmethod
     def rho(self, state: KernelDualState) -> float:
         """Return minus the intercept of the primal problem."""

@@ -123,7 +123,8 @@ class WorkingSetSteps:
             n_steps = self._solve_nested(block, part, alpha, state.gradient[chosen], target, limit, solve_block)
         else:
             limit = min(limit, _COMPARISONS // len(chosen))
-            n_steps = solve_block(block, part, alpha, state.gradient[chosen], target, limit)
+            gradient = self._formulation.centred(part, alpha, state.gradient[chosen])
+            n_steps = solve_block(block, part, alpha, gradient, target, limit)
         state.alpha[chosen] = alpha
         delta = (alpha - before) * part.y
         changed = delta != 0
