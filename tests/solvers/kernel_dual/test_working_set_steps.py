@@ -38,6 +38,22 @@ def solved(solver):
     return solver.finish(state), reason, sets
 
 
+def test_steps_in_float32_see_gaps_beside_large_targets():
+    """Targets of 1e6 are known to .06 in float32. A constant in all of them moves the intercept alone."""
+    X, y = rows_of(600)
+    upper = np.full(600, 1.0)
+    with Pool.open() as pool:
+        gram = float_gram(X, pool, dtype=np.float32)
+        found = [
+            solved(SMO(KernelProblem(y, upper, y + far), RecomputedRows(gram), 1e-3, 150, pool, None, 0))
+            for far in (0.0, 1e6)
+        ]
+    assert [reason for _, reason, _ in found] == [StopReason.CONVERGED] * 2
+    near, far = (solution for solution, _, _ in found)
+    assert near.kkt_violation <= 1e-3 and far.kkt_violation <= 1e-3
+    assert far.intercept == pytest.approx(near.intercept + 1e6, abs=0.01)
+
+
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
