@@ -2,6 +2,7 @@
 
 from fastsvm import kernels
 from fastsvm._compiled.threads import note_usual_limits
+from fastsvm.compression.compress import compress
 from fastsvm.estimators import (
     SVC,
     SVR,
@@ -34,6 +35,7 @@ __all__ = [
     "SGDClassifier",
     "SGDRegressor",
     "SVCSearch",
+    "compress",
     "from_sklearn",
     "kernels",
     "load",

@@ -56,8 +56,13 @@ class Expansion(NamedTuple):
 
 
 def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
-    """Return the coefficients of every support vector in every pair, shape (n_support, n_pairs)."""
+    """Return the coefficients of every support vector in every pair, shape (n_support, n_pairs).
+
+    `dual_coef` has the layout of `Expansion`, or a row for each pair if all pairs share the support vectors.
+    """
     n_classes = len(n_support)
+    if len(dual_coef) == n_classes * (n_classes - 1) // 2:
+        return dual_coef.T
     stop = np.cumsum(n_support)
     start = stop - n_support
     pairs = class_pairs(n_classes)

@@ -24,6 +24,7 @@ LAYERS = [
     {"estimators.kernel", "estimators.linear"},
     {"estimators.search"},
     {"estimators"},
+    {"compression"},
     {"displays", "persistence"},
     {"exchange"},
     {"__init__"},

@@ -18,7 +18,7 @@ from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid
 from fastsvm.multiclass import class_pairs, pair_coefficients
 from fastsvm.sources import MemorySource
 
-__all__ = ["MACHINES", "libsvm_text_of", "model_of_libsvm_text"]
+__all__ = ["MACHINES", "coefficients_of", "libsvm_text_of", "model_of_libsvm_text"]
 
 
 class Machine(NamedTuple):
@@ -152,8 +152,7 @@ def libsvm_text_of(model: Any, standardized: bool) -> LibsvmText:
     kernel_type, parameters = _kernel_of(model)
     classes = getattr(model, "classes_", None)
     sign = -1 if classes is not None and len(classes) == 2 else 1
-    coef: Any = model.dual_coef_
-    coef = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
+    coef = coefficients_of(model)
     vectors, intercept = _vectors_of(model, coef, kernel_type, standardized)
     return LibsvmText(
         svm_type=svm_type,
@@ -165,6 +164,24 @@ def libsvm_text_of(model: Any, standardized: bool) -> LibsvmText:
         coef=sign * coef,
         vectors=vectors,
     )
+
+
+def coefficients_of(model: Any) -> np.ndarray:
+    """Return the coefficients of support vectors, a row for each class but one.
+
+    Raises
+    ------
+    ValueError
+        If pairs of classes share support vectors of other classes.
+    """
+    coef: Any = model.dual_coef_
+    coef = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
+    if hasattr(model, "classes_") and len(coef) != len(model.classes_) - 1:
+        raise ValueError(
+            "In this compressed model all pairs of classes share the support vectors, for which LIBSVM and "
+            "scikit-learn have no layout. Convert the model as it was before, or save this one with fastsvm.save."
+        )
+    return coef
 
 
 def _kernel_of(model: Any) -> tuple[str, dict[str, float]]:

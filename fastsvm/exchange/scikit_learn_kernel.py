@@ -21,7 +21,7 @@ from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange.imported import KernelParts, kernel_model
-from fastsvm.exchange.libsvm import MACHINES
+from fastsvm.exchange.libsvm import MACHINES, coefficients_of
 from fastsvm.exchange.scikit_learn_parts import scaler_of, shared_parameters
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, is_kernel
 from fastsvm.sources import MemorySource
@@ -101,8 +101,7 @@ def _attributes(model: Any, kernel: Any, map_: Standardization | None) -> dict[s
         vectors.sort_indices()
     else:
         vectors = np.ascontiguousarray(vectors, np.float64)
-    coef: Any = model.dual_coef_
-    coef = np.ascontiguousarray(coef.toarray() if sparse.issparse(coef) else coef, np.float64)
+    coef = np.ascontiguousarray(coefficients_of(model), np.float64)
     classes, counts = getattr(model, "classes_", None), np.asarray(model.n_support_, np.int32)
     sign = -1 if classes is not None and len(classes) == 2 else 1
     whole = _whole_rows if is_sparse else np.ascontiguousarray

@@ -110,7 +110,8 @@ def _check_kernel_model(model: KernelMachine, found: dict[str, Any]) -> None:
     counts = _array(found, "n_support_", (n_classes,), "i")
     n = len(support)
     _holds(found, "n_support_", (counts >= 0).all() and counts.sum(dtype=object) == n, f"counts of {n} rows in all")
-    _check_rows(found, "dual_coef_", (n_rows, n), "d")
+    is_shared = np.shape(_require(found, "dual_coef_")) == (n_functions, n)  # of a compressed model
+    _check_rows(found, "dual_coef_", (n_functions if is_shared else n_rows, n), "d")
     _array(found, "intercept_", (n_functions,), "d")
     if isinstance(model, OneClassSVM):
         _array(found, "offset_", (1,), "d")

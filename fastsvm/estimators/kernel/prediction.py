@@ -50,7 +50,7 @@ class Predictor:
         self._standardization = Standardization.of_model(estimator)
         self._factor = common_factor(self.kernel, self._standardization)
         vectors = estimator.support_vectors_
-        self._stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
+        self.stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
         size = np.abs(coef)
         norms = (size.sum(axis=0), np.linalg.norm(coef, axis=0)) if coef.size else (np.zeros(1), np.zeros(1))
@@ -59,12 +59,12 @@ class Predictor:
     @cached_property
     def support(self) -> MemorySource:
         """Support vectors as the kernel sees them."""
-        map_, stored = self._standardization, self._stored
+        map_, stored = self._standardization, self.stored
         return stored if map_ is None else map_.apply(stored).in_memory()
 
     def _bytes_of_support(self) -> tuple[Quantization, MemorySource] | None:
         """Return the map and the bytes of the support vectors; small ones are multiplied as they are."""
-        stored, (n, d) = self._stored, self._stored.shape
+        stored, (n, d) = self.stored, self.stored.shape
         if n == 0 or self._factor is None or (n * d < _MANY_VALUES and stored.dtype != np.uint8):
             return None
         found = bytes_for(self.kernel, stored, self.pool)
@@ -85,9 +85,23 @@ class Predictor:
                 return found
         return self._scores_of_floats(block)
 
+    def exact(self, block: Block) -> tuple[PairwiseKernel, MemorySource, MemorySource]:
+        """Return the kernel with values in float64, and support vectors and rows of a block as it multiplies them."""
+        if self._as_bytes is not None:
+            quantization, support = self._as_bytes
+            converted = quantization.convert(block, self.pool)
+            if converted is not None:
+                return self._uint8_pairwise(quantization).widened(), support, MemorySource(converted)
+        block = self._standardized(block)
+        return self._pairwise(block).widened(), self.support, MemorySource(block)
+
+    def _standardized(self, block: Block) -> Block:
+        if self._standardization is None:
+            return block
+        return self._standardization.apply(MemorySource(block), self.support.dtype).read(0, block.shape[0])
+
     def _scores_of_floats(self, block: Block) -> np.ndarray:
-        if self._standardization is not None:
-            block = self._standardization.apply(MemorySource(block), self.support.dtype).read(0, block.shape[0])
+        block = self._standardized(block)
         return expand(self._pairwise(block), self.support.block, self.coef, block, self.pool)
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
@@ -108,6 +122,6 @@ class Predictor:
 
     def _value_type(self, sq_norm: float) -> type:
         """Return the type of kernel values for rows of this squared norm."""
-        if not hasattr(self.estimator, "kkt_violation_"):  # of another program, whose values are float64
+        if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
-        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self._stored))
+        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored))

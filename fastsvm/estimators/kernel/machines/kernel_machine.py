@@ -198,7 +198,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _check_unaltered(self, n_vectors: int) -> None:
         """Raise ValueError if attributes were replaced by some that do not fit: predictions would be wrong."""
         n, (n_rows, n_intercepts) = len(self.support_), self._layout()
-        fits = np.shape(self.dual_coef_) == (n_rows, n) and np.sum(self.n_support_) == n == n_vectors
+        shapes = (n_rows, n), (n_intercepts, n)  # the second of a compressed model
+        fits = np.shape(self.dual_coef_) in shapes and np.sum(self.n_support_) == n == n_vectors
         if not fits or np.shape(self.intercept_) != (n_intercepts,):
             raise ValueError(
                 f"The internal representation of {type(self).__name__} was altered: support_, support_vectors_, "

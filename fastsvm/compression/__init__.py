@@ -1,0 +1,1 @@
+"""Kernel machines with fewer support vectors."""

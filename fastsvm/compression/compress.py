@@ -1,0 +1,226 @@
+"""Kernel machines with fewer support vectors, whose decision functions are almost the same.
+
+The support vectors that stay are drawn by randomly pivoted Cholesky factorisation, weighted by their coefficients.
+Then all coefficients are fitted anew by least squares. The pairs of three classes and more share the support vectors.
+"""
+
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.compression.least_squares import DecisionFit
+from fastsvm.compression.random_pivots import RandomPivots
+from fastsvm.estimators.fitting.validation import check_rows
+from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.kernel.object_samples import samples_for
+from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.memory import parse_memory
+from fastsvm.sources import Source
+
+__all__ = ["Compression", "compress"]
+
+_FIRST, _GROWTH, _GRID = 64, 2, 8
+_REFINED = 1.03  # ratio of two numbers of support vectors between which no other is tried
+_BYTES = 24  # of a support vector that stays, for each one there was: the factor twice while it grows, and some
+_OF_THE_FIT = {
+    "objective_", "duality_gap_", "kkt_violation_", "converged_", "n_iter_", "history_", "passes_", "fit_status_",
+    "within_margin_", "_multipliers",
+}  # fmt: skip
+
+
+class Compression(NamedTuple):
+    """A compressed model, and what was reached.
+
+    Attributes
+    ----------
+    model : estimator
+        The compressed model, of the class of the one that was passed.
+    n_support : int
+        Number of its support vectors.
+    max_difference, rms_difference : float
+        The largest difference and the root mean square of the differences of its decision values on the given rows,
+        computed in float64.
+    curve : dict of str to ndarray
+        What was tried: columns `n_support`, in rising order, `max_difference` and `rms_difference`.
+    """
+
+    model: Any
+    n_support: int
+    max_difference: float
+    rms_difference: float
+    curve: dict[str, np.ndarray]
+
+
+def compress(
+    model: Any,
+    X: Any,
+    tol: float | None = 0.1,
+    *,
+    n_support: int | None = None,
+    memory: str | int = "auto",
+    random_state: Any = 0,
+) -> Compression:
+    """Return a model with few support vectors, whose decision values on given rows differ by at most `tol`.
+
+    Predictions take time in proportion to the number of support vectors. Those of the compressed model are some of the
+    support vectors of the model. They are drawn by randomly pivoted Cholesky factorisation of the kernel matrix, and
+    have coefficients by least squares, on the given rows and in the norm of the kernel. Numbers of support vectors are
+    doubled until the tolerance is reached, then refined to three parts in a hundred.
+
+    Parameters
+    ----------
+    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        Fitted.
+    X : as for `predict`, shape (n_samples, n_features)
+        Rows on which the decision values must agree, such as the samples of the fit. Labels are not needed; rows like
+        those to be predicted are best, several times as many as support vectors are to stay.
+    tol : float or None, default=0.1
+        Largest difference of a decision value on these rows. The margin has the decision values -1 and 1.
+    n_support : int or None, default=None
+        Number of support vectors to keep, whatever the difference; `tol` is ignored.
+    memory : "auto", int or str, default="auto"
+        Memory that may be used: bytes, or a size such as "2GB". "auto" is half of what is available. It bounds the
+        number of support vectors.
+    random_state : int, RandomState or None, default=0
+        Source of random numbers.
+
+    Returns
+    -------
+    Compression
+        `model`, `n_support`, `max_difference`, `rms_difference` and `curve`. The model has no certificate:
+        no `objective_`, `duality_gap_`, `kkt_violation_`, `converged_` and `history_`, and its `stop_reason_` is
+        "compressed". Of three classes and more, `dual_coef_` has a row for each pair of classes. If so many support
+        vectors are needed that nothing is gained, the model is a copy of the one that was passed.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If the model is not a kernel machine.
+    ValueError
+        If the kernel is precomputed, a parameter is not valid, or X does not have the features of the fit.
+
+    References
+    ----------
+    Chen, Epperly, Tropp and Webber (2024), Randomly pivoted Cholesky: practical approximation of a kernel matrix with
+    few entry evaluations, Communications on Pure and Applied Mathematics 78. Burges (1996), Simplified support vector
+    decision rules, ICML.
+
+    Examples
+    --------
+    >>> import fastsvm
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(500, noise=0.3, random_state=0)
+    >>> model = fastsvm.SVC().fit(X, y)
+    >>> found = fastsvm.compress(model, X, tol=0.01)
+    >>> len(model.support_) > 5 * found.n_support, found.max_difference <= 0.01
+    (True, True)
+    >>> found.model.predict(X[:3]).shape
+    (3,)
+    """
+    _check(model, tol, n_support)
+    source = check_rows(model, samples_for(model, X, model.support_vectors_), reset=False)
+    n, budget = len(model.support_), parse_memory(memory)
+    most = min(n - 1, budget // (_BYTES * max(n, 1)))
+    if n_support is not None:
+        tol, most = None, n_support if n_support < n else 0
+    with Pool.open() as pool:
+        search = _Search(model, source, check_random_state(random_state), pool)
+        return search.compression(search.run(most, tol), tol)
+
+
+def _check(model: Any, tol: float | None, n_support: int | None) -> None:
+    if not isinstance(model, KernelMachine):
+        raise TypeError(f"Kernel machines can be compressed, found {type(model).__name__}.")
+    check_is_fitted(model)
+    if is_precomputed(model):
+        raise ValueError(
+            "A model with a precomputed kernel does not have its support vectors, which a compression needs. Fit with "
+            "a kernel of fastsvm.kernels or a function."
+        )
+    if n_support is None and (tol is None or not 0 < tol < np.inf):
+        raise ValueError(f"tol must be a positive number, or n_support be passed. Got tol={tol!r}.")
+    if n_support is not None and n_support < 1:
+        raise ValueError(f"n_support must be at least 1. Got {n_support!r}.")
+
+
+class _Search:
+    """Numbers of support vectors, and how well they do."""
+
+    def __init__(self, model: Any, source: Source, rng: np.random.RandomState, pool: Pool) -> None:
+        self.model, self.pool = model, pool
+        self.coef = model._coefficients()
+        self.predictor = Predictor(model, self.coef, source, pool)
+        pairwise, support, _ = self.predictor.exact(self.predictor.stored.block)
+        self.support = support
+        self.pivots = RandomPivots(Gram(pairwise, support, pool), np.square(self.coef).sum(axis=1), rng, pool)
+        self.fit = DecisionFit(self.predictor, source, pool)
+        self.tried: dict[int, tuple[float, float, np.ndarray]] = {}
+
+    def run(self, most: int, tol: float | None) -> list[int]:
+        """Try numbers of support vectors up to `most`, more of them near the fewest within `tol`; return them."""
+        size, last = (most if tol is None else min(_FIRST, most)), 0
+        while size > 0:
+            self.pivots.grow(size)
+            n_found = len(self.pivots.rows)
+            self.fit.begin(self.pivots.rows)
+            self._try(np.unique(np.geomspace(max(1, last or n_found / 2**_GRID), n_found, _GRID).astype(int)))
+            if tol is None or self.tried[n_found][0] <= tol or n_found < size or size == most:
+                break
+            last, size = size, min(most, _GROWTH * size)
+        if tol is not None and self.tried:
+            self._refine(tol)
+        return sorted(self.tried)
+
+    def _refine(self, tol: float) -> None:
+        """Try numbers between the fewest within `tol` and the next one that was tried."""
+        while True:
+            sizes = sorted(self.tried)
+            good = next((k for k, size in enumerate(sizes) if self.tried[size][0] <= tol), None)
+            if good is None:
+                return
+            low, high = (sizes[good - 1] if good else 1), sizes[good]
+            between = np.setdiff1d(np.geomspace(low, high, _GRID + 2)[1:-1].astype(int), sizes)
+            if high <= _REFINED * low or len(between) == 0:
+                return
+            self._try(between)
+
+    def _try(self, sizes: np.ndarray) -> None:
+        new = [int(size) for size in sizes if size not in self.tried]
+        for size, found in zip(new, self.fit.solve(new), strict=True):
+            self.tried[size] = found
+
+    def compression(self, sizes: list[int], tol: float | None) -> Compression:
+        """Return the model of the fewest support vectors within `tol`, else of the most."""
+        columns = np.array([self.tried[size][:2] for size in sizes]).reshape(-1, 2)
+        curve = {"n_support": np.array(sizes, int), "max_difference": columns[:, 0], "rms_difference": columns[:, 1]}
+        good = [size for size in sizes if tol is None or self.tried[size][0] <= tol]
+        if not good:
+            return Compression(deepcopy(self.model), len(self.coef), 0.0, 0.0, curve)
+        size = good[0] if tol is not None else good[-1]
+        largest, usual, coef = self.tried[size]
+        return Compression(_with(self.model, self.pivots.rows[:size], coef), size, largest, usual, curve)
+
+
+def _with(model: Any, rows: np.ndarray, coef: np.ndarray) -> Any:
+    """Return a model of some of the support vectors, with a column of coefficients for each decision function."""
+    found = clone(model)
+    attributes = {name: value for name, value in vars(model).items() if name not in vars(found)}
+    vars(found).update({name: value for name, value in attributes.items() if name not in _OF_THE_FIT})
+    found.stop_reason_ = "compressed"
+    order = np.argsort(rows)
+    rows, coef = rows[order], np.ascontiguousarray(coef[order].T)
+    ends = np.cumsum(model.n_support_)
+    found.support_ = model.support_[rows]
+    found.support_vectors_ = _safe_indexing(model.support_vectors_, rows)
+    found.n_support_ = np.diff(np.searchsorted(rows, ends), prepend=0).astype(np.int32)
+    found.dual_coef_ = coef if isinstance(model.dual_coef_, np.ndarray) else type(model.dual_coef_)(coef)
+    return found

@@ -1,0 +1,100 @@
+"""Coefficients of fewer support vectors by least squares.
+
+Minimises Σ_x ‖f(x) - f_M(x)‖² + μ ‖f - f_M‖² over the expansions f_M in the rows M, where the first sum is over given
+rows x, and the second norm is that of the kernel's space. In the orthonormal features φ(x) = L⁻¹ k_M(x) with the
+Cholesky factor K_MM = L Lᵀ, the weights u solve (Σ_x φ(x) φ(x)ᵀ + μ I) u = Σ_x φ(x) f(x) + μ L⁻¹ f(M), and the
+coefficients are L⁻ᵀ u. The systems of the first rows of M are leading blocks of that of all.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.kernel_matrix.expansion import expand
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.linalg.cholesky import Inverse
+from fastsvm.solvers.kernel_primal.nystrom import features, weighted_square, whitening
+from fastsvm.sources import Block, Source, check_finite
+
+__all__ = ["DecisionFit"]
+
+_ROWS = 2048  # at once
+_RIDGE = 1e-7  # μ, relative to the sum of the squared lengths of φ(x)
+_ROUNDING = 1e-12  # added to the diagonal of K_MM, relative to its mean
+
+
+class DecisionFit:
+    """The fit of a model's decision functions by expansions in some of its support vectors.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of the model.
+    source : Source
+        The given rows.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, predictor: Predictor, source: Source, pool: Pool) -> None:
+        self._predictor, self._source, self._pool = predictor, source, pool
+        self._decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(source)])
+
+    def _blocks(self, source: Source) -> Iterator[tuple[int, Block]]:
+        """Yield rows with the number of the first, few at once."""
+        for start, block in source.blocks():
+            for a, b in spans(block.shape[0], _ROWS):
+                yield start + a, block.slice(a, b)
+
+    def _exact_decisions(self, block: Block, start: int) -> np.ndarray:
+        check_finite(block, start)
+        pairwise, support, rows = self._predictor.exact(block)
+        return expand(pairwise, support.block, self._predictor.coef, rows.block, self._pool)
+
+    def begin(self, rows: np.ndarray) -> None:
+        """Sum the system of the support vectors `rows`."""
+        self._rows, slots, kept = rows, np.arange(len(rows)), self._predictor.stored.take(rows)
+        among = np.concatenate([self._values(block, len(rows)) for _, block in self._blocks(kept)], axis=1)
+        self._whitening = whitening(among, slots, slots, _ROUNDING)
+        decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(kept)])
+        square, right = np.zeros_like(among), np.zeros_like(decisions)
+        for start, block in self._blocks(self._source):
+            phi = features(self._whitening, (self._values(block, len(rows)), slots), None, self._pool)
+            square += weighted_square(phi, np.ones(phi.shape[1]), self._pool)
+            right += phi @ self._decisions[start : start + phi.shape[1]]
+        ridge = _RIDGE * max(float(np.trace(square)), np.finfo(float).tiny)
+        square[np.diag_indices_from(square)] += ridge
+        self._square, self._right = square, right + ridge * (self._whitening @ decisions)
+
+    def _values(self, block: Block, n_kept: int) -> np.ndarray:
+        """Return the kernel of the first rows kept with those of a block, in float64."""
+        pairwise, support, rows = self._predictor.exact(block)
+        values = np.empty((n_kept, len(rows)))
+        Gram(pairwise, rows, self._pool, support).rows(self._rows[:n_kept], values, np.arange(n_kept))
+        return values
+
+    def solve(self, sizes: list[int]) -> list[tuple[float, float, np.ndarray]]:
+        """Fit the coefficients of the first rows, for several numbers of them.
+
+        Returns
+        -------
+        list of tuple
+            For each: the largest difference on the given rows, the root mean square of the differences, and the
+            coefficients, shape (size, n_outputs).
+        """
+        coefs = []
+        for size in sizes:
+            inverse = Inverse(self._square[:size, :size].copy(), self._pool)
+            coefs.append(self._whitening[:size, :size].T @ inverse.times(self._right[:size]))
+        largest, total = np.zeros(len(sizes)), np.zeros(len(sizes))
+        for start, block in self._blocks(self._source) if sizes else ():
+            values = self._values(block, max(sizes))
+            expected = self._decisions[start : start + values.shape[1]].T
+            for k, (size, coef) in enumerate(zip(sizes, coefs, strict=True)):
+                difference = coef.T @ values[:size] - expected
+                largest[k] = max(largest[k], np.abs(difference).max())
+                total[k] += np.square(difference).sum()
+        usual = np.sqrt(total / self._decisions.size)
+        return [(float(a), float(b), coef) for a, b, coef in zip(largest, usual, coefs, strict=True)]
