@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from fastsvm import SVC, SGDClassifier
 from fastsvm.displays import (
+    CompressionDisplay,
     ConfusionDisplay,
     ConvergenceDisplay,
     HyperplaneDisplay,
@@ -30,6 +31,7 @@ def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_mode
         lambda: ConvergenceDisplay.from_estimator(moons_model),
         lambda: TemplatesDisplay.from_estimator(digits_model, (8, 8)),
         lambda: ConfusionDisplay.from_estimator(digits_model, *digits, (8, 8)),
+        lambda: CompressionDisplay.from_estimator(moons_model, moons[0]),
     ]
     for call in calls:
         with pytest.raises(ImportError, match=r"pip install 'fastsvm\[plot\]'"):
