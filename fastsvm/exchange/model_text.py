@@ -35,7 +35,7 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
 
     Parameters
     ----------
-    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
         A fitted estimator. Its kernel is "linear", "poly", "rbf", "sigmoid" or "precomputed", its labels are whole
         numbers. LIBLINEAR has fewer losses: the text of another one names a solver that predicts the same classes or
         numbers.
@@ -113,8 +113,9 @@ def load_libsvm(path: str | Path, *, n_features: int | None = None) -> Any:
 
     Returns
     -------
-    SVC, LinearSVC, LinearSVR or SGDClassifier
-        The fitted estimator: SVC for c_svc, LinearSVC or LinearSVR with the loss of LIBLINEAR's solver, SGDClassifier
+    estimator
+        Fitted: SVC for c_svc, NuSVC, SVR, NuSVR or OneClassSVM for LIBSVM's others, LinearSVC
+        or LinearSVR with the loss of LIBLINEAR's solver, SGDClassifier
         with the logarithmic loss or the L1 penalty.
 
     Raises

@@ -23,7 +23,7 @@ def to_sklearn(model: Any) -> Any:
 
     Parameters
     ----------
-    model : SVC, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
         A fitted estimator.
 
     Returns
@@ -73,7 +73,7 @@ def from_sklearn(model: Any) -> Any:
 
     Parameters
     ----------
-    model : SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor or LogisticRegression of scikit-learn, or Pipeline
+    model : a kernel or linear machine, SGDClassifier, SGDRegressor or LogisticRegression of scikit-learn, or Pipeline
         A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression` becomes
         `SGDClassifier`.
 

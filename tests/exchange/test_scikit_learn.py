@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import fastsvm
-from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, SGDClassifier, SGDRegressor
 from fastsvm.kernels import Polynomial
 
 FAST = {"max_iter": 5, "tol": None, "random_state": 0}
@@ -63,6 +63,15 @@ def test_kernel_machines_go_and_come_back(kernel, standardize, layout, n_classes
     assert back.standardize == standardize and back.stop_reason_ == "imported"
     if isinstance(kernel, str):
         assert back.kernel == kernel and back.C == 3
+
+
+@pytest.mark.parametrize("model", [SVR(), NuSVR(standardize=True), OneClassSVM(), NuSVC(nu=0.3)], ids=repr)
+def test_other_kernel_machines_go_and_come_back(model, three_classes):
+    X, y = three_classes
+    model.fit(X, y)
+    theirs = fastsvm.to_sklearn(model)
+    check_same(model, theirs, X)
+    check_same(model, fastsvm.from_sklearn(theirs), X)
 
 
 @pytest.mark.parametrize("model", LINEAR, ids=repr)
