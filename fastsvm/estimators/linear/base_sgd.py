@@ -78,7 +78,9 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
         session.begin()
         with Pool.open() as pool:
             seed = seed_of(self) if last is None else last.seed
-            fit = SGDFit(self, task, pool, seed)
+            fit = SGDFit(self, task, pool, seed, merge=start is None)
+            if last is not None and not fit.solver.accepts(last.state):  # it began at given weights
+                fit = SGDFit(self, task, pool, seed)
             solver = fit.solver
             if last is None or not solver.accepts(last.state):
                 last = SGDFitState(mark, seed, LossCurve().parts(), solver.init(start), [])
@@ -100,8 +102,8 @@ class BaseSGD(CallbackSupportMixin, LinearModel):
                     raise
                 finished = reason in (StopReason.CONVERGED, StopReason.MAX_ITER, StopReason.STALLED)
             self.__dict__.update(attributes(state))
-            self.objective_ = solver.objective(solver.finish(state), exact=True)
-        self._state, self._rate, self._curve = state, fit.rate, curve
+            self.objective_ = solver.final_objective(state)
+        self._state, self._rate, self._curve = solver.released(state), fit.rate, curve
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.stop_reason_, self.loss_curve_ = str(reason), curve.points()
         session.end(monitor, warn_of_sgd)

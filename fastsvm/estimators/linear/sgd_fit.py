@@ -19,14 +19,15 @@ from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.solvers.sgd.dense_steps import LinearFunction, Penalty
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, Schedule
+from fastsvm.solvers.sgd.private_features import merged_features
 from fastsvm.solvers.sgd.problem import SGDProblem, SGDSettings, SGDState
 from fastsvm.solvers.sgd.solver import SGD, uses_lazy_steps
-from fastsvm.sources import Source, check_finite
+from fastsvm.sources import MemorySource, Source, check_finite
 
 __all__ = ["LearningRate", "SGDFit", "SGDFitState", "loss_of"]
 
 _BATCH = 32
-_SMALL_BATCH = 8  # of sparse rows, where small batches take no longer, and of few rows
+_SMALL_BATCH = 8  # of few rows
 _SCORED_ROWS = 2048
 _STEPS_OF_A_STREAM = 1000  # of an epoch that is assumed where the amount of data is unknown
 _FEW = 256  # of which equal ones are merged, so that a row of weight 2 is the same as two rows
@@ -87,6 +88,8 @@ class SGDFit:
         Whether this is one of several partial fits: there is no test of convergence, and no validation set.
     rate : LearningRate or None
         Learning rate of an earlier partial fit, None to choose one.
+    merge : bool
+        Whether features that occur in one row only may be merged, for a fit that begins at zero.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class SGDFit:
         *,
         partial: bool = False,
         rate: "LearningRate | None" = None,
+        merge: bool = False,
     ) -> None:
         self.estimator, self.seed = estimator, seed
         if not partial and np.count_nonzero(task.weights) <= _FEW:
@@ -111,6 +115,8 @@ class SGDFit:
             validate = _validator(task, held)
             weights[held] = 0
         problem = SGDProblem(source, shift, scale, task.targets, weights, task.balance)
+        if merge and estimator.learning_rate == BY_FEATURE:
+            problem = _with_merged_features(problem, _penalty(estimator, 1.0), memory)
         settings = _settings(estimator, problem, task, memory, whole=not partial)
         settings = settings._replace(seed=seed if estimator.shuffle else None)
         if partial:
@@ -146,7 +152,8 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
     lengths = Lengths.of(task.source, problem.weights, estimator.fit_intercept) if _adapts(estimator) else None
     penalty = _penalty(estimator, float(estimator.fit_intercept) if lengths is None else lengths.intercept_rate)
     given = estimator.batch_size
-    usual = _SMALL_BATCH if n_rows <= _FEW or uses_lazy_steps(problem, penalty) else _BATCH
+    usual = 1 if uses_lazy_steps(problem, penalty) else _BATCH  # larger batches of sparse rows take no less time
+    usual = _SMALL_BATCH if n_rows <= _FEW else usual
     wanted = n_rows if given is None else usual if given == "auto" else int(given)
     batch_size = min(wanted, n_rows)
     everything = whole and batch_size == n_rows
@@ -169,6 +176,15 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
         window_rows=_window_rows(source, batch_size, memory),
         partial=not whole,
     )
+
+
+def _with_merged_features(problem: SGDProblem, penalty: Penalty, memory: int) -> SGDProblem:
+    """Return the problem in which features that occur in one row only are merged, if it is worth it."""
+    source = problem.source
+    if not isinstance(source, MemorySource) or penalty.l1 > 0 or not uses_lazy_steps(problem, penalty):
+        return problem
+    found = merged_features(source) if source.nbytes <= memory // 3 else None
+    return problem if found is None else problem._replace(source=found[0], private=found[1])
 
 
 def _window_rows(source: Source, batch_size: int, memory: int) -> int:

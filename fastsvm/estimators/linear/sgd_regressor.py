@@ -52,12 +52,13 @@ class SGDRegressor(LinearRegressor, BaseSGD):
         Seed of the order of the samples and of the validation set.
     learning_rate : {"adagrad", "auto", "optimal", "pegasos", "invscaling", "constant", "adaptive"}, default="adagrad"
         Length of a step: "adagrad" gives each weight its own, by the gradients so far (Duchi, Hazan and Singer 2011)
-        and the length of its feature, so that rare features and features of any unit learn as fast as others. The other
-        rates are one η for all weights in step t = 0, 1, .... "auto" begins with what suits the rows' lengths and falls
-        as η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without the root if steps follow the exact gradient of a
-        smooth loss; "optimal" is scikit-learn's 1 / (alpha (t₀ + t)); "pegasos" 1 / (alpha (t + 1)); "invscaling"
-        eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0, divided by 5 whenever the fit would otherwise end,
-        until it is below 1e-6.
+        and the length of its feature, so that rare features and features of any unit learn as fast as others. On sparse
+        rows of many features a step is also no longer than twice the way to a loss of zero (Loizou, Vaswani, Laradji
+        and Lacoste-Julien 2021, equation 3). The other rates are one η for all weights in step t = 0, 1, .... "auto"
+        begins with what suits the rows' lengths and falls as η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without
+        the root if steps follow the exact gradient of a smooth loss; "optimal" is scikit-learn's 1 / (alpha (t₀ + t));
+        "pegasos" 1 / (alpha (t + 1)); "invscaling" eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0, divided
+        by 5 whenever the fit would otherwise end, until it is below 1e-6.
     eta0 : float, default=0.01
         Initial learning rate of the last three.
     power_t : float, default=0.25
@@ -77,8 +78,8 @@ class SGDRegressor(LinearRegressor, BaseSGD):
         2013, section 4); an int is the number of rows to be visited before it begins. False returns the weights after
         the last step.
     batch_size : "auto", int or None, default="auto"
-        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, and 8 for
-        sparse rows of many features and for at most 256 rows.
+        Rows whose mean gradient a step follows; None is all, which is gradient descent. "auto" is 32, but 8 for at
+        most 256 rows, and else 1 for sparse rows of many features.
     momentum : float, default=0.0
         Share of the last step that is added to a step, at least 0 and below 1. Sparse rows are then made dense, a
         batch at a time.

@@ -1,9 +1,28 @@
 """Steps with learning rates by feature that only touch the columns in which a batch has nonzero values.
 
-An untouched weight shrinks by the penalties alone: with v and h of `feature_rates` it is
-    sign(v) max(0, |v| - l1 t) / (h + l2 t)
-after step t. Its share in the average, the sum of ω_τ times this over the steps τ that left it untouched, is a sum of a
-few terms or else an integral by Gauss's rule.
+Weights
+    An untouched weight shrinks by the penalties alone: with v and h of `feature_rates` it is
+        sign(v) max(0, |v| - l1 t) / (h + l2 t)
+    after step t.
+
+Bound
+    Steps are no longer than twice the way to a loss of zero, if the loss were linear: a step moves along f g instead of
+    the gradient g of the batch, with
+        f = min(1, ℓ / (c Σ_j g_j² / (h_j + l2 t))),  c = 1/2
+    where ℓ is the mean loss of the batch. Otherwise the weight of a rare word, of which each row has few, overshoots in
+    each epoch. The rates depend on g, not on f g.
+
+Average
+    Not weights are averaged but v and h, with the weights ω_t. So the average of a weight is
+        Σ ω_t v_t / Σ ω_t (h_t + l2 t)
+    in which its iterates weigh ω_t (h_t + l2 t). An L1 penalty is subtracted from the mean of v. With Ω_t = Σ_τ≤t ω_τ,
+        Σ_τ≤t ω_τ v_τ = Ω_t v_t - Σ_τ≤t Ω_τ-1 (v_τ - v_τ-1)
+    so that only touched columns cost anything.
+
+After
+    Loizou, Vaswani, Laradji and Lacoste-Julien (2021), Stochastic Polyak step-size for SGD, equation 3; Asi and Duchi
+    (2019), Stochastic (approximate) proximal point methods, equation 6; Xu (2011), Towards optimal one pass large scale
+    learning with averaged stochastic gradient descent, section 4.
 """
 
 from typing import NamedTuple
@@ -12,20 +31,19 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm.files.storable import storable
-from fastsvm.solvers.sgd.dense_steps import LinearFunction, Penalty
+from fastsvm.losses import Loss, loss_slope, loss_value
+from fastsvm.solvers.sgd.dense_steps import LinearFunction, OrderedRows, Penalty, StepPlan
 from fastsvm.solvers.sgd.feature_rates import INTERCEPT_REACH, FeatureRates
 from fastsvm.solvers.sgd.lazy_steps import move, score
+from fastsvm.sources import CSRBlock
 
-__all__ = ["AdaptiveSparseModel"]
+__all__ = ["AdaptiveSparseModel", "row_steps"]
 
-_V, _SLOW, _PAIR = range(3)
-_TOUCHED, _UNIT, _FLOOR, _FIRST = range(4)
-_GRADIENT, _SQUARES, _SUM, _WIDTH = range(4)
-_STEP, _TOTAL, _L2, _L1, _FROM = range(5)
+_V, _SLOW = range(2)
+_V_SHARE, _SLOW_SHARE, _SQUARES, _UNIT, _FLOOR, _GRADIENT = range(6)
+_STEP, _TOTAL, _MOMENT, _L2, _L1 = range(5)
 _TINY = float(np.finfo(np.float64).tiny)  # a denominator that nothing has added to yet
-_FEW = 4  # terms that are added one by one
-_GROWTH = 0.25  # relative growth of a denominator over which Gauss's rule with three nodes is exact to 1e-7
-_NODE = 0.6**0.5
+_POLYAK = 0.5  # c: the best one for convex losses (Loizou et al. 2021)
 
 
 @storable("adaptive sparse sgd model")
@@ -34,15 +52,14 @@ class AdaptiveSparseModel(NamedTuple):
 
     Attributes
     ----------
-    pairs : ndarray of float64, shape (n_features, 2 n_scores)
-        v and h for each score, side by side and apart from all else: scores read them at scattered places.
-    table : ndarray of float64, shape (n_features, 3 + 3 n_scores)
-        What else a step needs to know of a feature: the number of steps before the last one that touched it, u and h₀,
-        and for each score the gradient of the batch, s and the sum of the averaged weights.
+    pairs : ndarray of float64, shape (n_scores, n_features, 2)
+        v and h side by side and apart from all else: scores read them at scattered places.
+    table : ndarray of float64, shape (n_scores, n_features, 6)
+        What else a step needs: Σ Ω_τ-1 (v_τ - v_τ-1), the same of h, s, u, h₀, and the gradient of the batch.
     intercept, squares, intercept_sum : ndarray of float64, shape (n_scores,)
         Intercept, its s, and Σ ω_t times the intercept after step t.
     scalars : ndarray of float64, shape (5,)
-        Number of steps t, Σ ω_t, the penalties l2 and l1, and the number of steps after which averaging begins.
+        Number of steps t, Σ ω_t, Σ ω_t t, and the penalties l2 and l1.
     """
 
     pairs: np.ndarray
@@ -56,58 +73,72 @@ class AdaptiveSparseModel(NamedTuple):
     def of(cls, last: LinearFunction, mean: LinearFunction, total: float) -> "AdaptiveSparseModel":
         """Return a model with the weights `last` and the average `mean`, whose averaging weights sum to `total`."""
         k, d = last.coef.shape
-        pairs, table = np.ones((d, _PAIR * k)), np.zeros((d, _FIRST + _WIDTH * k))
-        pairs[:, _V::_PAIR], table[:, _FIRST + _SUM :: _WIDTH] = last.coef.T, total * mean.coef.T
-        return cls(
-            pairs,
-            table,
+        model = cls(
+            np.zeros((k, d, 2)),
+            np.zeros((k, d, 6)),
             intercept=last.intercept.astype(np.float64),
             squares=np.zeros(k),
             intercept_sum=total * mean.intercept,
-            scalars=np.array([0.0, total, 0.0, 0.0, np.inf]),
+            scalars=np.array([0.0, total, 0.0, 0.0, 0.0]),
         )
+        model.pairs[:, :, _SLOW] = 1.0
+        model._write(last.coef, mean.coef)
+        return model
 
     def begin(self, floor: np.ndarray, n_steps: int) -> None:
         """Set the rates to those after `n_steps` steps of another model."""
-        slow = np.where(floor > 0, floor, 1.0)[:, None]
-        self.pairs[:, _SLOW::_PAIR] = slow
-        self.pairs[:, _V::_PAIR] *= slow
-        self.table[:, _TOUCHED] = self.scalars[_STEP] = n_steps
+        last, mean = self.last().coef, self.averaged()[0].coef
+        self.pairs[:, :, _SLOW] = np.where(floor > 0, floor, 1.0)
+        self.table[:, :, _SLOW_SHARE] = 0.0
+        self.scalars[_STEP], self.scalars[_MOMENT] = n_steps, self.scalars[_TOTAL] * n_steps
+        self._write(last, mean)
 
     def measure(self, features: FeatureRates) -> None:
         """Take the lengths of the features."""
-        self.table[:, _UNIT], self.table[:, _FLOOR] = features.unit, features.floor
+        self.table[:, :, _UNIT], self.table[:, :, _FLOOR] = features.unit, features.floor
 
-    def plan(self, penalty: Penalty, n_steps: int, average_from: float) -> None:
-        """Continue with other penalties after so many steps."""
-        wanted = np.array([penalty.l2, penalty.l1, average_from])
-        if np.array_equal(self.scalars[_L2:], wanted):
+    def plan(self, penalty: Penalty, n_steps: int) -> None:
+        """Continue with other penalties."""
+        wanted = np.array([penalty.l2, penalty.l1])
+        if not np.array_equal(self.scalars[_L2:], wanted):
+            last, mean = self.last().coef, self.averaged()[0].coef
+            self.scalars[_L2:] = wanted
+            self._write(last, mean)
+
+    def _write(self, last: np.ndarray, mean: np.ndarray) -> None:
+        """Set the weights and their average."""
+        if not (last.any() or mean.any()):
+            self.pairs[:, :, _V] = self.table[:, :, _V_SHARE] = 0.0
             return
-        _settle(self)
-        t, weights, (l2, l1) = self.scalars[_STEP], self.last().coef.T, wanted[:2]
-        self.pairs[:, _V::_PAIR] = weights * (self.slowness_of_weights() + l2 * t) + np.sign(weights) * l1 * t
-        self.table[:, _TOUCHED] = t
-        self.scalars[_L2:] = wanted
+        (t, total, moment, l2, l1), slow = self.scalars, self.slowness_of_weights()
+        middle, mean_slow = moment / max(total, _TINY), slow - self.table[:, :, _SLOW_SHARE] / max(total, _TINY)
+        self.pairs[:, :, _V] = last * (slow + l2 * t) + np.sign(last) * l1 * t
+        mean_v = mean * (mean_slow + l2 * middle) + np.sign(mean) * l1 * middle
+        self.table[:, :, _V_SHARE] = total * (self.pairs[:, :, _V] - mean_v)
 
     def copied(self) -> "AdaptiveSparseModel":
         """Return a deep copy."""
         return AdaptiveSparseModel(*(array.copy() for array in self))
 
+    def part(self, c: int) -> "AdaptiveSparseModel":
+        """Return a view of a score, with a copy of the scalars."""
+        return AdaptiveSparseModel(*(array[c : c + 1] for array in self))._replace(scalars=self.scalars.copy())
+
     def last(self) -> LinearFunction:
         """Return the weights of the last step."""
-        coef = np.empty((len(self.intercept), len(self.table)))
+        coef = np.empty(self.pairs.shape[:2])
         _write_last(self, coef)
         return LinearFunction(coef, self.intercept.copy())
 
     def averaged(self) -> tuple[LinearFunction, float]:
         """Return the averaged weights and the sum of the averaging weights."""
-        total, coef = float(self.scalars[_TOTAL]), np.empty((len(self.intercept), len(self.table)))
+        total, coef = float(self.scalars[_TOTAL]), np.empty(self.pairs.shape[:2])
         _write_mean(self, coef)
-        return LinearFunction(coef, self.intercept_sum / max(total, 1e-300)), total
+        return LinearFunction(coef, self.intercept_sum / max(total, _TINY)), total
 
     def slowness_of_weights(self) -> np.ndarray:
         """Return h of all weights."""
-        return self.pairs[:, _SLOW::_PAIR]
+        return self.pairs[:, :, _SLOW]
 
 
 @score.register(AdaptiveSparseModel)
@@ -118,105 +149,196 @@ def _score(model, block, places, scores):
 @jit_in_order
 def _scored(block, places, model, scores):
     data, indices, indptr = block.data, block.indices, block.indptr  # no views in loops: reference counting is slow
-    pairs, t, k, finite = model.pairs, model.scalars[_STEP], scores.shape[1], True
+    pairs, t, finite = model.pairs, model.scalars[_STEP], True
     accrued, due = max(model.scalars[_L2] * t, _TINY), model.scalars[_L1] * t
     for i in range(places.size):
-        for c in range(k):
-            scores[i, c] = model.intercept[c]
-        if k == 1:  # summed in a register
-            total = 0.0
-            for p in range(indptr[places[i]], indptr[places[i] + 1]):
-                j = indices[p]
-                total += data[p] * _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
-            scores[i, 0] += total
-        else:
-            for p in range(indptr[places[i]], indptr[places[i] + 1]):
-                j = indices[p]
-                for c in range(k):
-                    v = _shrunk(pairs[j, _PAIR * c + _V], due)
-                    scores[i, c] += data[p] * v / (pairs[j, _PAIR * c + _SLOW] + accrued)
-        for c in range(k):
-            finite &= abs(scores[i, c]) < np.inf
+        start, stop = indptr[places[i]], indptr[places[i] + 1]
+        for c in range(scores.shape[1]):
+            total = model.intercept[c]
+            if due > 0:
+                for p in range(start, stop):
+                    j = indices[p]
+                    total += data[p] * _shrunk(pairs[c, j, _V], due) / (pairs[c, j, _SLOW] + accrued)
+            else:
+                for p in range(start, stop):
+                    j = indices[p]
+                    total += data[p] * pairs[c, j, _V] / (pairs[c, j, _SLOW] + accrued)
+            scores[i, c] = total
+            finite &= abs(total) < np.inf
     return finite
 
 
+@jit_in_order
+def row_steps(
+    loss: Loss, block: CSRBlock, rows: OrderedRows, model: AdaptiveSparseModel, plan: StepPlan, losses: np.ndarray
+) -> None:
+    """Do what `sparse_steps` does on batches of one row, with a loss of one score, in a third of the time.
+
+    Calls with arrays would take as long as the arithmetic of short rows.
+    """
+    data, indices, indptr = block.data, block.indices, block.indptr
+    pairs, table, scalars, size = model.pairs[0], model.table[0], model.scalars, plan.features.score
+    t, total, l2, l1 = scalars[_STEP], scalars[_TOTAL], scalars[_L2], scalars[_L1]
+    moment, b, b_squares, b_sum = scalars[_MOMENT], model.intercept[0], model.squares[0], model.intercept_sum[0]
+    places, targets, weights, averaging, longest = rows.places, rows.targets, rows.weights, plan.averaging, 0
+    for place in places:
+        longest = max(longest, indptr[place + 1] - indptr[place])
+    found = np.empty((longest, 2))
+    for s in range(places.size):
+        start, stop = indptr[places[s]], indptr[places[s] + 1]
+        accrued, due, score = max(l2 * t, _TINY), l1 * t, b
+        if due > 0:
+            for p in range(start, stop):
+                j = indices[p]
+                score += data[p] * _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
+        else:
+            for p in range(start, stop):
+                j = indices[p]
+                score += data[p] * pairs[j, _V] / (pairs[j, _SLOW] + accrued)
+        if not abs(score) < np.inf:
+            losses[s] = np.nan
+            return
+        value, slope = (
+            weights[s] * loss_value(loss, score, targets[s]),
+            weights[s] * loss_slope(loss, score, targets[s]),
+        )
+        losses[s] = value
+        if slope != 0.0:
+            squares, rate = 0.0, 0.0
+            for p in range(start, stop):
+                j, g = indices[p], slope * data[p]
+                w = _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
+                table[j, _SQUARES] += (table[j, _UNIT] * g) ** 2
+                slower = _slowed(table[j, _SQUARES], table[j, _UNIT], table[j, _FLOOR], size, w)
+                found[p - start, 0], found[p - start, 1] = w, slower if g != 0.0 else pairs[j, _SLOW]
+                squares += g * g / max(found[p - start, 1] + l2 * (t + 1.0), _TINY)
+            if plan.penalty.intercept_rate > 0:
+                b_squares += slope * slope
+                rate = _intercept_rate(b_squares, size, b)
+                squares += slope * slope * rate
+            along = _share(value, squares) * slope
+            b -= along * rate
+            for p in range(start, stop):
+                j = indices[p]
+                change = found[p - start, 1] - pairs[j, _SLOW]
+                moved = found[p - start, 0] * change - along * data[p]
+                pairs[j, _V] += moved
+                pairs[j, _SLOW] += change
+                table[j, _V_SHARE] += total * moved
+                table[j, _SLOW_SHARE] += total * change
+        t += 1.0
+        total += averaging[s]
+        moment += averaging[s] * t
+        b_sum += averaging[s] * b
+    scalars[_STEP], scalars[_TOTAL], scalars[_MOMENT] = t, total, moment
+    model.intercept[0], model.squares[0], model.intercept_sum[0] = b, b_squares, b_sum
+
+
 @move.register(AdaptiveSparseModel)
-def _move(model, block, places, slopes, plan, s):
-    most = 0
+def _move(model, block, places, slopes, value, plan, s):
+    idle, most = True, 0
     for i in range(places.size):
         most += block.indptr[places[i] + 1] - block.indptr[places[i]]
-    columns = np.empty(most, np.int64)
-    n_columns = _gather(block, places, slopes, model, columns)
-    _move_weights(model, columns[:n_columns], plan.features.score)
-    _finish(model, slopes, places.size, plan, s)
-
-
-@jit
-def _gather(block, places, slopes, model, columns):
-    """Add the mean gradient of a batch to the table, write its columns, and return their number.
-
-    A column may be written twice if a part of its gradient is zero.
-    """
-    data, indices, indptr, table = block.data, block.indices, block.indptr, model.table
-    k, count = slopes.shape[1], 0
-    for i in range(places.size):
-        idle = True
-        for c in range(k):
+        for c in range(slopes.shape[1]):
             slopes[i, c] /= places.size
             idle &= slopes[i, c] == 0.0
-        if idle:
-            continue
+    if not idle:
+        columns, found = np.empty(most, np.int64), np.empty((3, slopes.shape[1], most))
+        n_columns = _gather(block, places, slopes, model, columns, found[0])
+        _move_along(model, columns[:n_columns], found, slopes, value, plan)
+    _finish(model, plan.averaging[s])
+
+
+@jit
+def _gather(block, places, slopes, model, columns, gradient):
+    """Write the columns of a batch and its mean gradient in them, and return their number."""
+    data, indices, indptr, table = block.data, block.indices, block.indptr, model.table
+    k, count = slopes.shape[1], 0
+    if places.size == 1:
+        for p in range(indptr[places[0]], indptr[places[0] + 1]):
+            columns[count] = indices[p]
+            for c in range(k):
+                gradient[c, count] = slopes[0, c] * data[p]
+            count += 1
+        return count
+    for i in range(places.size):
         for p in range(indptr[places[i]], indptr[places[i] + 1]):
             j, new = indices[p], True
-            if k == 1:  # without a branch that depends on the gradient
-                g = table[j, _FIRST + _GRADIENT]
-                table[j, _FIRST + _GRADIENT] = g + slopes[i, 0] * data[p]
-                columns[count] = j
-                count += g == 0.0
-                continue
             for c in range(k):
-                at = _FIRST + _WIDTH * c + _GRADIENT
-                new &= table[j, at] == 0.0
-                table[j, at] += slopes[i, c] * data[p]
-            if new:
-                columns[count] = j
-                count += 1
-    return count
-
-
-@jit
-def _move_weights(model, columns, size):
-    """Take a step along the gradient of some columns; `size` is that of a score."""
-    pairs, table, k = model.pairs, model.table, model.intercept.size
-    now = _now(model.scalars)
-    for q in range(columns.size):
-        j = columns[q]
-        first, unit = table[j, _TOUCHED] + 1.0, table[j, _UNIT]
-        table[j, _TOUCHED] = now.t
+                new &= table[c, j, _GRADIENT] == 0.0
+                table[c, j, _GRADIENT] += slopes[i, c] * data[p]
+            columns[count] = j
+            count += new
+    n_columns = 0
+    for q in range(count):
+        j, empty = columns[q], True  # a column is there twice if its gradient was zero after some rows
         for c in range(k):
-            at, pair = _FIRST + _WIDTH * c, _PAIR * c
-            g, v, before = table[j, at + _GRADIENT], pairs[j, pair + _V], pairs[j, pair + _SLOW]
-            table[j, at + _SUM] += _sum_since(v, before, first, now)
-            if g != 0.0:
-                w = _shrunk(v, now.l1 * now.t) / max(before + now.l2 * now.t, _TINY)
-                squares = table[j, at + _SQUARES] + (unit * g) * (unit * g)
-                slow = table[j, _FLOOR] + np.sqrt(squares) / (unit * max(unit * size, abs(w)))
-                table[j, at + _SQUARES], pairs[j, pair + _SLOW], table[j, at + _GRADIENT] = squares, slow, 0.0
-                pairs[j, pair + _V] = v + w * (slow - before) - g
-
-
-class _Now(NamedTuple):
-    """Number of steps, penalties, and the number of steps after which averaging begins: numbers, not an array."""
-
-    t: float
-    l2: float
-    l1: float
-    start: float
+            gradient[c, n_columns] = table[c, j, _GRADIENT]
+            empty &= table[c, j, _GRADIENT] == 0.0
+            table[c, j, _GRADIENT] = 0.0
+        columns[n_columns] = j
+        n_columns += not empty
+    return n_columns
 
 
 @jit
-def _now(scalars):
-    return _Now(scalars[_STEP], scalars[_L2], scalars[_L1], scalars[_FROM])
+def _move_along(model, columns, found, slopes, value, plan):
+    """Take a step along the gradient `found[0]` of some columns; the rest of `found` is overwritten."""
+    pairs, table, scalars, score = model.pairs, model.table, model.scalars, plan.features.score
+    gradient, weights, slower, k = found[0], found[1], found[2], slopes.shape[1]
+    t, total, l2, l1 = scalars[_STEP], scalars[_TOTAL], scalars[_L2], scalars[_L1]
+    squares = 0.0
+    for c in range(k):
+        for q in range(columns.size):
+            j, g = columns[q], gradient[c, q]
+            weights[c, q] = _shrunk(pairs[c, j, _V], l1 * t) / max(pairs[c, j, _SLOW] + l2 * t, _TINY)
+            table[c, j, _SQUARES] += (table[c, j, _UNIT] * g) ** 2
+            adapted = _slowed(table[c, j, _SQUARES], table[c, j, _UNIT], table[c, j, _FLOOR], score, weights[c, q])
+            slower[c, q] = adapted if g != 0.0 else pairs[c, j, _SLOW]
+            squares += g * g / max(slower[c, q] + l2 * (t + 1.0), _TINY)
+    rates = np.zeros(k)
+    if plan.penalty.intercept_rate > 0:
+        for c in range(k):
+            g = _sum_of(slopes, c)
+            model.squares[c] += g * g
+            rates[c] = _intercept_rate(model.squares[c], score, model.intercept[c])
+            squares += g * g * rates[c]
+    share = _share(value, squares)
+    for c in range(k):
+        model.intercept[c] -= share * _sum_of(slopes, c) * rates[c]
+        for q in range(columns.size):
+            j = columns[q]
+            change = slower[c, q] - pairs[c, j, _SLOW]
+            moved = weights[c, q] * change - share * gradient[c, q]
+            pairs[c, j, _V] += moved
+            pairs[c, j, _SLOW] = slower[c, q]
+            table[c, j, _V_SHARE] += total * moved
+            table[c, j, _SLOW_SHARE] += total * change
+
+
+@jit
+def _slowed(squares, unit, floor, score, w):
+    """Return h after a step."""
+    return floor + np.sqrt(squares) / (unit * max(unit * score, abs(w)))
+
+
+@jit
+def _intercept_rate(squares, score, intercept):
+    return max(INTERCEPT_REACH * score, abs(intercept)) / max(np.sqrt(squares), _TINY)
+
+
+@jit
+def _share(value, squares):
+    """Return f for a batch of a mean loss; `squares` is the sum of g² / (h + l2 t)."""
+    return min(1.0, value / max(_POLYAK * squares, _TINY))
+
+
+@jit
+def _sum_of(slopes, c):
+    total = 0.0
+    for i in range(slopes.shape[0]):
+        total += slopes[i, c]
+    return total
 
 
 @jit
@@ -226,68 +348,14 @@ def _shrunk(v, due):
 
 
 @jit
-def _sum_since(v, slow, first, now):
-    """Return Σ_τ ω_τ times a weight after step τ, from `first` to now."""
-    if v == 0.0 or now.t < first or now.start >= now.t:
-        return 0.0
-    held = _sum_held(abs(v), slow, first, now)
-    return held if v > 0 else -held
-
-
-@jit
-def _sum_held(v, slow, first, now):
-    """Return `_sum_since` for v > 0."""
-    t, l2, l1, start, total = now.t, now.l2, now.l1, now.start, 0.0
-    if t - first < _FEW:
-        tau = max(first, start)
-        while tau <= t:
-            x = tau - start
-            total += (x * x + 0.25) * x * max(0.0, v - l1 * tau) / (slow + l2 * tau)
-            tau += 1.0
-        return total
-    a, b = max(first - 0.5, start + 0.5), t + 0.5
-    if l1 > 0:
-        b = min(b, v / l1)
-    while a < b:
-        end, lowest = b, slow + l2 * a
-        if l2 * (b - a) > _GROWTH * lowest:
-            end = a + _GROWTH * lowest / l2
-        middle, half = (a + end) / 2, (end - a) / 2
-        x, y, z = middle - _NODE * half, middle, middle + _NODE * half
-        p, q, r = x - start, y - start, z - start
-        fx, dx = p * p * p * (v - l1 * x), slow + l2 * x
-        fy, dy = q * q * q * (v - l1 * y), slow + l2 * y
-        fz, dz = r * r * r * (v - l1 * z), slow + l2 * z
-        total += half * ((5 * fx * dz + 5 * fz * dx) * dy + 8 * fy * dx * dz) / (9 * dx * dy * dz)  # one division
-        a = end
-    return total
-
-
-@jit
-def _finish(model, slopes, n, plan, s):
-    """Move the intercepts, and count the step."""
-    scalars, weight = model.scalars, plan.averaging[s]
+def _finish(model, weight):
+    """Count a step, whose iterate has a weight in the average."""
+    scalars = model.scalars
     scalars[_STEP] += 1.0
     scalars[_TOTAL] += weight
+    scalars[_MOMENT] += weight * scalars[_STEP]
     for c in range(model.intercept.size):
-        g = 0.0
-        for i in range(n):
-            g += slopes[i, c]
-        if g != 0.0 and plan.penalty.intercept_rate > 0:
-            model.squares[c] += g * g
-            longest = max(INTERCEPT_REACH * plan.features.score, abs(model.intercept[c]))
-            model.intercept[c] -= g / (np.sqrt(model.squares[c]) / longest)
         model.intercept_sum[c] += weight * model.intercept[c]
-
-
-@jit
-def _settle(model):
-    """Add the weights since their columns were touched to their sums."""
-    pairs, table, now = model.pairs, model.table, _now(model.scalars)
-    for j in range(table.shape[0]):
-        for c in range(model.intercept.size):
-            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], table[j, _TOUCHED] + 1.0, now)
-            table[j, _FIRST + _WIDTH * c + _SUM] += held
 
 
 @jit
@@ -295,17 +363,19 @@ def _write_last(model, out):
     """Write the weights of the last step."""
     pairs, scalars = model.pairs, model.scalars
     accrued, due = scalars[_L2] * scalars[_STEP], scalars[_L1] * scalars[_STEP]
-    for j in range(out.shape[1]):
-        for c in range(out.shape[0]):
-            slow = pairs[j, _PAIR * c + _SLOW]
-            out[c, j] = _shrunk(pairs[j, _PAIR * c + _V], due) / max(slow + accrued, _TINY)
+    for c in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[c, j] = _shrunk(pairs[c, j, _V], due) / max(pairs[c, j, _SLOW] + accrued, _TINY)
 
 
 @jit
 def _write_mean(model, out):
     """Write the averaged weights."""
-    pairs, table, now, total = model.pairs, model.table, _now(model.scalars), max(model.scalars[_TOTAL], _TINY)
-    for j in range(out.shape[1]):
-        for c in range(out.shape[0]):
-            held = _sum_since(pairs[j, _PAIR * c + _V], pairs[j, _PAIR * c + _SLOW], table[j, _TOUCHED] + 1.0, now)
-            out[c, j] = (table[j, _FIRST + _WIDTH * c + _SUM] + held) / total
+    pairs, table, scalars, total = model.pairs, model.table, model.scalars, max(model.scalars[_TOTAL], _TINY)
+    middle = scalars[_MOMENT] / total
+    accrued, due = scalars[_L2] * middle, scalars[_L1] * middle
+    for c in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            v = pairs[c, j, _V] - table[c, j, _V_SHARE] / total
+            slow = pairs[c, j, _SLOW] - table[c, j, _SLOW_SHARE] / total
+            out[c, j] = _shrunk(v, due) / max(slow + accrued, _TINY)

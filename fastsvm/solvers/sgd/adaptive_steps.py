@@ -61,7 +61,7 @@ class AdaptiveModel(NamedTuple):
     def measure(self, features: FeatureRates) -> None:
         """Take the lengths of the features, which each step is told."""
 
-    def plan(self, penalty: Penalty, n_steps: int, average_from: float) -> None:
+    def plan(self, penalty: Penalty, n_steps: int) -> None:
         """Continue with other penalties after so many steps."""
         wanted = np.array([penalty.l2, penalty.l1])
         if self.leader.size and not np.array_equal(self.penalties, wanted):

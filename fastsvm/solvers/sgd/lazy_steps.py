@@ -78,8 +78,10 @@ def score(model: Any, block: CSRBlock, places: np.ndarray, scores: np.ndarray) -
 
 
 @generic
-def move(model: Any, block: CSRBlock, places: np.ndarray, slopes: np.ndarray, plan: StepPlan, s: int) -> None:
-    """Take step `s` of a plan on some rows, whose losses have the slopes `slopes`, and average."""
+def move(
+    model: Any, block: CSRBlock, places: np.ndarray, slopes: np.ndarray, value: float, plan: StepPlan, s: int
+) -> None:
+    """Take step `s` of a plan on some rows, and average; their losses have the slopes `slopes` and the mean `value`."""
     raise NotImplementedError
 
 
@@ -105,7 +107,7 @@ def sparse_steps(
             return
         targets, weights = rows.targets[start : start + n], rows.weights[start : start + n]
         losses[s] = add_losses(loss, scores[:n], targets, weights, rows.balance, slopes[:n])
-        move(model, block, places, slopes, plan, s)
+        move(model, block, places, slopes[:n], losses[s] / n, plan, s)
 
 
 @score.register(SparseModel)
@@ -138,7 +140,7 @@ def _scored(block, places, model, scores):
 
 
 @move.register(SparseModel)
-def _move(model, block, places, slopes, plan, s):
+def _move(model, block, places, slopes, value, plan, s):
     data, indices, indptr = block.data, block.indices, block.indptr
     V, scalars, intercept = model.vectors, model.scalars, model.intercept
     rate, penalty, n, k = plan.rates[s], plan.penalty, places.size, slopes.shape[1]

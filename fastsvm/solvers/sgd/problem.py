@@ -15,9 +15,20 @@ from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel
 from fastsvm.solvers.sgd.learning_rates import Schedule
+from fastsvm.solvers.sgd.private_features import PrivateFeatures
 from fastsvm.sources import Block, Source, check_finite
 
-__all__ = ["OVERFLOW", "Diverged", "Model", "SGDProblem", "SGDSettings", "SGDState", "objective", "objective_at_zero"]
+__all__ = [
+    "OVERFLOW",
+    "Diverged",
+    "Model",
+    "SGDProblem",
+    "SGDSettings",
+    "SGDState",
+    "Weights",
+    "objective",
+    "objective_at_zero",
+]
 
 _ROWS_AT_ZERO = 4096
 OVERFLOW = (
@@ -25,8 +36,6 @@ OVERFLOW = (
     "sklearn.preprocessing.StandardScaler, or lower eta0, or raise alpha."
 )
 """Message of the error that weights are not finite."""
-
-Model = DenseModel | SparseModel | AdaptiveModel | AdaptiveSparseModel
 
 
 class Diverged(ValueError):
@@ -48,6 +57,8 @@ class SGDProblem(NamedTuple):
         Sample weights divided by their mean, without class weights; 0 excludes a row.
     balance : ndarray of float64, shape (n_scores,)
         Class weights as `losses.add_losses` takes them.
+    private : PrivateFeatures or None
+        What restores the weights of all features, if some are merged.
     """
 
     source: Source
@@ -56,6 +67,7 @@ class SGDProblem(NamedTuple):
     targets: np.ndarray
     weights: np.ndarray
     balance: np.ndarray
+    private: PrivateFeatures | None = None
 
 
 class SGDSettings(NamedTuple):
@@ -98,6 +110,31 @@ class SGDSettings(NamedTuple):
     seed: int | None
     window_rows: int
     partial: bool
+
+
+class Weights(NamedTuple):
+    """The weights of a model with merged features and their average, from which another model can continue."""
+
+    function: LinearFunction
+    mean: LinearFunction
+    total: float
+    private: PrivateFeatures
+
+    @property
+    def intercept(self) -> np.ndarray:
+        """The intercepts of the last step."""
+        return self.function.intercept
+
+    def last(self) -> LinearFunction:
+        """Return the weights of the last step."""
+        return self.private.whole(self.function)
+
+    def averaged(self) -> tuple[LinearFunction, float]:
+        """Return the averaged weights and the sum of the averaging weights."""
+        return self.private.whole(self.mean), self.total
+
+
+Model = DenseModel | SparseModel | AdaptiveModel | AdaptiveSparseModel
 
 
 @storable("sgd progress")

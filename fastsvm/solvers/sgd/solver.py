@@ -35,19 +35,18 @@ After
 
 from collections.abc import Callable, Generator
 from functools import cached_property
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
 from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
-from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, LinearFunction, OrderedRows, Penalty, StepPlan, steps
+from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty, StepPlan
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths, FeatureRates, added_lengths
-from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle, sparse_steps
+from fastsvm.solvers.sgd.lazy_steps import SparseModel, settle
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, averaging_weights
 from fastsvm.solvers.sgd.problem import (
     OVERFLOW,
@@ -56,16 +55,15 @@ from fastsvm.solvers.sgd.problem import (
     SGDProblem,
     SGDSettings,
     SGDState,
+    Weights,
     objective,
     objective_at_zero,
 )
-from fastsvm.solvers.sgd.row_loading import stored_rows
-from fastsvm.sources import CSRBlock, Window, check_finite, windows
+from fastsvm.solvers.sgd.window_steps import WindowSteps, mapping_of
+from fastsvm.sources import Window, check_finite, windows
 
 __all__ = ["SGD", "uses_lazy_steps"]
 
-_BUFFERED_ROWS = 128
-_SCORES_AT_ONCE = 8  # classes per thread
 _SPARSE = 8  # features per nonzero value of a row, above which steps are lazy
 _SLOWER = 5.0  # divides the adaptive rate where progress ends
 _SHARE = 0.1  # of the objective, which it may still fall
@@ -108,9 +106,10 @@ class SGD:
         self.by_feature = settings.schedule.name == BY_FEATURE
         self.lazy = settings.batch_size <= settings.window_rows and uses_lazy_steps(problem, settings.penalty)
         self._windows: Generator[Window, None, None] | None = None
-        self._buffers: dict[tuple[int, int], Buffers] = {}
+        self._steps = WindowSteps(problem, settings, pool)
         self._features: tuple[FeatureLengths, FeatureRates] | None = None
         self._read_to: list[np.ndarray | None] = []
+        self._copies: list[Model] = []
 
     def init(self, begin: LinearFunction | None = None) -> SGDState:
         """Return the state at the weights `begin`, by default zero."""
@@ -201,10 +200,10 @@ class SGD:
             state.n_steps,
             FeatureRates.none(self._dtype()),
         )
-        model = state.model.copied()
+        model = self._copy(state.model)
         if isinstance(model, AdaptiveModel | AdaptiveSparseModel):
             state, plan = self._with_rates(state, model, window, plan)
-        losses = self._take(model, window, plan)
+        losses = self._steps.take(model, window, plan)
         total = float(losses.sum())
         if not np.isfinite(total):
             self._explain(window)
@@ -218,13 +217,23 @@ class SGD:
             total=state.total + total, pending_loss=float(losses[n_batches]),
         )  # fmt: skip
 
+    def _copy(self, model: Model) -> Model:
+        """Return a copy that steps may change, in the memory of the copy before the last one: new memory is slow."""
+        if len(self._copies) < 2:
+            self._copies.append(model.copied())
+            return self._copies[-1]
+        copy = self._copies[self._copies[0] is model]
+        for to, array in zip(copy, model, strict=True):
+            np.copyto(to, array)
+        return copy
+
     def _with_rates(
         self, state: SGDState, model: AdaptiveModel | AdaptiveSparseModel, window: Window, plan: StepPlan
     ) -> tuple[SGDState, StepPlan]:
         """Return state and plan with the rates that the rows of a window suggest; later epochs have the same."""
         settings, new = self.settings, state.lengths is None
         if new or settings.partial or state.epoch == 0:
-            mapping = _map(self.problem, product_type(self.problem.source.dtype))
+            mapping = mapping_of(self.problem, product_type(self.problem.source.dtype))
             weights = self.problem.weights[window.rows]
             lengths = added_lengths(state.lengths, window, weights, mapping, self.pool)
             if not np.isfinite(lengths.squares).all():
@@ -233,55 +242,19 @@ class SGD:
         assert state.lengths is not None
         if self._features is None or self._features[0] is not state.lengths:
             rates = state.lengths.rates(settings.schedule.first, settings.score, self._dtype())
+            if self.problem.private is not None:
+                rates = self.problem.private.rates(rates)
             model.measure(rates)
             self._features = state.lengths, rates
         features = self._features[1]
         if new:
             model.begin(features.floor, state.n_steps)
-        model.plan(settings.penalty, state.n_steps, settings.average_from)
+        model.plan(settings.penalty, state.n_steps)
         return state, plan._replace(features=features)
 
     def _dtype(self) -> np.dtype:
         """Return the type in which steps are computed."""
         return np.dtype(np.float64) if self.lazy else product_type(self.problem.source.dtype)
-
-    def _take(self, model: Model, window: Window, plan: StepPlan) -> np.ndarray:
-        """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        problem, loss = self.problem, self.settings.loss
-        targets, weights = problem.targets[window.rows], problem.weights[window.rows]
-        if isinstance(model, SparseModel | AdaptiveSparseModel):
-            assert isinstance(window.block, CSRBlock)  # `uses_lazy_steps`
-            block, places = readable(window.block, window.places)
-            losses = np.zeros(len(plan.rates) + 1)
-            rows = OrderedRows(places, targets, weights, problem.balance, *_map(problem, np.dtype(np.float64)))
-            sparse_steps(loss, block, rows, model, plan, losses)
-            return losses
-        stored, places = stored_rows(window)
-        shares = self._score_ranges()
-        losses, dtype = np.zeros((len(shares), len(plan.rates) + 1)), model.coef.dtype
-        parts = [model.part(start, stop) for start, stop in shares]
-
-        def some(k: int, start: int, stop: int) -> None:
-            rows = OrderedRows(places, targets - start, weights, problem.balance[start:stop], *_map(problem, dtype))
-            steps(loss, stored, rows, parts[k], plan, self._memory(start, stop, dtype), losses[k])
-
-        self.pool.run(some, [(k, *share) for k, share in enumerate(shares)])
-        model.total[:] = parts[0].total
-        return losses.sum(axis=0)
-
-    def _score_ranges(self) -> list[tuple[int, int]]:
-        """Return the ranges of scores that threads work on."""
-        k = len(self.problem.balance)
-        apart = not self.settings.loss.of_classes and self.settings.penalty.clip == np.inf
-        n_shares = -(-k // _SCORES_AT_ONCE) if apart else 1
-        bounds = np.linspace(0, k, n_shares + 1).astype(int).tolist()
-        return list(pairwise(bounds))
-
-    def _memory(self, start: int, stop: int, dtype: np.dtype) -> Buffers:
-        if (start, stop) not in self._buffers:
-            n_rows = min(self.settings.batch_size, _BUFFERED_ROWS)
-            self._buffers[start, stop] = Buffers.of(n_rows, self.problem.source.shape[1], stop - start, dtype)
-        return self._buffers[start, stop]
 
     def _explain(self, window: Window) -> None:
         """Raise the error for scores that are not finite: a bad value of a row, or overflow."""
@@ -306,7 +279,7 @@ class SGD:
         """Return the state after a look at the validation set, and whether the score has stopped to rise."""
         assert self.validate is not None
         answer = self.answer(state)
-        self.score = self.validate(answer)
+        self.score = self.validate(self._whole(answer))
         if self.score > state.best_score:
             state = state._replace(best=answer, best_score=self.score)
         if self.settings.tol is None:
@@ -353,7 +326,26 @@ class SGD:
         Diverged
             If the weights overflowed.
         """
+        return self._whole(self._final(state))
+
+    def final_objective(self, state: SGDState) -> float:
+        """Return the objective of what `finish` returns, from scores in float64."""
+        return self.objective(self._final(state), exact=True)
+
+    def _final(self, state: SGDState) -> LinearFunction:
         return _finite(self.answer(state) if state.best is None else state.best)
+
+    def released(self, state: SGDState) -> SGDState:
+        """Return the state with which another solver can continue, whose rows have other merged features."""
+        if self.problem.private is None:
+            return state
+        weights = Weights(state.model.last(), *state.model.averaged(), self.problem.private)
+        changes: dict[str, Any] = {"model": weights, "best": None}
+        return state._replace(**changes)
+
+    def _whole(self, linear: LinearFunction) -> LinearFunction:
+        """Return the weights of all features."""
+        return linear if self.problem.private is None else self.problem.private.whole(linear)
 
     def objective(self, linear: LinearFunction, exact: bool = False) -> float:
         """Return the objective, by a pass over the rows; `exact` computes scores in float64."""
@@ -361,7 +353,8 @@ class SGD:
 
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
-        return float(penalty.l2 / 2 * np.vdot(coef, coef) + penalty.l1 * np.abs(coef).sum())
+        length = float(np.abs(coef).sum()) if penalty.l1 > 0 else 0.0
+        return float(penalty.l2 / 2 * np.vdot(coef, coef)) + penalty.l1 * length
 
 
 def _is_examined(epoch: int, patience: int) -> bool:
@@ -386,7 +379,3 @@ def uses_lazy_steps(problem: SGDProblem, penalty: Penalty) -> bool:
         return False
     values_per_row = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
     return source.shape[1] > _SPARSE * values_per_row
-
-
-def _map(problem: SGDProblem, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    return problem.shift.astype(dtype), problem.scale.astype(dtype)
