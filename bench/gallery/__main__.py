@@ -10,7 +10,7 @@ from typing import NamedTuple
 from matplotlib import pyplot as plt
 
 from bench.gallery import NAMES
-from bench.gallery.style import STYLE
+from bench.gallery.shared.style import STYLE
 
 __all__ = ["Entry", "main", "page"]
 

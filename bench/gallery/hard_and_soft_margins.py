@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.datasets import make_moons
 
-from bench.gallery.style import legend_above
+from bench.gallery.shared.style import legend_above
 from fastsvm import SVC
 from fastsvm.displays import MarginDisplay
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bench.gallery.style import legend_above
+from bench.gallery.shared.style import legend_above
 from fastsvm import SVC
 from fastsvm.displays import MarginDisplay
 

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from bench import recipes
-from bench.gallery.style import COLOURS
+from bench.gallery.shared.style import COLOURS
 
 TITLE = "A file larger than memory"
 

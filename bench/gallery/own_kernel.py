@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import pyplot as plt
 
-from bench.gallery.style import legend_above
+from bench.gallery.shared.style import legend_above
 from fastsvm import SVC
 from fastsvm.displays import MarginDisplay
 from fastsvm.kernels import RBF, kernel_value

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 
-from bench.gallery.style import COLOURS
+from bench.gallery.shared.style import COLOURS
 from fastsvm import SVC, SGDClassifier
 from fastsvm.displays import HyperplaneDisplay, MarginDisplay
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from matplotlib import pyplot as plt
 
-from bench.gallery.rings_and_moons import EPOCHS, donut, fitted, moons, show
-from bench.gallery.style import legend_above
+from bench.gallery.shared.rings_and_moons import EPOCHS, donut, fitted, moons, show
+from bench.gallery.shared.style import legend_above
 from fastsvm import SVC
 from fastsvm.displays import ConvergenceDisplay
 from fastsvm.displays.convergence import Curve

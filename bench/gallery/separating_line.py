@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from bench.gallery.style import legend_above
+from bench.gallery.shared.style import legend_above
 from fastsvm import SVC
 from fastsvm.displays import ConvergenceDisplay, HyperplaneDisplay, MarginDisplay
 from fastsvm.displays.convergence import Curve

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.datasets import make_blobs
 
-from bench.gallery.style import COLOURS, legend_above
+from bench.gallery.shared.style import COLOURS, legend_above
 from fastsvm import SGDClassifier
 from fastsvm.displays import MarginDisplay
 

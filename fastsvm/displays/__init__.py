@@ -6,6 +6,7 @@ from fastsvm.displays.convergence import ConvergenceDisplay
 from fastsvm.displays.hyperplane import HyperplaneDisplay
 from fastsvm.displays.margin import MarginDisplay
 from fastsvm.displays.templates import TemplatesDisplay
+from fastsvm.displays.tube import TubeDisplay
 
 __all__ = [
     "CompressionDisplay",
@@ -14,4 +15,5 @@ __all__ = [
     "HyperplaneDisplay",
     "MarginDisplay",
     "TemplatesDisplay",
+    "TubeDisplay",
 ]

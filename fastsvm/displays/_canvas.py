@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["axes_on", "colours_of", "figure_on", "legend_on", "pyplot", "tint"]
+__all__ = ["MANY", "axes_on", "circles_on", "colours_of", "figure_on", "legend_on", "point_look", "pyplot", "tint"]
 
 # Okabe and Ito (2008), Color universal design: people with any colour vision can distinguish these.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MANY = 2000  # more points are smaller, and rasterised within a vector graphic
+_CROWD = 500  # more circles are drawn faintly
 
 
 def pyplot() -> Any:
@@ -67,3 +69,18 @@ def legend_on(ax: Any, where: bool | str, handles: list[Any]) -> None:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "frameon": False}
     if where is not False:
         ax.legend(handles=handles, fontsize=9, **place)
+
+
+def point_look(n: int) -> dict[str, Any]:
+    """Return parameters of matplotlib's `scatter` for n points."""
+    many = n > MANY
+    usual: dict[str, Any] = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
+    return usual | {"edgecolors": "white", "zorder": 2.5, "rasterized": many}
+
+
+def circles_on(ax: Any, places: np.ndarray, name: str, around: Any) -> Any:
+    """Draw a circle at each place, shape (n_places, 2), around the points of an artist; return the artist."""
+    look = {"s": 3 * around.get_sizes()[0], "facecolors": "none", "edgecolors": "0.1", "linewidths": 0.8, "zorder": 3}
+    if len(places) > _CROWD:
+        look |= {"alpha": 0.3, "linewidths": 0.4, "rasterized": True}
+    return ax.scatter(*places.T, label=f"{name} ({len(places):,})", **look)

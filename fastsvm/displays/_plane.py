@@ -3,16 +3,15 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
+from fastsvm.displays._canvas import MANY, point_look
+from fastsvm.displays._samples import rows_of
 from fastsvm.estimators.fitting.validation import labels_of
-from fastsvm.sources import as_source, is_stored
 
 __all__ = ["Points"]
 
 _MARKERS = "os^DvPX*"
-_MANY = 2000  # more points are smaller, and rasterised within a vector graphic
 _PADDING = 0.08  # of the range of a feature, on each side
 
 
@@ -48,12 +47,9 @@ class Points(NamedTuple):
         labels = labels_of(X, y)
         if labels is None:
             raise ValueError("y is needed to colour the points: none was passed and X does not bring labels.")
-        names = tuple(str(name) for name in getattr(X, "columns", ()))
-        values = as_source(X).in_memory().block.user_array() if is_stored(X) else X
-        values = check_array(values, accept_sparse="csr", dtype=np.float64)
+        values, names = rows_of(X)
         if values.shape[1] != 2:
             raise ValueError(f"X must have 2 features, to be drawn in a plane; found {values.shape[1]}.")
-        values = values.toarray() if sparse.issparse(values) else values
         labels = column_or_1d(np.asarray(labels))
         if len(labels) != len(values):
             raise ValueError(f"X has {len(values)} rows, y has {len(labels)} labels.")
@@ -61,7 +57,7 @@ class Points(NamedTuple):
         unknown = np.setdiff1d(labels, classes)
         if len(unknown):
             raise ValueError(f"y holds labels that the model does not know: {unknown.tolist()}.")
-        return cls(values, labels, classes, (names[0], names[1]) if names else ("feature 0", "feature 1"))
+        return cls(values, labels, classes, (names[0], names[1]))
 
     def limits(self) -> np.ndarray:
         """Return the limits of both axes, shape (2, 2): a row for each feature, with some padding."""
@@ -71,7 +67,7 @@ class Points(NamedTuple):
 
     def are_many(self) -> bool:
         """Return whether points hide one another, so that lines must be drawn above them."""
-        return len(self.X) > _MANY
+        return len(self.X) > MANY
 
     def place_of(self, legend: bool | str) -> bool | str:
         """Return the place of the legend; the search for the best place is slow among many points."""
@@ -79,9 +75,7 @@ class Points(NamedTuple):
 
     def draw(self, ax: Any, colours: np.ndarray, **look: Any) -> list[Any]:
         """Draw the points of each class, label the axes, and return an artist for each class."""
-        many = self.are_many()
-        usual: dict[str, Any] = {"s": 8, "linewidths": 0.3} if many else {"s": 24, "linewidths": 0.6}
-        usual |= {"edgecolors": "white", "zorder": 2.5, "rasterized": many}
+        usual = point_look(len(self.X))
         drawn = []
         for number, label in enumerate(self.classes):
             own: dict[str, Any] = {

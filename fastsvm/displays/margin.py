@@ -1,27 +1,27 @@
-"""Decision regions and margins of a classifier of two features."""
+"""Decision regions and margins of a classifier or an outlier detector of two features."""
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
+from sklearn.base import is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.displays._canvas import axes_on, colours_of, legend_on, pyplot, tint
+from fastsvm.displays._canvas import axes_on, circles_on, colours_of, legend_on, pyplot, tint
 from fastsvm.displays._plane import Points
+from fastsvm.displays._samples import circled_rows, decided, like, rows_of
 
 __all__ = ["MarginDisplay"]
 
 _DEEPEST = {"decision_function": 2.0}  # value at which the shade is deepest; 1 for other methods
 _TINT = 0.5  # share of a class's colour in the deepest shade
-_CROWD = 500  # more circles are drawn faintly
-_RINGS = {"support_": "support vectors", "within_margin_": "rows within the margin"}
+_OUTLIER, _INLIER = -1, 1  # what outlier detectors predict
+_DETECTED = np.array(["outliers", "inliers"])
 
 
 class MarginDisplay:
-    """Decision values of a classifier of two features, with its boundary, its margins and the samples.
+    """Decision values of a classifier or an outlier detector of two features, with its boundary and the samples.
 
-    Use `from_estimator` to compute them.
+    A classifier of two classes has margins too. Use `from_estimator` to compute them.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ class MarginDisplay:
     shade : ndarray of shape (grid_resolution, grid_resolution) or None, default=None
         For two classes, the depth of the colour at each point, from -1 for the first class to 1 for the second; None
         uses the decision values.
+    levels : tuple of float, default=(-1, 0, 1)
+        Decision values of the lines, for two classes.
 
     Attributes
     ----------
@@ -78,9 +80,10 @@ class MarginDisplay:
         circled: np.ndarray | None = None,
         circled_name: str = "support vectors",
         shade: np.ndarray | None = None,
+        levels: tuple[float, ...] = (-1, 0, 1),
     ) -> None:
         self.points, self.grid, self.response = points, grid, response
-        self.circled, self.circled_name = circled, circled_name
+        self.circled, self.circled_name, self.levels = circled, circled_name, levels
         self.shade = _depth(response, "decision_function") if shade is None else shade
 
     @classmethod
@@ -96,17 +99,19 @@ class MarginDisplay:
         ax: Any = None,
         **drawing: Any,
     ) -> "MarginDisplay":
-        """Compute the decision values of a fitted classifier and draw them.
+        """Compute the decision values of a fitted model and draw them.
 
         Parameters
         ----------
-        estimator : classifier
+        estimator : classifier or outlier detector
             Fitted, with `decision_function`; for more than two classes `predict` is enough. It may be a pipeline or a
-            search.
+            search. The decision values of outlier detectors, such as `OneClassSVM`, have no scale, so that the line
+            is f = 0 and the deepest shades are the extreme values in view.
         X : array-like, CSR matrix, DataFrame, h5py.Dataset, HDF5Data or Source, shape (n_samples, 2)
             The samples of the fit; other samples need `circle=False`.
         y : array-like of shape (n_samples,) or None
-            Labels; None uses the labels of an `HDF5Data`.
+            Labels; None uses the labels of an `HDF5Data`. For outlier detectors -1 for outliers and 1 for inliers;
+            None uses what the model predicts.
         grid_resolution : int, default=200
             Number of values of each feature at which the model is evaluated.
         circle : bool, default=True
@@ -130,25 +135,27 @@ class MarginDisplay:
             If there are not two features, labels are missing or unknown to the model, or samples are to be circled and
             X does not hold the samples of the fit.
         TypeError
-            If a classifier of two classes has no `decision_function`.
+            If the estimator is neither a classifier nor an outlier detector, or has no `decision_function`.
         ImportError
             If matplotlib is missing.
         """
         pyplot()
         check_is_fitted(estimator)
-        points = Points.of(X, y, estimator.classes_)
+        points = _points_of(estimator, X, y)
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
-        circled, name = _circled(estimator, points.X) if circle else (None, "")
+        circled, name = circled_rows(estimator, points.X) if circle else (None, "")
         first, second = (np.linspace(low, high, grid_resolution) for low, high in points.limits())
         grid = first, second
         places = np.stack(np.meshgrid(*grid), axis=-1)
-        rows = _like(X, places.reshape(-1, 2))
-        response = _response(estimator, rows).reshape(places.shape[:2])
-        shade = None
-        if shade_by != "decision_function" and len(estimator.classes_) == 2:
-            shade = _depth(_response(estimator, rows, shade_by), shade_by).reshape(response.shape)
-        return cls(points, grid, response, circled=circled, circled_name=name, shade=shade).plot(ax, **drawing)
+        rows = like(X, places.reshape(-1, 2))
+        given: dict[str, Any] = {"response": _response(estimator, rows).reshape(places.shape[:2])}
+        if is_outlier_detector(estimator):
+            given |= {"shade": _relative(given["response"]), "levels": (0,)}
+            drawing = {"colors": colours_of(2)[::-1]} | drawing  # what is usual has the first colour
+        if shade_by != "decision_function" and len(points.classes) == 2:
+            given["shade"] = _depth(_response(estimator, rows, shade_by), shade_by).reshape(places.shape[:2])
+        return cls(points, grid, **given, circled=circled, circled_name=name).plot(ax, **drawing)
 
     def plot(
         self,
@@ -186,7 +193,9 @@ class MarginDisplay:
         self._draw_shades(colours)
         handles = self._draw_lines(lines_kwargs or {})
         self.points_ = self.points.draw(ax, colours, **(points_kwargs or {}))
-        self._draw_circles()
+        self.circles_ = None
+        if self.circled is not None:
+            self.circles_ = circles_on(ax, self.points.X[self.circled], self.circled_name, self.points_[0])
         ax.set(xlim=self.grid[0][[0, -1]], ylim=self.grid[1][[0, -1]])
         rings = [] if self.circles_ is None else [self.circles_]
         legend_on(ax, legend, [*self.points_, *rings, *handles])
@@ -211,7 +220,7 @@ class MarginDisplay:
         self.lines_ = None
         if len(self.points.classes) > 2:
             return []
-        inside = [level for level in (-1, 0, 1) if self.response.min() < level < self.response.max()]
+        inside = [level for level in self.levels if self.response.min() < level < self.response.max()]
         styles = ["-" if level == 0 else "--" for level in inside]
         above = 4 if self.points.are_many() else 2
         look = {"colors": "0.1", "linestyles": styles, "linewidths": 1.4, "zorder": above} | look
@@ -220,75 +229,54 @@ class MarginDisplay:
             if self.points.are_many():
                 self.lines_.set_path_effects([withStroke(linewidth=3.5, foreground="white")])
         names: dict[str, Literal["-", "--"]] = {"f = 0": "-"} if 0 in inside else {}
-        names |= {"f = ±1": "--"} if set(inside) - {0} else {}
+        others = sorted({abs(level) for level in inside} - {0})
+        names |= {"f = " + ", ".join(f"±{level:g}" for level in others): "--"} if others else {}
         return [Line2D([], [], color="0.1", linestyle=style, label=name) for name, style in names.items()]
 
-    def _draw_circles(self) -> None:
-        self.circles_ = None
-        if self.circled is None:
-            return
-        name, size = f"{self.circled_name} ({len(self.circled):,})", 3 * self.points_[0].get_sizes()[0]
-        look = {"s": size, "facecolors": "none", "edgecolors": "0.1", "linewidths": 0.8, "zorder": 3}
-        if len(self.circled) > _CROWD:
-            look |= {"alpha": 0.3, "linewidths": 0.4, "rasterized": True}
-        self.circles_ = self.ax_.scatter(*self.points.X[self.circled].T, label=name, **look)
+
+def _classes_of(estimator: Any) -> np.ndarray:
+    """Return the classes, from the negative to the positive side."""
+    if is_outlier_detector(estimator):
+        return np.array([_OUTLIER, _INLIER])
+    if not hasattr(estimator, "classes_"):
+        raise TypeError(
+            f"MarginDisplay draws classifiers and outlier detectors, found {type(estimator).__name__}, which has no "
+            "classes_. TubeDisplay draws regressors."
+        )
+    return estimator.classes_
 
 
-def _circled(estimator: Any, X: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """Return the numbers of the samples to circle and their name; None if the model does not have them."""
-    model = _within(estimator)
-    found = {name: np.asarray(getattr(model, name, ())) for name in _RINGS}
-    found = {
-        name: rows for name, rows in found.items() if rows.dtype.kind in "iu"
-    }  # `support_` of a feature selector is a mask
-    support = found.get("support_", np.empty(0, np.int64))
-    for name, rows in found.items():
-        if rows.max(initial=-1) >= len(X) or not _are_those(model, support, X, model is estimator):
-            raise ValueError(
-                f"X is not what the model was fitted to: {name} names other rows. Pass the rows of the fit, or "
-                "circle=False."
-            )
-    others = [name for name, rows in found.items() if set(rows.tolist()) != set(support.tolist())]
-    name = next(iter([*others, *found]), "")
-    return found.get(name), _RINGS.get(name, "")
-
-
-def _within(estimator: Any) -> Any:
-    """Return the classifier in a search or at the end of a pipeline."""
-    while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
-        estimator = estimator.best_estimator_ if hasattr(estimator, "best_estimator_") else estimator.steps[-1][1]
-    return estimator
-
-
-def _are_those(model: Any, rows: np.ndarray, X: np.ndarray, direct: bool) -> bool:
-    """Return whether the support vectors are those rows of X; True if the model does not store them."""
-    vectors = getattr(model, "support_vectors_", None)
-    if not direct or vectors is None or vectors.shape != (len(rows), 2):
-        return True
-    vectors = vectors.toarray() if sparse.issparse(vectors) else vectors
-    return np.allclose(vectors, X[rows], rtol=1e-3)  # whatever their precision
-
-
-def _like(X: Any, places: np.ndarray) -> Any:
-    """Return places as a data frame if X is one: pipelines may select columns by name."""
-    return type(X)(places, columns=X.columns) if hasattr(X, "iloc") else places
+def _points_of(estimator: Any, X: Any, y: Any) -> Points:
+    """Return samples with their labels; those without labels of an outlier detector have its predictions."""
+    classes = _classes_of(estimator)
+    if not is_outlier_detector(estimator):
+        return Points.of(X, y, classes)
+    if y is None:
+        y = decided(estimator, "predict", like(X, rows_of(X)[0]))
+    points = Points.of(X, y, classes)
+    return points._replace(y=_DETECTED[(points.y == _INLIER).astype(int)], classes=_DETECTED)
 
 
 def _response(estimator: Any, places: Any, method: str = "decision_function") -> np.ndarray:
     """Return the values of a method for two classes, the numbers of predicted classes for more."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        if len(estimator.classes_) > 2:
-            return np.searchsorted(estimator.classes_, estimator.predict(places))
-        if not hasattr(estimator, method):
-            asked = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
-            raise TypeError(f"{type(estimator).__name__} has no {method}, {asked}.")
-        found = getattr(estimator, method)(places)
+    classes = _classes_of(estimator)
+    if len(classes) > 2:
+        return np.searchsorted(classes, decided(estimator, "predict", places))
+    if not hasattr(estimator, method):
+        asked = "of which margins are drawn" if method == "decision_function" else "which shades are to follow"
+        raise TypeError(f"{type(estimator).__name__} has no {method}, {asked}.")
+    found = decided(estimator, method, places)
     if method == "predict":
-        return np.where(found == estimator.classes_[1], 1.0, -1.0)
-    return np.asarray(found, dtype=np.float64).reshape(len(places))
+        return np.where(found == classes[1], 1.0, -1.0)
+    return found.astype(np.float64).reshape(len(places))
 
 
 def _depth(values: np.ndarray, method: str) -> np.ndarray:
     """Return the values of a method as shades from -1 to 1."""
     return np.clip(values / _DEEPEST.get(method, 1.0), -1, 1)
+
+
+def _relative(values: np.ndarray) -> np.ndarray:
+    """Return values as shades: those of either sign as shares of the largest."""
+    largest = [max(float(np.max(sign * values)), np.finfo(float).tiny) for sign in (-1, 1)]
+    return np.where(values > 0, values / largest[1], values / largest[0])

@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 from bench.gallery import NAMES
 from bench.gallery.__main__ import Entry, main, page
-from bench.gallery.style import STYLE
+from bench.gallery.shared.style import STYLE
 from bench.workers.memory_curve import MemoryCurve
 
 ROOT = Path(__file__).parents[2]

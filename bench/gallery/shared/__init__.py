@@ -1,0 +1,1 @@
+"""What several pictures share: style, and two problems."""
