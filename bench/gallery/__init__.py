@@ -10,6 +10,8 @@ NAMES = [
     "hard_and_soft_margins",
     "own_kernel",
     "iris",
+    "regression",
+    "novelty",
     "dual_ascent",
     "primal",
     "cifar_losses",

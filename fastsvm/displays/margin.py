@@ -279,4 +279,4 @@ def _depth(values: np.ndarray, method: str) -> np.ndarray:
 def _relative(values: np.ndarray) -> np.ndarray:
     """Return values as shades: those of either sign as shares of the largest."""
     largest = [max(float(np.max(sign * values)), np.finfo(float).tiny) for sign in (-1, 1)]
-    return np.where(values > 0, values / largest[1], values / largest[0])
+    return values / np.where(values > 0, largest[1], largest[0])

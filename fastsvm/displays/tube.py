@@ -142,7 +142,7 @@ class TubeDisplay:
         check_is_fitted(estimator)
         epsilon = _epsilon_of(estimator)
         rows, names = rows_of(X)
-        targets = _targets_of(X, y, len(rows))
+        targets, target = _targets_of(X, y, len(rows)), str(getattr(y, "name", None) or "target")
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be at least 2, found {grid_resolution}.")
         circled, name = circled_rows(estimator, rows) if circle else (None, "")
@@ -150,15 +150,16 @@ class TubeDisplay:
         column = _column_of(feature, names)
         if column is None:
             at = _grid(fitted, grid_resolution)
-            points, curve, axis_names = np.column_stack([fitted, targets]), np.column_stack([at, at]), ("f", "target")
+            points, curve = np.column_stack([fitted, targets]), np.column_stack([at, at])
+            axis_names = "prediction f", target
         else:
             at = _grid(rows[:, column], grid_resolution)
             curve = np.column_stack([at, _along(estimator, X, rows, column, at)])
             heights = targets
-            axis_names = names[column], "target"
+            axis_names = names[column], target
             if len(names) > 1:
                 heights = _along(estimator, X, rows, column, rows[:, column]) + targets - fitted
-                axis_names = names[column], "f with other features at their medians, and residuals"
+                axis_names = names[column], "f at medians of the others, and residuals"
             points = np.column_stack([rows[:, column], heights])
         drawn = cls(points, curve, epsilon, circled=circled, circled_name=name, axis_names=axis_names)
         return drawn.plot(ax, **drawing)
@@ -192,6 +193,9 @@ class TubeDisplay:
         TubeDisplay
             The display itself.
         """
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.lines import Line2D
+
         many = len(self.points) > MANY
         legend = ("upper left" if many else "best") if legend is True else legend  # the best place is slow to find
         ax = axes_on(ax, (6.4, 4.4))
@@ -202,9 +206,8 @@ class TubeDisplay:
         edge = {"color": "0.1", "linestyle": "--", "linewidth": 1, "zorder": above}
         self.tube_ = ax.fill_between(at, low, high, color=tint(colours[1], _TUBE), linewidth=0, zorder=1)
         self.edges_ = [*ax.plot(at, low, **edge), *ax.plot(at, high, label=f"f ± {self.epsilon:.3g}", **edge)]
-        (self.line_,) = ax.plot(
-            at, values, **({"color": "0.1", "linewidth": 1.6, "zorder": above, "label": "f"} | (line_kwargs or {}))
-        )
+        line = {"color": "0.1", "linewidth": 1.6, "zorder": above, "label": "f"}
+        (self.line_,) = ax.plot(at, values, **(line | normalize_kwargs(line_kwargs or {}, Line2D)))
         look = point_look(len(self.points)) | {"c": [colours[0]], "label": f"samples ({len(self.points):,})"}
         self.points_ = ax.scatter(*self.points.T, **(look | (points_kwargs or {})))
         self.circles_ = None

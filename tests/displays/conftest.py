@@ -5,7 +5,7 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits, make_moons
 
-from fastsvm import SVC, SGDClassifier, open_hdf5
+from fastsvm import SVC, SVR, SGDClassifier, open_hdf5
 
 matplotlib.use("Agg")
 
@@ -24,6 +24,19 @@ def moons():
 @pytest.fixture(scope="session")
 def moons_model(moons):
     return SVC(C=10).fit(*moons)
+
+
+@pytest.fixture(scope="session")
+def wave():
+    """Return X of one feature, and targets about a sine."""
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 6, (80, 1)), axis=0)
+    return X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=80)
+
+
+@pytest.fixture(scope="session")
+def wave_model(wave):
+    return SVR(C=10, epsilon=0.25).fit(*wave)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from fastsvm import SVC, SGDClassifier
+from fastsvm import SVC, SVR, SGDClassifier
 from fastsvm.displays import (
     CompressionDisplay,
     ConfusionDisplay,
@@ -14,6 +14,7 @@ from fastsvm.displays import (
     HyperplaneDisplay,
     MarginDisplay,
     TemplatesDisplay,
+    TubeDisplay,
 )
 
 
@@ -23,7 +24,7 @@ def test_matplotlib_is_imported_where_something_is_drawn(python):
     assert python.run(f"{before}; {after}").split() == ["False", "False"]
 
 
-def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_model):
+def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_model, wave, wave_model):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     calls = [
         lambda: MarginDisplay.from_estimator(moons_model, *moons),
@@ -32,6 +33,7 @@ def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_mode
         lambda: TemplatesDisplay.from_estimator(digits_model, (8, 8)),
         lambda: ConfusionDisplay.from_estimator(digits_model, *digits, (8, 8)),
         lambda: CompressionDisplay.from_estimator(moons_model, moons[0]),
+        lambda: TubeDisplay.from_estimator(wave_model, *wave),
     ]
     for call in calls:
         with pytest.raises(ImportError, match=r"pip install 'fastsvm\[plot\]'"):
@@ -44,12 +46,13 @@ def test_those_that_are_not_fitted(moons):
         lambda: ConvergenceDisplay.from_estimator(SVC()),
         lambda: TemplatesDisplay.from_estimator(SGDClassifier(), (1, 2)),
         lambda: ConfusionDisplay.from_estimator(SVC(), *moons, (1, 2)),
+        lambda: TubeDisplay.from_estimator(SVR(), *moons),
     ):
         with pytest.raises(NotFittedError):
             call()
 
 
-def test_drawing_warns_of_nothing(tmp_path, digits, digits_model, long_fit):
+def test_drawing_warns_of_nothing(tmp_path, digits, digits_model, long_fit, wave, wave_model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         displays = [
@@ -57,6 +60,7 @@ def test_drawing_warns_of_nothing(tmp_path, digits, digits_model, long_fit):
             TemplatesDisplay.from_estimator(digits_model, (8, 8)),
             ConvergenceDisplay.from_estimator(long_fit, y="gap"),
             ConvergenceDisplay.from_estimator(digits_model, y="loss"),
+            TubeDisplay.from_estimator(wave_model, *wave),
         ]
         for number, display in enumerate(displays):
             display.figure_.savefig(tmp_path / f"{number}.svg")

@@ -13,8 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as TheirSVC
+from sklearn.svm import OneClassSVM as TheirOneClassSVM
 
-from fastsvm import SVC, SGDClassifier
+from fastsvm import SVC, SVR, NuSVC, OneClassSVM, SGDClassifier
 from fastsvm.displays import (
     MarginDisplay,
 )
@@ -43,6 +44,47 @@ def test_the_boundary_is_where_the_sign_changes(moons, moons_model):
     left, right, low, high = display.image_.get_extent()
     assert (right - left) / 200 == pytest.approx(display.grid[0][1] - display.grid[0][0])
     assert low < display.grid[1][0] < display.grid[1][-1] < high
+
+
+def test_boundary_of_what_is_usual(moons):
+    X = moons[0]
+    model = OneClassSVM(nu=0.2, gamma=2).fit(X)
+    display = MarginDisplay.from_estimator(model, X)
+    assert display.lines_.levels.tolist() == [0]
+    np.testing.assert_allclose(model.decision_function(display.lines_.get_paths()[0].vertices), 0, atol=0.05)
+    for predicted, drawn in zip((-1, 1), display.points_, strict=True):
+        np.testing.assert_array_equal(drawn.get_offsets(), X[model.predict(X) == predicted])
+    np.testing.assert_array_equal(display.circles_.get_offsets(), X[model.support_])
+    words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert words == ["outliers", "inliers", f"support vectors ({len(model.support_)})", "f = 0"]
+    assert (np.sign(display.shade) == np.sign(display.response)).all()
+    assert (display.shade.min(), display.shade.max()) == (-1, 1)  # whatever the scale of the decision values
+    blue = display.image_.get_array()[..., 2] > display.image_.get_array()[..., 0]
+    assert (blue == (display.response > 0))[np.abs(display.response) > 0.1].all()
+
+
+def test_outliers_by_labels_pipelines_and_other_detectors(moons):
+    X, y = moons
+    model = make_pipeline(StandardScaler(), TheirOneClassSVM(nu=0.3)).fit(X)
+    display = MarginDisplay.from_estimator(model, pd.DataFrame(X), 2 * y - 1, shade_by="predict")
+    np.testing.assert_array_equal(display.points_[0].get_offsets(), X[y == 0])
+    np.testing.assert_array_equal(display.circled, model[-1].support_)
+    np.testing.assert_array_equal(display.shade, np.where(display.response > 0, 1, -1))
+    with pytest.raises(ValueError, match=r"does not know: \[0\]"):
+        MarginDisplay.from_estimator(model, X, y)
+    with pytest.raises(ValueError, match="names other rows"):
+        MarginDisplay.from_estimator(OneClassSVM().fit(X), X[::-1])
+    far = MarginDisplay.from_estimator(model, X + 100, circle=False)  # no inlier, no boundary
+    assert far.lines_ is None and far.shade.max() < 0 and len(far.points_[0].get_offsets()) == len(X)
+
+
+def test_margins_of_a_share(moons):
+    X, y = moons
+    model = NuSVC(nu=0.3).fit(X, y)
+    display = MarginDisplay.from_estimator(model, X, y)
+    assert display.lines_.levels.tolist() == [-1, 0, 1]
+    on_margin = np.abs(np.abs(model.decision_function(display.points.X[display.circled])) - 1) < 0.01
+    assert on_margin.sum() >= 2  # the margins that are drawn are those of the support vectors
 
 
 def test_shades_of_other_methods(moons):
@@ -176,6 +218,8 @@ def test_what_margins_refuse(moons, moons_model, digits, digits_model):
         from sklearn.naive_bayes import GaussianNB
 
         MarginDisplay.from_estimator(GaussianNB().fit(X, y), X, y)
+    with pytest.raises(TypeError, match=r"found SVR, which has no classes_\. TubeDisplay draws regressors"):
+        MarginDisplay.from_estimator(SVR().fit(X, y), X, y)
 
 
 def test_other_rows_than_those_of_the_fit(moons, moons_model):
