@@ -101,7 +101,7 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        estimator : SVC, SGDClassifier or SGDRegressor
+        estimator : SVC or another machine with a kernel, SGDClassifier or SGDRegressor
             Fitted.
         x : {"iteration", "time"}, default="iteration"
             Quantity on the horizontal axis. Iterations are steps of the solver of `SVC`, epochs of `SGDClassifier`
@@ -270,8 +270,10 @@ def _steps_of(estimator: Any) -> str:
 
 
 def _curves_of_problems(estimator: Any, x: str, y: str) -> list[Curve]:
-    """Return the curve of each two-class problem."""
+    """Return the curve of each two-class problem, or of the one problem of a machine without classes."""
     history, curves = estimator.history_, []
+    if not hasattr(estimator, "classes_"):
+        return [Curve(y, history[x], history[y])]
     for number, (a, b) in enumerate(combinations(estimator.classes_, 2)):
         own = history["problem"] == number
         if own.any():

@@ -46,6 +46,12 @@ def test_history_of_several_problems(three_classes):
         np.testing.assert_array_equal(line.get_ydata(), model.history_["gap"][model.history_["problem"] == number])
 
 
+def test_history_of_a_machine_without_classes(wave_model):
+    display = ConvergenceDisplay.from_estimator(wave_model, y="gap")
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), wave_model.history_["gap"])
+    assert display.axis_names == ("pair steps", "gap: largest violation")
+
+
 def test_many_problems_have_one_name(digits):
     model = SVC().fit(digits[0][:200], digits[1][:200])
     display = ConvergenceDisplay.from_estimator(model, y="gap")
