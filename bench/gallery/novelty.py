@@ -36,6 +36,8 @@ def draw(out: Path, quick: bool) -> str:
     planes[1].get_legend().remove()
     model = _fitted(usual, _SHARES[0], _GAMMA_ALL)
     told.append(_draw_values(right, model, {"benign, of the fit": usual, "benign, unseen": unseen, "malignant": novel}))
+    usual_width = _fitted(usual, _SHARES[0], 1 / usual.shape[1])
+    told += [[np.mean(usual_width.decision_function(rows) < 0) for rows in (usual, unseen, novel)], usual.shape[1]]
     n = _draw_digits(below, 500 if quick else None)
     figure.savefig(out)
     plt.close(figure)
@@ -89,6 +91,7 @@ def _draw_digits(figure: plt.Figure, n: int | None) -> int:
 
 
 def _words(n: int, n_novel: int, n_images: int, told: list) -> str:
+    *told, usual_width, n_features = told
     (few, few_support, few_found), (many, many_support, many_found), (of_fit, unseen, novel) = told
     return (
         "A one-class SVM is told what is usual, and nothing else. It finds a boundary that holds most samples of the "
@@ -99,8 +102,8 @@ def _words(n: int, n_novel: int, n_images: int, told: list) -> str:
         f"tumours, {many_found:.0%} instead of {few_found:.0%}, and calls more benign ones unusual.\n\n"
         f"With all features (right) nu = {_SHARES[0]:g} calls {of_fit:.1%} of the fit unusual, {unseen:.1%} of benign "
         f"tumours that it never saw, and {novel:.1%} of the malignant ones. The fit never saw a malignant tumour. "
-        "But gamma was chosen with a look at these shares: with 1/30, the usual choice, 0% of the fit and 19% of the "
-        "unseen benign tumours are called unusual.\n\n"
+        f"But gamma was chosen with a look at these shares: with the usual 1/{n_features} they are "
+        f"{', '.join(f'{share:.1%}' for share in usual_width)}.\n\n"
         f"Below are those of {n_images:,} images of digits whose decision values are lowest and highest. The model "
         "does not know the labels."
     )
