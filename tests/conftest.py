@@ -29,6 +29,17 @@ settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize
 settings.load_profile("fastsvm")
 
 
+SHARED_CODE = {"sgd": ("sgd", "partial_fit", "loss_curve"), "linear": ("linear",), "kernel": ("kernel",)}
+
+
+def pytest_collection_modifyitems(items):
+    """Have one process run the tests of the same solvers: two would both compile them at the same time."""
+    for item in items:
+        path = str(item.path)[len(str(item.config.rootpath)) :]
+        group = next((name for name, words in SHARED_CODE.items() if any(word in path for word in words)), path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_collection_finish(session):
     """Keep the collector of garbage from looking at all that was imported again and again."""
     gc.collect()
