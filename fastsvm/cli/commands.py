@@ -95,7 +95,7 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.jobs.inputs import as_hdf5
     from fastsvm.jobs.runner import run
     from fastsvm.jobs.training.job_file import Job
-    from fastsvm.jobs.training.train import train
+    from fastsvm.jobs.training.train import has_labels, train
 
     _refuse_existing(options, options.output, options.data)
     given = {name: getattr(options, name) for name in parameters() if hasattr(options, name)}
@@ -105,8 +105,6 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(known)}.")
     path = str(Path(options.data).absolute())
     inputs = _inputs(options)
-    if inputs.label is False:
-        raise ValueError("Training needs labels; --no-label is for files to predict.")
     if options.folder is not None and inputs.split == "test":
         raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
     job = Job(
@@ -119,6 +117,8 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
         label=inputs.label,
         id=inputs.id,
     )
+    if inputs.label is False and has_labels(job):
+        raise ValueError("Training needs labels; --no-label is for files to predict, and for --model one-class.")
     if options.folder is None:
         with as_hdf5(path, inputs, seed=options.seed) as file:
             return train(job._replace(train=str(file)), options.output).report._asdict()

@@ -5,6 +5,7 @@ Then all coefficients are fitted anew by least squares. The pairs of three class
 """
 
 from copy import deepcopy
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,10 +147,10 @@ def _check(model: Any, tol: float | None, n_support: int | None) -> None:
             "A model with a precomputed kernel does not have its support vectors, which a compression needs. Fit with "
             "a kernel of fastsvm.kernels or a function."
         )
-    if n_support is None and (tol is None or not 0 < tol < np.inf):
+    if n_support is None and not (isinstance(tol, Real) and 0 < tol < np.inf):
         raise ValueError(f"tol must be a positive number, or n_support be passed. Got tol={tol!r}.")
-    if n_support is not None and n_support < 1:
-        raise ValueError(f"n_support must be at least 1. Got {n_support!r}.")
+    if n_support is not None and not (isinstance(n_support, Integral) and n_support >= 1):
+        raise ValueError(f"n_support must be a whole number, at least 1. Got {n_support!r}.")
 
 
 class _Search:

@@ -88,6 +88,17 @@ def test_one_class_needs_no_labels(tmp_path, capsys):
     assert code != 0 and "learns no labels" in err
 
 
+def test_one_class_learns_all_columns_of_a_table_without_labels(tmp_path, capsys):
+    table, job = tmp_path / "rows.csv", tmp_path / "job.toml"
+    np.savetxt(table, np.random.default_rng(0).normal(size=(60, 2)), delimiter=",", header="a,b", comments="")
+    given = ("--no-label", "--model", "one-class")
+    assert report(capsys, "train", table, "-o", tmp_path / "m", *given)["n_features"] == 2
+    job.write_text('[data]\ntrain = "rows.csv"\nlabel = false\n[model]\nkind = "one-class"\n')
+    assert report(capsys, "run", job, "--folder", tmp_path / "run")["n_features"] == 2
+    code, _, err = run(capsys, "train", table, "--no-label", "--model", "svr")
+    assert code == 2 and "Training needs labels" in err
+
+
 @pytest.mark.parametrize("label", ["1", "1.0", "1e0"])
 def test_class_weights_of_numbers_are_given_in_any_form(label, tmp_path, capsys):
     with h5py.File(tmp_path / "rows.h5", "w") as file:

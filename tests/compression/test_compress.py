@@ -107,6 +107,8 @@ def test_what_cannot_be_compressed_is_refused(overlapping):
     model = SVC().fit(X, y)
     for arguments, words in (
         ({"tol": 0}, "tol must be"),
+        ({"tol": "a"}, "tol must be"),
+        ({"n_support": 2.5}, "n_support must be a whole number"),
         ({"n_support": 0}, "at least 1"),
         ({"tol": None}, "tol must"),
     ):

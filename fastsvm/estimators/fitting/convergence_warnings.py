@@ -13,18 +13,26 @@ __all__ = ["warn_of_gap", "warn_of_sgd", "warn_of_violation"]
 _STACK_LEVEL = 7  # the call of `fit`: above are this file, session.py, `_fit`, `fit` and its two decorators
 
 _ADVICE = {
-    StopReason.MAX_ITER: "raise max_iter, scale the features (standardize=True), lower C, or choose another solver",
-    StopReason.MAX_TIME: "raise max_time, resume with warm_start=True, or choose another solver",
-    StopReason.CALLBACK: "a callback asked to stop",
-    StopReason.STALLED: "no step improves in floating point: scale the features (standardize=True), or raise tol",
+    StopReason.MAX_ITER: (
+        "raise max_iter",
+        "scale the features (standardize=True)",
+        "lower C",
+        "choose another solver",
+    ),
+    StopReason.MAX_TIME: ("raise max_time", "resume with warm_start=True", "choose another solver"),
+    StopReason.CALLBACK: ("a callback asked to stop",),
+    StopReason.STALLED: ("no step improves in floating point: scale the features (standardize=True)", "raise tol"),
 }
+_NOT_OF_ALL = {"lower C": "C", "choose another solver": "solver"}  # advice, and the parameter that it takes
 
 
 def _advice(model: Any) -> str:
     reason = StopReason(model.stop_reason_)
     if model.learning_rate is not None and reason in (StopReason.MAX_ITER, StopReason.STALLED):
         return "lower learning_rate" if reason is StopReason.STALLED else "raise max_iter, or leave out learning_rate"
-    return _ADVICE[reason]
+    known = model.get_params(deep=False)
+    *first, last = [advice for advice in _ADVICE[reason] if _NOT_OF_ALL.get(advice, "tol") in known]
+    return f"{', '.join(first)}, or {last}" if first else last
 
 
 def warn_of_violation(model: Any) -> None:

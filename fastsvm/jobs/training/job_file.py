@@ -28,6 +28,8 @@ from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Any, NamedTuple
 
+from sklearn.base import is_outlier_detector
+
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.formats import FORMATS
 from fastsvm.jobs.nearest import nearest
@@ -49,8 +51,10 @@ class Job(NamedTuple):
         Files of the training and of the test samples, as absolute paths.
     format : str or None
         Format of the files, a key of `formats.FORMATS`; None for HDF5 or to recognise it.
-    label, id : str, int or None
-        Columns or files with the labels, and with values that identify the rows, as for `convert`.
+    label : str, int, False or None
+        Column or file with the labels, as for `convert`; False if there are none, for a model that learns none.
+    id : str, int or None
+        Column or file with values that identify the rows, as for `convert`.
     holdout : float
         Share of the samples of `train` that are held out for the test.
     seed : int
@@ -92,7 +96,7 @@ class Job(NamedTuple):
     seconds: float | None = None
     checkpoint_seconds: float = 30.0
     report: bool = True
-    label: str | int | None = None
+    label: str | int | bool | None = None
     id: str | int | None = None
 
 
@@ -200,7 +204,7 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
         seconds=reader.seconds("limits", "time", limits),
         checkpoint_seconds=reader.seconds("checkpoint", "every", sections["checkpoint"]) or 30.0,
         report=reader.boolean("output", "report", sections["output"], True),
-        label=reader.column("data", "label", data),
+        label=False if _has_no_labels(reader, data, kind) else reader.column("data", "label", data),
         id=reader.column("data", "id", data),
     )
 
@@ -227,6 +231,14 @@ def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any
         parameters["standardize"] = reader.boolean("data", "standardize", data, False)
     reader.refuse_unknown("model", parameters, _parameters_of(kind), f" of kind {kind!r}")
     return kind, parameters
+
+
+def _has_no_labels(reader: "_Reader", data: Mapping[str, Any], kind: str) -> bool:
+    if data.get("label") is not False:
+        return False
+    if not is_outlier_detector(ESTIMATORS[kind]()):
+        raise ValueError(f"{reader.where}: data.label = false, but a model of kind {kind!r} learns labels.")
+    return True
 
 
 def _parameters_of(kind: str) -> tuple[str, ...]:

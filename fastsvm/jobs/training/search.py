@@ -18,7 +18,7 @@ from fastsvm.jobs.training.train import estimator_of, has_labels, labels_of, spl
 from fastsvm.memory import parse_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["best_of", "check_grid", "search"]
+__all__ = ["best_of", "check_grid", "has_score", "search"]
 
 _SHARE = 2  # the samples may take this part of the memory, a half
 
@@ -30,6 +30,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
 
     The folds divide the training samples; samples that are held out take no part. The fits of an `SVC` share their
     kernel rows (`SVCSearch`), so cells that differ in C alone form one group. Other cells are groups by themselves.
+    Cells whose fits fail, such as those of an infeasible nu, have no number as score.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
     Raises
     ------
     ValueError
-        If the training samples do not fit in half of the memory.
+        If the training samples do not fit in half of the memory, or the fits of all cells fail.
     """
     end = time.perf_counter() + seconds
     found, known = list(cells), {_name(cell["parameters"]) for cell in cells}
@@ -63,6 +64,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
         X, y = _rows(job, data, rows), labels[rows]
         estimator = estimator_of(job, labels).set_params(verbose=False)
         kind = SVCSearch if _shares(job) else GridSearchCV
+        failures: dict[str, ValueError] = {}
         for grid in tqdm(grids, desc="search", unit="group", disable=None):
             if found and time.perf_counter() >= end:
                 say(f"the search reached its time limit after {len(found)} cells; the best of them is used.")
@@ -70,9 +72,18 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
             labelled = {
                 name: [with_labels({name: value}, y)[name] for value in values] for name, values in grid.items()
             }
-            results = kind(estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False).fit(X, y).cv_results_
-            found += _cells(grid, results)
+            compared = kind(estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False, error_score="raise")
+            try:
+                found += _cells(grid, compared.fit(X, y).cv_results_)
+            except ValueError as error:
+                if str(error) not in failures:
+                    say(f"the search goes on without {_told(grid)}: {error}")
+                failures[str(error)] = error
+                found += [{"parameters": one, "mean_score": np.nan, "std_score": np.nan} for one in ParameterGrid(grid)]
             keep(found)
+    if failures and not has_score(found):
+        first = next(iter(failures.values()))
+        raise ValueError(f"[search] scoring={job.scoring!r} gives no number in any cell: {first}") from first
     return found
 
 
@@ -90,6 +101,11 @@ def check_grid(job: Job) -> None:
         get_scorer(job.scoring)
     elif job.grid and not has_labels(job):
         raise ValueError(f"A model of kind {job.kind!r} has no score of its own. [search] needs scoring, such as 'f1'.")
+
+
+def has_score(cells: Sequence[Cell]) -> bool:
+    """Return whether the score of a cell is a number."""
+    return not all(np.isnan(cell["mean_score"]) for cell in cells)
 
 
 def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
@@ -124,6 +140,10 @@ def _groups(job: Job) -> list[dict[str, list]]:
 def _cells(grid: dict[str, list], results: dict[str, Any]) -> list[Cell]:
     scores = zip(ParameterGrid(grid), results["mean_test_score"], results["std_test_score"], strict=True)
     return [{"parameters": one, "mean_score": float(mean), "std_score": float(std)} for one, mean, std in scores]
+
+
+def _told(grid: dict[str, list]) -> str:
+    return ", ".join(f"{name}={values[0] if len(values) == 1 else values}" for name, values in grid.items())
 
 
 def _name(parameters: dict[str, Any]) -> str:

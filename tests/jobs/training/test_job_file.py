@@ -81,6 +81,7 @@ MALFORMED = {
     "an empty list": ('[data]\ntrain = "a.h5"\n[search]\nC = []', "list of values"),
     "a search over nothing": ('[data]\ntrain = "a.h5"\n[search]\nfolds = 3', "has no parameter"),
     "a word for a choice": ('[data]\ntrain = "a.h5"\nstandardize = "yes"', "standardize"),
+    "no labels to learn": ('[data]\ntrain = "a.csv"\nlabel = false', "of kind 'svc' learns labels"),
     "an unknown format": ('[data]\ntrain = "a.h5"\nformat = "cvs"', r"\('csv'\?\)"),
 }
 

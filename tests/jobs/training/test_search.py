@@ -136,6 +136,16 @@ def test_a_score_that_is_no_number(iris, tmp_path):
         run(searching("linear", iris)._replace(scoring="roc_auc"), tmp_path / "run")
 
 
+def test_fits_that_fail_leave_the_other_cells(iris, tmp_path, capsys):
+    job = searching("linear", iris)._replace(kind="nu-svc", grid={"nu": [1.0, 0.2]}, holdout=0.1)  # folds: not balanced
+    result = run(job, tmp_path / "run")
+    assert [np.isnan(cell["mean_score"]) for cell in RunFolder(tmp_path / "run").search["cells"]] == [True, False]
+    assert result["search"]["parameters"] == {"nu": 0.2}
+    assert "goes on without nu=1.0: specified nu is infeasible" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="gives no number in any cell: specified nu is infeasible"):
+        run(job._replace(grid={"nu": [1.0]}), tmp_path / "other")
+
+
 def test_rows_that_folds_cannot_be_cut_from(iris, tmp_path):
     with pytest.raises(ValueError, match=r"\[search\] needs the training samples in memory"):
         run(searching("linear", iris)._replace(memory=1000), tmp_path / "run")

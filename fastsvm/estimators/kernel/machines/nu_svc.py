@@ -24,7 +24,9 @@ class NuSVC(KernelClassifier):
     ----------
     nu : float, default=0.5
         At most this share of the samples violate the margin, and at least this share are support vectors; above 0 and
-        at most 1. The largest that is possible is 2 min(n₁, n₂) / (n₁ + n₂) for classes of n₁ and n₂ samples.
+        at most 1. The largest that is possible is 2 min(n₁, n₂) / (n₁ + n₂) for classes of n₁ and n₂ samples. If it is
+        below the share of samples that violate any margin, the solution is w = 0 with `objective_` 0 and no margin.
+        Decision values are then rounding errors, in LIBSVM too: raise nu.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential", "precomputed"}, \
 fastsvm.kernels.Kernel or callable, default="rbf"
         As for `SVC`: a name, an object of `fastsvm.kernels` with its parameters, a function of two blocks of rows, or

@@ -182,8 +182,10 @@ def test_standardised_features(fitted):
 @every
 def test_warm_starts_go_on(name, fitted, decomposition):
     began = model(name, warm_start=True, max_iter=5)
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
+    with pytest.warns(ConvergenceWarning, match="max_iter") as told:
         began.fit(X, labels(name))
+    assert ("lower C" in str(told[0].message)) is ("C" in began.get_params())
+    assert ("solver" in str(told[0].message)) is ("solver" in began.get_params())
     assert np.isfinite(values(began, X)).all() and began.duality_gap_ > 0
     same(began.set_params(max_iter=-1).fit(X, labels(name)), fitted[name])
     assert began.fit(X, labels(name)).n_iter_ <= 2
