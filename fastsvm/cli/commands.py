@@ -94,8 +94,8 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
     from fastsvm.estimators import ESTIMATORS
     from fastsvm.jobs.inputs import as_hdf5
     from fastsvm.jobs.runner import run
-    from fastsvm.jobs.training.job_file import Job
-    from fastsvm.jobs.training.train import has_labels, train
+    from fastsvm.jobs.training.job_file import Job, learns_labels
+    from fastsvm.jobs.training.train import train
 
     _refuse_existing(options, options.output, options.data)
     given = {name: getattr(options, name) for name in parameters() if hasattr(options, name)}
@@ -117,7 +117,7 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
         label=inputs.label,
         id=inputs.id,
     )
-    if inputs.label is False and has_labels(job):
+    if inputs.label is False and learns_labels(job.kind):
         raise ValueError("Training needs labels; --no-label is for files to predict, and for --model one-class.")
     if options.folder is None:
         with as_hdf5(path, inputs, seed=options.seed) as file:

@@ -19,7 +19,8 @@ def to_sklearn(model: Any) -> Any:
 
     It has no part of fastsvm, so that it can be pickled, or converted to ONNX or skops, for machines where fastsvm is
     not installed. Numbers are not rounded; of more than some 2,000 support vectors, predictions of fastsvm may differ
-    from its by `tol`, since scikit-learn computes kernel values in float64.
+    from its by `tol`, since scikit-learn computes kernel values in float64. Support vectors of an `OneClassSVM` on the
+    boundary are inliers; scikit-learn's rounding makes outliers of some.
 
     Parameters
     ----------

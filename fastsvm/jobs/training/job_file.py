@@ -35,7 +35,7 @@ from fastsvm.formats import FORMATS
 from fastsvm.jobs.nearest import nearest
 from fastsvm.memory import parse_memory
 
-__all__ = ["Job", "job_of", "parse_seconds", "read_job", "with_flags"]
+__all__ = ["Job", "job_of", "learns_labels", "parse_seconds", "read_job", "with_flags"]
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NOT_OF_A_JOB = {"memory", "max_time", "verbose", "random_state", "warm_start", "n_jobs"}
@@ -233,10 +233,15 @@ def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any
     return kind, parameters
 
 
+def learns_labels(kind: str) -> bool:
+    """Return whether a kind of model learns labels; the one-class SVM does not."""
+    return not is_outlier_detector(ESTIMATORS[kind]())
+
+
 def _has_no_labels(reader: "_Reader", data: Mapping[str, Any], kind: str) -> bool:
     if data.get("label") is not False:
         return False
-    if not is_outlier_detector(ESTIMATORS[kind]()):
+    if learns_labels(kind):
         raise ValueError(f"{reader.where}: data.label = false, but a model of kind {kind!r} learns labels.")
     return True
 

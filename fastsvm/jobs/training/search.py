@@ -13,8 +13,8 @@ from tqdm.auto import tqdm
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS, SVC, SVCSearch
 from fastsvm.jobs.say import say
-from fastsvm.jobs.training.job_file import Job
-from fastsvm.jobs.training.train import estimator_of, has_labels, labels_of, split, with_labels
+from fastsvm.jobs.training.job_file import Job, learns_labels
+from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_labels
 from fastsvm.memory import parse_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -99,7 +99,7 @@ def check_grid(job: Job) -> None:
         ESTIMATORS[job.kind](**{**job.parameters, **parameters})._check_parameters()
     if job.scoring is not None:
         get_scorer(job.scoring)
-    elif job.grid and not has_labels(job):
+    elif job.grid and not learns_labels(job.kind):
         raise ValueError(f"A model of kind {job.kind!r} has no score of its own. [search] needs scoring, such as 'f1'.")
 
 

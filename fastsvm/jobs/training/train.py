@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
@@ -14,7 +14,7 @@ from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.training.finished import save_surely
-from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.memory import peak_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
@@ -23,7 +23,6 @@ __all__ = [
     "Trained",
     "TrainingReport",
     "estimator_of",
-    "has_labels",
     "labels_of",
     "measured",
     "split",
@@ -145,10 +144,10 @@ def train(
         check_output(destination, job.train, *([job.test] if job.test else []))
     if not 0 <= job.holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
-    if not has_labels(job) and (job.holdout or job.test):
+    if not learns_labels(job.kind) and (job.holdout or job.test):
         raise ValueError(f"A model of kind {job.kind!r} learns no labels to test. Leave out test and holdout.")
     with open_hdf5(job.train) as data, at_most(job.threads):
-        labels = labels_of(data) if has_labels(job) else np.zeros(len(data))
+        labels = labels_of(data) if learns_labels(job.kind) else np.zeros(len(data))
         estimator = estimator_of(job, labels)
         training, held_out = split(len(data), job.holdout, job.seed)
         if job.test is not None:
@@ -175,11 +174,6 @@ class _Cost(NamedTuple):
     def of(cls, data: HDF5Data, seconds: float) -> "_Cost":
         reads = data.X.reads
         return cls(seconds, reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9))
-
-
-def has_labels(job: Job) -> bool:
-    """Return whether the model of a job learns labels; the one-class SVM does not."""
-    return not is_outlier_detector(ESTIMATORS[job.kind]())
 
 
 def labels_of(data: HDF5Data) -> np.ndarray:
