@@ -25,7 +25,7 @@ from fastsvm.jobs.training.checkpointer import JobCheckpointer
 from fastsvm.jobs.training.finished import written_surely
 from fastsvm.jobs.training.job_file import Job
 from fastsvm.jobs.training.run_folder import RunFolder
-from fastsvm.jobs.training.search import best_of, check_grid, has_score, search
+from fastsvm.jobs.training.search import best_of, check_grid, search
 from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train
 from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import load
@@ -216,8 +216,7 @@ class _Run:
     def _keep_search(self, job: Job, known: dict[str, Any]) -> None:
         """Write the cells that are evaluated; on a full disk they stay in memory and the run continues."""
         self._write_search(known)
-        cells = known["cells"]
-        self.folder.log("compared", n_cells=len(cells), **(best_of(job, cells) if has_score(cells) else {}))
+        self.folder.log("compared", n_cells=len(known["cells"]), **best_of(job, known["cells"]))
 
     def _write_search(self, known: dict[str, Any]) -> None:
         try:

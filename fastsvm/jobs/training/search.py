@@ -18,7 +18,7 @@ from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_lab
 from fastsvm.memory import parse_memory
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["best_of", "check_grid", "has_score", "search"]
+__all__ = ["best_of", "check_grid", "search"]
 
 _SHARE = 2  # the samples may take this part of the memory, a half
 
@@ -80,8 +80,9 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
                     say(f"the search goes on without {_told(grid)}: {error}")
                 failures[str(error)] = error
                 found += [{"parameters": one, "mean_score": np.nan, "std_score": np.nan} for one in ParameterGrid(grid)]
-            keep(found)
-    if failures and not has_score(found):
+            if _has_score(found):  # else the job may be wrong, and leaves its folder as it was
+                keep(found)
+    if failures and not _has_score(found):
         first = next(iter(failures.values()))
         raise ValueError(f"[search] scoring={job.scoring!r} gives no number in any cell: {first}") from first
     return found
@@ -103,11 +104,6 @@ def check_grid(job: Job) -> None:
         raise ValueError(f"A model of kind {job.kind!r} has no score of its own. [search] needs scoring, such as 'f1'.")
 
 
-def has_score(cells: Sequence[Cell]) -> bool:
-    """Return whether the score of a cell is a number."""
-    return not all(np.isnan(cell["mean_score"]) for cell in cells)
-
-
 def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
     """Return the cell of the best score; of equal scores, the first in the order of the grid.
 
@@ -125,6 +121,11 @@ def best_of(job: Job, cells: Sequence[Cell]) -> Cell:
             "such as 'accuracy'."
         )
     return max(ordered, key=lambda cell: cell["mean_score"])
+
+
+def _has_score(cells: Sequence[Cell]) -> bool:
+    """Return whether the score of a cell is a number."""
+    return not all(np.isnan(cell["mean_score"]) for cell in cells)
 
 
 def _shares(job: Job) -> bool:

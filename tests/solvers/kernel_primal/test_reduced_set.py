@@ -108,7 +108,7 @@ def test_landmarks_are_those_of_the_seed(overlapping):
 def test_each_pair_of_classes_has_landmarks_of_its_own(three_classes):
     X, y = three_classes
     model = SVC(solver="primal", n_components=10, decision_function_shape="ovo").fit(X, y)
-    per_pair = [(np.abs(coef) > 0).sum() for coef in model._pair_coefficients().T]
+    per_pair = [(np.abs(coef) > 0).sum() for coef in model._coefficients().T]
     assert per_pair == [10, 10, 10]
 
 

@@ -13,7 +13,6 @@ from fastsvm.estimators.kernel.statements import state_classes
 __all__ = ["SVC"]
 
 _RULES = {
-    "solver": one_of(*SOLVERS),
     "C": number(above=0),
     "loss": one_of("hinge", "squared_hinge"),
     "fit_intercept": boolean,
@@ -231,7 +230,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.random_state = random_state
 
     def _own_rules(self) -> dict[str, Rule]:
-        return _RULES | super()._own_rules()
+        return {"solver": one_of(*SOLVERS)} | _RULES | super()._own_rules()  # solvers may be added later
 
     def _check_parameters(self) -> None:
         """Raise ValueError for a parameter that is not usable."""
