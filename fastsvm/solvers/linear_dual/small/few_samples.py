@@ -71,11 +71,7 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
     smooth, most = box(loss, 1.0)[1] > 0, max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d)))
     limits = EXACT_GAP, _NEAR, 1 if smooth and n > d else most, _MOST_EPOCHS  # a smooth loss needs few Newton steps
     for c in range(which[0], which[1]):
-        for i in range(n):
-            targets[i], costs[i] = cost_of(demands, i, c)
-            dual[c, i] = 0.0
-        for k in range(d):
-            weights[c, k] = 0.0
+        _begin_at_zero(demands, c, targets, costs, dual, weights)
         asked = targets, costs, center
         n_epochs = _ascent(loss, asked, (DenseBlock(rows), sq_norms), limits, dual[c], weights[c], scores)[0]
         if smooth:
@@ -101,20 +97,26 @@ def begin_scores(loss, demands, rows, which, dual, weights, certificate):
     certificate : ndarray of float64, shape (n_scores, 4)
         Written: relative gaps in the first column, and numbers of epochs in the last.
     """
-    n, d = dual.shape[1], weights.shape[1]
+    n = dual.shape[1]
     sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
     for i in range(n):
         sq_norms[i] = sq_norm(rows, i)
     for c in range(which[0], which[1]):
-        for i in range(n):
-            targets[i], costs[i] = cost_of(demands, i, c)
-            dual[c, i] = 0.0
-        for k in range(d):
-            weights[c, k] = 0.0
+        _begin_at_zero(demands, c, targets, costs, dual, weights)
         asked = targets, costs, center
         limits = which[3], 0.0, which[2], which[2]
         n_epochs, gap = _ascent(loss, asked, (rows, sq_norms), limits, dual[c], weights[c], scores)
         certificate[c, 0], certificate[c, 3] = gap, n_epochs
+
+
+@jit
+def _begin_at_zero(demands, c, targets, costs, dual, weights):
+    """Write the targets and costs of a score, and zeros as its variables and weights."""
+    for i in range(targets.size):
+        targets[i], costs[i] = cost_of(demands, i, c)
+        dual[c, i] = 0.0
+    for k in range(weights.shape[1]):
+        weights[c, k] = 0.0
 
 
 @jit
