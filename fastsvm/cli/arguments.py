@@ -15,6 +15,7 @@ __all__ = ["make_parser"]
 _DATA = "HDF5 file with X, or a file or folder in any format that `convert` reads"
 _MODEL = "file of the model, or text that svm-train or LIBLINEAR's train wrote"
 _EXAMPLES = {
+    "compress": ["a9a.model a9a.h5 -o small.model --tol 0.05"],
     "convert": ["a9a a9a.h5", "table.csv table.h5 --label kind --id name", "mnist/ test.h5 --split test"],
     "convert-model": ["a9a.model a9a.libsvm", "svm-train.model a9a.model --n-features 123"],
     "fetch": ["mnist --folder data"],
@@ -67,6 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="fastsvm", description=words, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"fastsvm {__version__}")
     added = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_compress(added)
     _add_convert(added)
     _add_convert_model(added)
     fetch = _command(added, "fetch", commands.do_fetch, "download a published data set and convert it")
@@ -145,6 +147,25 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="NAME", help=f"{words} (formats: {formats_with('id')})")
     words = f"part of a folder or archive to read (formats: {formats_with('split')})"
     parser.add_argument("--split", choices=("train", "test"), help=words)
+
+
+def _add_compress(added: Any) -> None:
+    words = "write a kernel model with fewer support vectors, which predicts faster"
+    compress = _command(added, "compress", commands.do_compress, words)
+    compress.add_argument("model", help=_MODEL)
+    compress.add_argument("data", help=f"rows on which decision values must agree: {_DATA}")
+    compress.add_argument("-o", "--output", required=True, help="file for the compressed model")
+
+    def add(name: str, kind: Any, metavar: str, words: str) -> None:
+        compress.add_argument(name, type=kind, metavar=metavar, default=argparse.SUPPRESS, help=words)
+
+    add("--tol", float, "T", "largest difference of a decision value on these rows (default: 0.1)")
+    add("--n-support", int, "N", "number of support vectors to keep, whatever the difference")
+    add("--memory", str, "SIZE", "memory budget (default: half of what is available)")
+    words = "seed of the draws (default: 0)"
+    compress.add_argument("--seed", dest="random_state", type=int, default=0, help=words)
+    _add_inputs(compress)
+    _add_force(compress)
 
 
 def _add_convert(added: Any) -> None:

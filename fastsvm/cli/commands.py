@@ -12,6 +12,7 @@ from fastsvm.jobs.say import in_options, say
 from fastsvm.memory import parse_memory
 
 __all__ = [
+    "do_compress",
     "do_convert",
     "do_convert_model",
     "do_demo",
@@ -25,6 +26,16 @@ __all__ = [
     "do_train",
     "do_warmup",
 ]
+
+
+def do_compress(options: argparse.Namespace) -> dict[str, Any]:
+    """Write a model with fewer support vectors."""
+    from fastsvm.jobs.compression import compress_model
+
+    _refuse_existing(options, options.output, options.model, options.data)
+    names = ("tol", "n_support", "memory", "random_state")
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return compress_model(options.model, options.data, options.output, _inputs(options), **given)._asdict()
 
 
 def do_convert(options: argparse.Namespace) -> dict[str, Any]:

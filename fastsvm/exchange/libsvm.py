@@ -15,10 +15,10 @@ from fastsvm.exchange.imported import KernelParts, estimator_named, kernel_model
 from fastsvm.exchange.labels import whole_labels
 from fastsvm.exchange.libsvm_text import LibsvmText
 from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid
-from fastsvm.multiclass import class_pairs, pair_coefficients
+from fastsvm.multiclass import class_pairs
 from fastsvm.sources import MemorySource
 
-__all__ = ["MACHINES", "coefficients_of", "libsvm_text_of", "model_of_libsvm_text"]
+__all__ = ["MACHINES", "Layout", "layout_of", "libsvm_text_of", "model_of_libsvm_text"]
 
 
 class Machine(NamedTuple):
@@ -152,36 +152,58 @@ def libsvm_text_of(model: Any, standardized: bool) -> LibsvmText:
     kernel_type, parameters = _kernel_of(model)
     classes = getattr(model, "classes_", None)
     sign = -1 if classes is not None and len(classes) == 2 else 1
-    coef = coefficients_of(model)
-    vectors, intercept = _vectors_of(model, coef, kernel_type, standardized)
+    layout = layout_of(model)
+    vectors, intercept = _vectors_of(model, kernel_type, standardized)
     return LibsvmText(
         svm_type=svm_type,
         kernel_type=kernel_type,
         parameters=parameters,
         rho=-sign * intercept + 0.0,  # and no minus before a zero
         labels=None if classes is None else whole_labels(classes, "LIBSVM"),
-        counts=None if classes is None else np.asarray(model.n_support_),
-        coef=sign * coef,
-        vectors=vectors,
+        counts=None if classes is None else layout.counts,
+        coef=sign * layout.coef,
+        vectors=vectors[layout.rows],
     )
 
 
-def coefficients_of(model: Any) -> np.ndarray:
-    """Return the coefficients of support vectors, a row for each class but one.
+class Layout(NamedTuple):
+    """Support vectors as LIBSVM arranges them.
 
-    Raises
-    ------
-    ValueError
-        If pairs of classes share support vectors of other classes.
+    Attributes
+    ----------
+    coef : ndarray of float64, shape (n_classes - 1, n_vectors)
+        Coefficients, a row for each class but one.
+    counts : ndarray of int32
+        Numbers of vectors of the classes.
+    rows : ndarray of int64, shape (n_vectors,)
+        Which support vector of the model each is.
+    """
+
+    coef: np.ndarray
+    counts: np.ndarray
+    rows: np.ndarray
+
+
+def layout_of(model: Any) -> Layout:
+    """Return the layout of a fitted kernel machine.
+
+    A pair of classes has vectors of these two classes only. In a compressed model of three classes and more all pairs
+    share all vectors. So they are repeated for each class but the last, and those of a class have its coefficients in
+    the pairs with the classes after it.
     """
     coef: Any = model.dual_coef_
     coef = coef.toarray() if sparse.issparse(coef) else np.asarray(coef)
-    if hasattr(model, "classes_") and len(coef) != len(model.classes_) - 1:
-        raise ValueError(
-            "In this compressed model all pairs of classes share the support vectors, for which LIBSVM and "
-            "scikit-learn have no layout. Convert the model as it was before, or save this one with fastsvm.save."
-        )
-    return coef
+    n, counts, n_classes = coef.shape[1], np.asarray(model.n_support_, np.int32), len(getattr(model, "classes_", ()))
+    if n_classes == 0 or len(coef) == n_classes - 1:
+        return Layout(coef, counts, np.arange(n))
+    repeated = np.zeros((n_classes - 1, n_classes - 1, n))
+    for (a, b), values in zip(class_pairs(n_classes), coef, strict=True):
+        repeated[b - 1, a] = values
+    return Layout(
+        repeated.reshape(n_classes - 1, -1),
+        np.array([n] * (n_classes - 1) + [0], np.int32),
+        np.tile(np.arange(n), n_classes - 1),
+    )
 
 
 def _kernel_of(model: Any) -> tuple[str, dict[str, float]]:
@@ -198,10 +220,8 @@ def _kernel_of(model: Any) -> tuple[str, dict[str, float]]:
     return name, kernel._asdict()
 
 
-def _vectors_of(
-    model: Any, coef: np.ndarray, kernel_type: str, standardized: bool
-) -> tuple[sparse.csr_matrix, np.ndarray]:
-    """Return support vectors in columns from 1, and intercepts."""
+def _vectors_of(model: Any, kernel_type: str, standardized: bool) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Return the model's support vectors in columns from 1, and intercepts."""
     intercept = np.asarray(model.intercept_, np.float64)
     if kernel_type == "precomputed":
         return sparse.csr_matrix(np.asarray(model.support_, np.float64)[:, None] + 1), intercept
@@ -213,7 +233,7 @@ def _vectors_of(
             # k(z, (x - shift) scale) = (z scale)·x - (z scale)·shift
             vectors = vectors.multiply(map_.scale).tocsr() if sparse.issparse(vectors) else vectors * map_.scale
             if map_.shift is not None:
-                pairs = coef.T if coef.shape[0] == 1 else pair_coefficients(coef, model.n_support_)
+                pairs = model._coefficients()
                 intercept = intercept - pairs.T @ (vectors @ map_.shift)
         elif not standardized:
             raise ValueError(
@@ -225,5 +245,5 @@ def _vectors_of(
     rows.sort_indices()
     rows.eliminate_zeros()
     return sparse.csr_matrix(
-        (rows.data, rows.indices + 1, rows.indptr), shape=(len(coef.T), rows.shape[1] + 1)
+        (rows.data, rows.indices + 1, rows.indptr), shape=(rows.shape[0], rows.shape[1] + 1)
     ), intercept

@@ -163,6 +163,8 @@ def _read_header(lines: TextLines, content: Iterator[list[bytes]]) -> dict[str, 
             found[name] = lines.numbers(words[1:])
         elif name in ("label", "nr_sv"):
             found[name] = lines.whole(words[1:], **({"least": 0} if name == "nr_sv" else {}))
+        elif not found and name in ("x", "y"):
+            raise lines.damaged("it begins like a range file of svm-scale, which load_libsvm_range reads")
         else:
             raise lines.error(f"there is no key word {name} in the text of a LIBSVM model")
     raise lines.damaged("it ends before the support vectors, which the line SV announces")

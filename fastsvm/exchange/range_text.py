@@ -71,7 +71,9 @@ def load_libsvm_range(path: str | Path, *, n_features: int | None = None, target
     content = iter(lines)
     section = next(content, None)
     if section not in ([b"x"], [b"y"]):
-        raise lines.damaged("it begins neither with x nor with y")
+        is_model = section is not None and section[0] in (b"svm_type", b"solver_type")
+        more = "; it is the text of a model, which load_libsvm reads" if is_model else ""
+        raise lines.damaged(f"it begins neither with x nor with y{more}")
     goal = None
     if section == [b"y"]:
         goal = _interval(lines, next(content, None)), _interval(lines, next(content, None))

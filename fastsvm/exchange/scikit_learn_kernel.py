@@ -21,7 +21,7 @@ from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange.imported import KernelParts, kernel_model
-from fastsvm.exchange.libsvm import MACHINES, coefficients_of
+from fastsvm.exchange.libsvm import MACHINES, layout_of
 from fastsvm.exchange.scikit_learn_parts import scaler_of, shared_parameters
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, is_kernel
 from fastsvm.sources import MemorySource
@@ -86,10 +86,13 @@ def _attributes(model: Any, kernel: Any, map_: Standardization | None) -> dict[s
     vectors: Any = model.support_vectors_
     if map_ is not None:
         vectors = map_.apply(MemorySource.of(vectors), np.float64).in_memory().block.user_array()
+    layout = layout_of(model)
+    if len(layout.rows) > len(model.support_):
+        vectors = _safe_indexing(vectors, layout.rows)
     is_function = callable(kernel)
     if isinstance(kernel, Matern) and sparse.issparse(vectors):  # which takes dense samples only
         vectors = vectors.toarray()
-    support, shape = np.asarray(model.support_, np.int32), model.shape_fit_
+    support, shape = np.asarray(model.support_, np.int32)[layout.rows], model.shape_fit_
     samples = {}
     if is_function:
         support = np.arange(len(support), dtype=np.int32)
@@ -101,8 +104,8 @@ def _attributes(model: Any, kernel: Any, map_: Standardization | None) -> dict[s
         vectors.sort_indices()
     else:
         vectors = np.ascontiguousarray(vectors, np.float64)
-    coef = np.ascontiguousarray(coefficients_of(model), np.float64)
-    classes, counts = getattr(model, "classes_", None), np.asarray(model.n_support_, np.int32)
+    coef = np.ascontiguousarray(layout.coef, np.float64)
+    classes, counts = getattr(model, "classes_", None), layout.counts
     sign = -1 if classes is not None and len(classes) == 2 else 1
     whole = _whole_rows if is_sparse else np.ascontiguousarray
     found = {

@@ -1,5 +1,6 @@
 """Lines of text with words and numbers, and errors that name the file and the line."""
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def begins_with(path: str | Path, word: bytes) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(len(word) + 1) == word + b" "
+        return file.read(len(BOM_UTF8) + len(word) + 1).removeprefix(BOM_UTF8).startswith(word + b" ")
 
 
 class TextLines:
@@ -41,10 +42,10 @@ class TextLines:
         self._places: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[list[bytes]]:
-        """Yield the words of each line that has any."""
+        """Yield the words of each line that has any. Editors of Windows put a byte-order mark before the first."""
         with open(self.path, "rb") as file:
             for self.number, line in enumerate(file, 1):
-                words = line.split()
+                words = (line.removeprefix(BOM_UTF8) if self.number == 1 else line).split()
                 if words:
                     yield words
 

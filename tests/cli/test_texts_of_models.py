@@ -65,3 +65,22 @@ def test_models_become_texts_and_texts_become_models(files, capsys):
     assert fastsvm.load_libsvm_range(folder / "b.range").n_features_in_ == 4
     code, _, err = run(capsys, "convert-model", folder / "rows", folder / "c.model")
     assert code == 2 and "not a model file" in err
+
+
+def test_models_are_compressed(tmp_path, overlapping, capsys):
+    X, y = overlapping
+    model = fastsvm.SVC().fit(X, y)
+    fastsvm.save(model, tmp_path / "a.model")
+    np.save(tmp_path / "rows.npy", X)
+    words = "compress", tmp_path / "a.model", tmp_path / "rows.npy", "-o", tmp_path / "b.model"
+    code, out, err = run(capsys, *words, "--tol", 0.02, "--json")
+    told = json.loads(out)
+    assert code == 0 and told["max_difference"] <= 0.02 and told["n_support"] < told["n_support_before"], err
+    small = fastsvm.load(tmp_path / "b.model")
+    assert len(small.support_) == told["n_support"]
+    difference = np.abs(small.decision_function(X) - model.decision_function(X)).max()
+    np.testing.assert_allclose(difference, told["max_difference"], rtol=1e-5)
+    code, _, err = run(capsys, *words)
+    assert code == 2 and "--force" in err
+    code, _, err = run(capsys, *words, "--tol", 1e-15, "--force")
+    assert code == 0 and "nothing is gained" in err

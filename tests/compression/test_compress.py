@@ -87,15 +87,17 @@ def test_a_model_that_cannot_be_compressed_is_copied(overlapping):
         np.testing.assert_array_equal(found.model.decision_function(X), model.decision_function(X))
 
 
-def test_compressed_models_go_to_other_programs_where_these_have_a_layout(overlapping, three_classes, tmp_path):
-    X, y = overlapping
-    two = fastsvm.compress(SVC().fit(X, y), X, n_support=20).model
-    np.testing.assert_allclose(fastsvm.to_sklearn(two).decision_function(X), two.decision_function(X), atol=1e-9)
-    X, y = three_classes
-    three = fastsvm.compress(SVC().fit(X, y), X, n_support=20).model
-    for convert in (fastsvm.to_sklearn, lambda model: fastsvm.save_libsvm(model, tmp_path / "a")):
-        with pytest.raises(ValueError, match="share the support vectors"):
-            convert(three)
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_compressed_models_go_to_other_programs(kernel, overlapping, three_classes, tmp_path):
+    for X, y in (overlapping, three_classes):
+        model = SVC(kernel=kernel, standardize=kernel == "linear", decision_function_shape="ovo").fit(X, y)
+        small = fastsvm.compress(model, X, n_support=len(X[0]) if kernel == "linear" else 20).model
+        wanted = small.decision_function(X)
+        np.testing.assert_allclose(fastsvm.to_sklearn(small).decision_function(X), wanted, atol=1e-5)
+        fastsvm.save_libsvm(small, tmp_path / "a")
+        text = fastsvm.load_libsvm(tmp_path / "a").set_params(decision_function_shape="ovo")
+        np.testing.assert_allclose(text.decision_function(X), wanted, atol=1e-5)
+        np.testing.assert_array_equal(text.predict(X), small.predict(X))
 
 
 def test_what_cannot_be_compressed_is_refused(overlapping):

@@ -121,3 +121,20 @@ def test_files_that_are_no_text_of_a_model_are_refused(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(ValueError, match="ends before the support vectors"):
         fastsvm.load_libsvm(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("text", "reader", "other"),
+    [
+        (KERNEL, fastsvm.load_libsvm, fastsvm.load_libsvm_range),
+        (LINEAR, fastsvm.load_libsvm, fastsvm.load_libsvm_range),
+        (RANGE, fastsvm.load_libsvm_range, fastsvm.load_libsvm),
+    ],
+    ids=["kernel", "linear", "range"],
+)
+def test_a_byte_order_mark_is_skipped_and_the_right_reader_named(text, reader, other, tmp_path):
+    (tmp_path / "a").write_text(text)
+    (tmp_path / "b").write_text(text, encoding="utf-8-sig")
+    assert repr(reader(tmp_path / "a")) == repr(reader(tmp_path / "b"))
+    with pytest.raises(ValueError, match=f"which {reader.__name__} reads"):
+        other(tmp_path / "b")

@@ -24,7 +24,7 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__all__ = ["ScoringReport", "evaluate", "predict"]
+__all__ = ["ScoringReport", "evaluate", "opened", "predict"]
 
 _ROWS = 16_384  # in a block
 _VALUES = 1 << 23  # decision values in a block at most: 64 MiB
@@ -124,7 +124,7 @@ def predict(
     for written in (output, *parts_of(output)):
         check_output(written, model_path, path)
     stops = StopSignals()
-    with stops.listening(), _opened(model_path, path, options, output) as (model, data):
+    with stops.listening(), opened(model_path, path, options, output) as (model, data):
         as_csv, order = str(output).endswith(".csv"), SourceOrder.of(data)
         layout = CSVLayout() if as_csv and order is None else HDF5Layout(len(data), label_type(model))
         bound_to = _bound_to(model, model_path, path, options)
@@ -158,7 +158,7 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
         If the file has no labels, none of them is a class of the model, or its features are not those of the model.
     """
     begin = time.perf_counter()
-    with _opened(model_path, path, options) as (model, data):
+    with opened(model_path, path, options) as (model, data):
         if data.y is None:
             raise ValueError(f"{path} has no labels to compare predictions with. Use predict instead.")
         _say_note(check_labels(model, data, path))
@@ -167,7 +167,7 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
 
 
 @contextmanager
-def _opened(
+def opened(
     model_path: str | Path, path: str | Path, options: InputOptions | None, output: str | Path | None = None
 ) -> Iterator[tuple[Any, HDF5Data]]:
     """Yield the model and the samples to predict; other formats are converted, in the order of the file."""
