@@ -35,7 +35,9 @@ def do_compress(options: argparse.Namespace) -> dict[str, Any]:
     _refuse_existing(options, options.output, options.model, options.data)
     names = ("tol", "n_support", "memory", "random_state")
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    return compress_model(options.model, options.data, options.output, _inputs(options), **given)._asdict()
+    return compress_model(
+        options.model, options.data, options.output, _inputs(options), refit=options.refit, **given
+    )._asdict()
 
 
 def do_convert(options: argparse.Namespace) -> dict[str, Any]:

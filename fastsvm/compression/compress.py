@@ -9,9 +9,9 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.compression.least_squares import DecisionFit
@@ -23,6 +23,7 @@ from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.memory import parse_memory
+from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Source
 
 __all__ = ["Compression", "compress"]
@@ -64,6 +65,7 @@ def compress(
     X: Any,
     tol: float | None = 0.1,
     *,
+    y: Any = None,
     n_support: int | None = None,
     memory: str | int = "auto",
     random_state: Any = 0,
@@ -80,10 +82,14 @@ def compress(
     model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
         Fitted.
     X : as for `predict`, shape (n_samples, n_features)
-        Rows on which the decision values must agree, such as the samples of the fit. Labels are not needed; rows like
-        those to be predicted are best, several times as many as support vectors are to stay.
+        Rows on which the decision values must agree, such as the samples of the fit. Rows like those to be predicted
+        are best, several times as many as support vectors are to stay.
     tol : float or None, default=0.1
         Largest difference of a decision value on these rows. The margin has the decision values -1 and 1.
+    y : array-like of shape (n_samples,) or None, default=None
+        Labels of the rows, for classifiers and together with `n_support`. The decision values that are fitted are then
+        those of the model plus the margin of 1 towards the label. They differ more from the model's, and where few
+        support vectors stay the classes are more accurate. Use the samples of the fit, or others that are not for test.
     n_support : int or None, default=None
         Number of support vectors to keep, whatever the difference; `tol` is ignored.
     memory : "auto", int or str, default="auto"
@@ -107,13 +113,15 @@ def compress(
     TypeError
         If the model is not a kernel machine.
     ValueError
-        If the kernel is precomputed, a parameter is not valid, or X does not have the features of the fit.
+        If the kernel is precomputed, a parameter is not valid, X does not have the features of the fit, or y is not
+        of its length, has other classes, or is passed without `n_support`.
 
     References
     ----------
     Chen, Epperly, Tropp and Webber (2024), Randomly pivoted Cholesky: practical approximation of a kernel matrix with
     few entry evaluations, Communications on Pure and Applied Mathematics 78. Burges (1996), Simplified support vector
-    decision rules, ICML.
+    decision rules, ICML. Suykens and Vandewalle (1999), Least squares support vector machine classifiers, Neural
+    Processing Letters 9.
 
     Examples
     --------
@@ -129,12 +137,13 @@ def compress(
     """
     _check(model, tol, n_support)
     source = check_rows(model, samples_for(model, X, model.support_vectors_), reset=False)
+    towards = None if y is None else _towards(model, y, len(source), n_support)
     n, budget = len(model.support_), parse_memory(memory)
     most = min(n - 1, budget // (_BYTES * max(n, 1)))
     if n_support is not None:
         tol, most = None, n_support if n_support < n else 0
     with Pool.open() as pool:
-        search = _Search(model, source, check_random_state(random_state), pool)
+        search = _Search(model, source, check_random_state(random_state), pool, towards)
         return search.compression(search.run(most, tol), tol)
 
 
@@ -153,17 +162,37 @@ def _check(model: Any, tol: float | None, n_support: int | None) -> None:
         raise ValueError(f"n_support must be a whole number, at least 1. Got {n_support!r}.")
 
 
+def _towards(model: Any, y: Any, n_samples: int, n_support: int | None) -> np.ndarray:
+    """Return the margin of 1 towards the labels, a column for each decision function."""
+    if not is_classifier(model):
+        raise ValueError(f"y is for classifiers, found {type(model).__name__}. Leave it out.")
+    if n_support is None:
+        raise ValueError("With y, decision values move by more than tol says. Pass n_support= too, or leave y out.")
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != n_samples:
+        raise ValueError(f"y has {len(labels)} labels, X has {n_samples} rows.")
+    classes = model.classes_
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
+        raise ValueError(f"y has the label {unknown[0]!r}, which is no class of the model.")
+    of_class = labels[:, None] == classes
+    pairs = [(1, 0)] if len(classes) == 2 else class_pairs(len(classes))
+    return np.stack([of_class[:, a] * 1.0 - of_class[:, b] for a, b in pairs], axis=1)
+
+
 class _Search:
     """Numbers of support vectors, and how well they do."""
 
-    def __init__(self, model: Any, source: Source, rng: np.random.RandomState, pool: Pool) -> None:
+    def __init__(
+        self, model: Any, source: Source, rng: np.random.RandomState, pool: Pool, towards: np.ndarray | None
+    ) -> None:
         self.model, self.pool = model, pool
         self.coef = model._coefficients()
         self.predictor = Predictor(model, self.coef, source, pool)
         pairwise, support, _ = self.predictor.exact(self.predictor.stored.block)
         self.support = support
         self.pivots = RandomPivots(Gram(pairwise, support, pool), np.square(self.coef).sum(axis=1), rng, pool)
-        self.fit = DecisionFit(self.predictor, source, pool)
+        self.fit = DecisionFit(self.predictor, source, pool, towards)
         self.tried: dict[int, tuple[float, float, np.ndarray]] = {}
 
     def run(self, most: int, tol: float | None) -> list[int]:

@@ -4,6 +4,10 @@ Minimises Σ_x ‖f(x) - f_M(x)‖² + μ ‖f - f_M‖² over the expansions f_
 rows x, and the second norm is that of the kernel's space. In the orthonormal features φ(x) = L⁻¹ k_M(x) with the
 Cholesky factor K_MM = L Lᵀ, the weights u solve (Σ_x φ(x) φ(x)ᵀ + μ I) u = Σ_x φ(x) f(x) + μ L⁻¹ f(M), and the
 coefficients are L⁻ᵀ u. The systems of the first rows of M are leading blocks of that of all.
+
+With labels, f(x) + t(x) stands for f(x) in the first sum: t is the margin of 1, with the sign of the label. So f_M is
+the fit of f, plus that of a classifier by least squares (Suykens and Vandewalle 1999). Both are near 0 at the same
+boundary, and what f_M loses of f there, the labels give back.
 """
 
 from collections.abc import Iterator
@@ -36,11 +40,14 @@ class DecisionFit:
         The given rows.
     pool : Pool
         Threads.
+    towards : ndarray of float64, shape (n_rows, n_outputs), or None
+        What is added to the decisions that are fitted; the differences are those from the model's.
     """
 
-    def __init__(self, predictor: Predictor, source: Source, pool: Pool) -> None:
+    def __init__(self, predictor: Predictor, source: Source, pool: Pool, towards: np.ndarray | None = None) -> None:
         self._predictor, self._source, self._pool = predictor, source, pool
         self._decisions = np.concatenate([self._exact_decisions(block, start) for start, block in self._blocks(source)])
+        self._targets = self._decisions if towards is None else self._decisions + towards
 
     def _blocks(self, source: Source) -> Iterator[tuple[int, Block]]:
         """Yield rows with the number of the first, few at once."""
@@ -63,7 +70,7 @@ class DecisionFit:
         for start, block in self._blocks(self._source):
             phi = features(self._whitening, (self._values(block, len(rows)), slots), None, self._pool)
             square += weighted_square(phi, np.ones(phi.shape[1]), self._pool)
-            right += phi @ self._decisions[start : start + phi.shape[1]]
+            right += phi @ self._targets[start : start + phi.shape[1]]
         ridge = _RIDGE * max(float(np.trace(square)), np.finfo(float).tiny)
         square[np.diag_indices_from(square)] += ridge
         self._square, self._right = square, right + ridge * (self._whitening @ decisions)

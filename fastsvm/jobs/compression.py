@@ -39,7 +39,13 @@ class CompressionReport(NamedTuple):
 
 
 def compress_model(
-    model_path: str | Path, path: str | Path, output: str | Path, options: InputOptions | None = None, **given: Any
+    model_path: str | Path,
+    path: str | Path,
+    output: str | Path,
+    options: InputOptions | None = None,
+    *,
+    refit: bool = False,
+    **given: Any,
 ) -> CompressionReport:
     """Write a model with fewer support vectors.
 
@@ -53,6 +59,8 @@ def compress_model(
         File to write.
     options : InputOptions or None
         How to read a file that is not in HDF5.
+    refit : bool
+        Whether the labels of the file are used.
     **given
         Parameters of `fastsvm.compress`.
 
@@ -69,7 +77,9 @@ def compress_model(
     check_output(output, model_path, path)
     with opened(model_path, path, options) as (model, data):
         model = model.best_estimator_ if isinstance(model, SVCSearch) else model
-        found = compress(model, data.X, **given)
+        if refit and data.y is None:
+            raise ValueError(f"{path} has no labels, which --refit needs.")
+        found = compress(model, data.X, y=data.y[:] if refit else None, **given)
     if found.n_support == len(model.support_):
         say("note: nothing is gained: as many support vectors are needed. Pass a larger --tol, or --n-support.")
     save(found.model, output)

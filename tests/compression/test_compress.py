@@ -46,6 +46,23 @@ def test_coefficients_are_those_of_least_squares(overlapping):
     np.testing.assert_allclose(found.rms_difference, np.sqrt(np.square(rest).mean()), rtol=1e-3)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_labels_move_the_values_that_are_fitted_by_a_margin(n_classes, three_classes):
+    X, labels = three_classes[0], three_classes[1] % n_classes
+    y = np.array(["a", "b", "c"])[labels]
+    model = SVC(C=10, decision_function_shape="ovo").fit(X, y)
+    found = fastsvm.compress(model, X, n_support=25, y=y)
+    K = np.exp(-model._gamma * ((X[:, None] - found.model.support_vectors_) ** 2).sum(axis=2))
+    pairs = [(1, 0)] if n_classes == 2 else [(0, 1), (0, 2), (1, 2)]
+    margin = np.stack([(labels == a) * 1.0 - (labels == b) for a, b in pairs], axis=1)
+    before = model.decision_function(X).reshape(len(X), -1)
+    wanted = before + margin - model.intercept_
+    fitted = K @ np.linalg.lstsq(K, wanted, rcond=None)[0] + model.intercept_
+    after = found.model.decision_function(X).reshape(len(X), -1)
+    np.testing.assert_allclose(after, fitted, atol=0.02)
+    np.testing.assert_allclose(found.max_difference, np.abs(after - before).max(), rtol=1e-5)
+
+
 def test_other_kernels(overlapping):
     X, y = overlapping
     linear = SVC(kernel="linear").fit(X, y)
@@ -116,6 +133,15 @@ def test_what_cannot_be_compressed_is_refused(overlapping):
     ):
         with pytest.raises(ValueError, match=words):
             fastsvm.compress(model, X, **arguments)
+    for labels, size, words in (
+        (y, None, "Pass n_support= too"),
+        (y[1:], 9, "labels, X has"),
+        (np.where(y == y[0], y, 7), 9, "the label 7"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            fastsvm.compress(model, X, n_support=size, y=labels)
+    with pytest.raises(ValueError, match="y is for classifiers"):
+        fastsvm.compress(SVR().fit(X, y), X, n_support=9, y=y)
     with pytest.raises(ValueError, match="not fitted"):
         fastsvm.compress(SVC(), X)
     with pytest.raises(ValueError, match="expecting 4 features"):

@@ -1,0 +1,99 @@
+"""What do fewer support vectors cost? `python -m bench.compression`, from the root; arguments are names of cases.
+
+Each model is compressed three times: to the tolerance .1, to 5.2 times fewer support vectors, and to as many with the
+labels of the samples. The table shows support vectors, seconds for the prediction of the test samples, the share of
+correct test labels (of regressions R², of one class the share of equal signs), and the largest difference of a
+decision value on the given rows. These are at most 20,000 samples of the fit.
+"""
+
+import sys
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.datasets import load_diabetes
+
+import fastsvm
+from bench import recipes
+from bench.harness.data import Data, DataMissing, standardised
+
+__all__ = ["compare"]
+
+_FEWER, _TOL, _MOST_ROWS = 5.2, 0.1, 20_000
+_TIMES = 3
+
+
+class Case(NamedTuple):
+    """A model and its data."""
+
+    model: Any
+    data: Any
+
+
+def _diabetes() -> Data:
+    data = standardised(recipes._split(*load_diabetes(return_X_y=True)))
+    return data._replace(y=(data.y - 150) / 75, y_test=(data.y_test - 150) / 75)
+
+
+def _sums() -> Data:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 8))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=12_000)
+    return Data(X[:8000], y[:8000], X[8000:], y[8000:])
+
+
+CASES = {
+    "digits": Case(fastsvm.SVC(C=10, gamma=0.2), recipes.digits),
+    "cifar-10-20000": Case(fastsvm.SVC(C=10, gamma=0.002 / 255**2), partial(recipes.cifar10, 20_000)),
+    "mnist": Case(fastsvm.SVC(C=10, gamma=0.02 / 255**2), recipes.mnist),
+    "cod-rna": Case(fastsvm.SVC(C=10, gamma=0.5), partial(recipes.cod_rna, 20_000)),
+    "a9a": Case(fastsvm.SVC(C=1, gamma=0.05), recipes.a9a),
+    "svr-diabetes": Case(fastsvm.SVR(C=1, gamma=0.05), _diabetes),
+    "svr-made-up": Case(fastsvm.SVR(C=10, gamma=0.1), _sums),
+    "one-class-cod-rna": Case(fastsvm.OneClassSVM(nu=0.1, gamma=0.5), partial(recipes.cod_rna, 20_000)),
+    "kdd-attacks": Case(fastsvm.SVC(C=10, gamma=0.02), partial(recipes.kdd, False)),
+    "kdd-kinds": Case(fastsvm.SVC(C=10, gamma=0.02), partial(recipes.kdd, True)),
+}
+
+
+def compare(name: str) -> None:
+    """Print the table of a case."""
+    model, data = CASES[name].model, CASES[name].data()
+    begin = time.perf_counter()
+    model.fit(data.X, data.y)
+    _say(name, "exact", model, model, data, 0.0, time.perf_counter() - begin)
+    rows = np.random.default_rng(0).permutation(data.X.shape[0])[:_MOST_ROWS]
+    n = max(1, int(len(model.support_) / _FEWER))
+    ways: dict[str, dict[str, Any]] = {f"tol={_TOL:g}": {"tol": _TOL}, f"1/{_FEWER:g}": {"n_support": n}}
+    if is_classifier(model):
+        ways[f"1/{_FEWER:g}, labels"] = {"n_support": n, "y": data.y[rows]}
+    for way, given in ways.items():
+        begin = time.perf_counter()
+        found = fastsvm.compress(model, data.X[rows], **given)
+        _say(name, way, model, found.model, data, found.max_difference, time.perf_counter() - begin)
+
+
+def _say(name: str, way: str, exact: Any, model: Any, data: Data, difference: float, seconds: float) -> None:
+    took = []
+    for _ in range(_TIMES):
+        begin = time.perf_counter()
+        predicted = model.predict(data.X_test)
+        took.append(time.perf_counter() - begin)
+    if isinstance(model, fastsvm.OneClassSVM):
+        score = np.mean(predicted == exact.predict(data.X_test))
+    else:
+        score = model.score(data.X_test, data.y_test)
+    cells = f"{len(model.support_):,}", f"{min(took):.4f}", f"{score:.4f}", f"{difference:.3g}", f"{seconds:.1f}"
+    print(f"| {name} | {way} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    print("| case | | support vectors | predict, s | score | largest difference | fit or compress, s |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for each in sys.argv[1:] or CASES:
+        try:
+            compare(each)
+        except DataMissing as missing:
+            print(f"{each}: {missing}")
