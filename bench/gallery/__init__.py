@@ -12,6 +12,7 @@ NAMES = [
     "iris",
     "regression",
     "novelty",
+    "fewer_support_vectors",
     "dual_ascent",
     "primal",
     "cifar_losses",

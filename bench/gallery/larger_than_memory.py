@@ -99,7 +99,7 @@ def _made_up(quick: bool) -> Plan:
 
 def _fit(path: Path, memory: str) -> dict:
     """Return what a fresh process reports of its fit."""
-    words = [sys.executable, "-m", "bench.gallery.fit_from_file", str(path), memory, str(_EPOCHS)]
+    words = [sys.executable, "-m", "bench.gallery.shared.fit_from_file", str(path), memory, str(_EPOCHS)]
     environment = {**os.environ, "NUMBA_NUM_THREADS": str(_THREADS), "OMP_NUM_THREADS": str(_THREADS)}
     done = subprocess.run(words, cwd=_ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""A fit from a file in a process of its own: `python -m bench.gallery.fit_from_file FILE MEMORY EPOCHS`.
+"""A fit from a file in a process of its own: `python -m bench.gallery.shared.fit_from_file FILE MEMORY EPOCHS`.
 
 It prints JSON. A fit to some samples before the curve begins compiles and starts threads.
 """
