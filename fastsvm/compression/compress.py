@@ -174,7 +174,7 @@ def _towards(model: Any, y: Any, n_samples: int, n_support: int | None) -> np.nd
     classes = model.classes_
     unknown = np.setdiff1d(labels, classes)
     if len(unknown):
-        raise ValueError(f"y has the label {unknown[0]!r}, which is no class of the model.")
+        raise ValueError(f"y has the label {unknown[0]}, which is no class of the model.")
     of_class = labels[:, None] == classes
     pairs = [(1, 0)] if len(classes) == 2 else class_pairs(len(classes))
     return np.stack([of_class[:, a] * 1.0 - of_class[:, b] for a, b in pairs], axis=1)
