@@ -41,6 +41,6 @@ def draw(out: Path, quick: bool) -> str:
         f"the left are the differences of its decision values on the {len(X):,} samples of the fit. For none beyond "
         f"{_TOL:g} the model needs {display.compression.n_support} support vectors.\n\n"
         f"Classes depend on signs only, so that far fewer are enough. On the right is the accuracy on {len(X_test)} "
-        "other samples. With labels the least squares lean towards these by a margin, and fewer support vectors reach "
-        "the same accuracy."
+        "other samples. With labels the least squares lean towards these by a margin. That helps where classes overlap "
+        "much, and these do not: the curves are much the same."
     )

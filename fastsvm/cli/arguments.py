@@ -164,7 +164,7 @@ def _add_compress(added: Any) -> None:
     add("--memory", str, "SIZE", "memory budget (default: half of what is available)")
     words = "seed of the draws (default: 0)"
     compress.add_argument("--seed", dest="random_state", type=int, default=0, help=words)
-    words = "move decision values towards the labels of the rows, with --n-support: more accurate classes"
+    words = "move decision values towards the labels of the rows, with --n-support, for classes that overlap"
     compress.add_argument("--refit", action="store_true", help=words)
     _add_inputs(compress)
     _add_force(compress)

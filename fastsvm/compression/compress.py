@@ -88,8 +88,9 @@ def compress(
         Largest difference of a decision value on these rows. The margin has the decision values -1 and 1.
     y : array-like of shape (n_samples,) or None, default=None
         Labels of the rows, for classifiers and together with `n_support`. The decision values that are fitted are then
-        those of the model plus the margin of 1 towards the label. They differ more from the model's, and where few
-        support vectors stay the classes are more accurate. Use the samples of the fit, or others that are not for test.
+        those of the model plus the margin of 1 towards the label. They differ more from the model's. The classes may
+        be more accurate where they overlap much, and less where they do not: compare both on other samples. Use the
+        samples of the fit, or others that are not for test.
     n_support : int or None, default=None
         Number of support vectors to keep, whatever the difference; `tol` is ignored.
     memory : "auto", int or str, default="auto"

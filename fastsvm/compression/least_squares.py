@@ -6,8 +6,8 @@ Cholesky factor K_MM = L Lᵀ, the weights u solve (Σ_x φ(x) φ(x)ᵀ + μ I) 
 coefficients are L⁻ᵀ u. The systems of the first rows of M are leading blocks of that of all.
 
 With labels, f(x) + t(x) stands for f(x) in the first sum: t is the margin of 1, with the sign of the label. So f_M is
-the fit of f, plus that of a classifier by least squares (Suykens and Vandewalle 1999). Both are near 0 at the same
-boundary, and what f_M loses of f there, the labels give back.
+the fit of f, plus that of a classifier by least squares (Suykens and Vandewalle 1999). Both aim at the
+same boundary: where classes overlap, the labels give back some of what f_M loses of f there.
 """
 
 from collections.abc import Iterator
