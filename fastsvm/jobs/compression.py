@@ -77,9 +77,10 @@ def compress_model(
     check_output(output, model_path, path)
     with opened(model_path, path, options) as (model, data):
         model = model.best_estimator_ if isinstance(model, SVCSearch) else model
-        if refit and data.y is None:
+        labels = data.y if refit else None
+        if refit and labels is None:
             raise ValueError(f"{path} has no labels, which --refit needs.")
-        found = compress(model, data.X, y=data.y[:] if refit else None, **given)
+        found = compress(model, data.X, y=labels, **given)
     if found.n_support == len(model.support_):
         say("note: nothing is gained: as many support vectors are needed. Pass a larger --tol, or --n-support.")
     save(found.model, output)
