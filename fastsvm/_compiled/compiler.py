@@ -216,14 +216,39 @@ class _Closed(JITCodeLibrary):
     first depends on what this process compiled or loaded before.
     """
 
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._apart: dict[Any, None] = {}  # libraries of outlined functions, in the order of their calls
+
+    def add_linking_library(self, library: Any) -> None:
+        """Add the code of a callee."""
+        if library.name in _OUTLINED:
+            library._ensure_finalized()
+            self._apart[library] = None
+            self._reload_init.update(library._reload_init)
+        else:
+            super().add_linking_library(library)
+
     def _optimize_final_module(self) -> None:
+        self._close()
+        super()._optimize_final_module()
+        if self._apart:  # these are optimised already: to do it again would take as long as the rest
+            for library in self._apart:
+                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            self._close()
+            builder = self._codegen._pass_builder()
+            manager = binding.create_new_module_pass_manager()
+            manager.add_global_dead_code_eliminate_pass()  # such as their wrappers for Python
+            manager.run(self._final_module, builder)
+
+    def _close(self) -> None:
+        """Make the copies of other functions private."""
         for function in self._final_module.functions:
             if self.name in _OUTLINED and not function.is_declaration and f"{self.name}B" in function.name:
                 function.add_function_attribute("noinline")
             copied = not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr
             if copied and not function.name.startswith("NRT_"):  # Numba looks these up by name
                 function.linkage = "internal"
-        super()._optimize_final_module()
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)

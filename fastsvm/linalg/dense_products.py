@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.vectors import HAS_WIDE_VECTORS, add_tile_1, add_tile_2, add_tile_5, byte_square_tile
 from fastsvm.linalg.row_products import readable_rows, write_products
 
@@ -18,7 +18,7 @@ _square_tile: Any = byte_square_tile  # an intrinsic: type checkers also see the
 _ROWS, _COLUMNS = 8, 512  # widened at a time, so that weights are read once for all these rows
 
 
-@jit
+@outlined
 def add_products(
     values: np.ndarray, places: np.ndarray, factors: np.ndarray, bounds: tuple[int, int], out: np.ndarray
 ) -> None:

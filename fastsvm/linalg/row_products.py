@@ -8,7 +8,7 @@ packed into panels first: a panel holds some rows feature by feature, so that a 
 
 import numpy as np
 
-from fastsvm._compiled.compiler import JIT_DISABLED, jit
+from fastsvm._compiled.compiler import JIT_DISABLED, jit, outlined
 from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, PANEL_VECTORS, pack_tile, panel_tile
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.vectors import HAS_WIDE_VECTORS, product_tile_1, product_tile_2, product_tile_5
@@ -38,7 +38,7 @@ def readable_rows(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values)
 
 
-@jit
+@outlined
 def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, bounds: tuple, out: np.ndarray) -> None:
     """Write to out[c, p] the products of rows p of `values` and rows c of `weights`; further columns are ignored.
 

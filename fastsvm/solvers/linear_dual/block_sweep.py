@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.generic import generic
 from fastsvm.losses import (
     Demands,
@@ -143,7 +143,7 @@ def _update_scores(scores, c, factor, gram, place, n):
 sweep_rows.default(lambda kind: _all_scores if kind.of_classes else _each_score)
 
 
-@jit
+@outlined
 def sweep(loss: Loss, demands: Demands, block: GramBlock, state: SweepState, bounds: tuple[int, int]) -> None:
     """Sweep over the rows of a block, in the scores within `bounds`."""
     sweep_rows(loss, demands, block, state, bounds)

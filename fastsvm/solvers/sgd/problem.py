@@ -8,7 +8,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece
-from fastsvm.losses import Loss, add_losses
+from fastsvm.losses import Loss, add_losses, one_of_several
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
 from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
@@ -198,7 +198,7 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
     ValueError
         If a row is not finite, even one of weight 0.
     """
-    coef, intercept = linear
+    coef, intercept, choice = *linear, one_of_several(loss)
     if problem.scale.size:
         coef = coef * problem.scale
         intercept = intercept - coef @ problem.shift
@@ -210,7 +210,7 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
         if not np.isfinite(found).all():
             check_finite(block, start)
             raise Diverged(OVERFLOW)
-        sums.append((start, _loss_of(loss, found, problem.targets[part], problem.weights[part], problem.balance)))
+        sums.append((start, _loss_of(choice, found, problem.targets[part], problem.weights[part], problem.balance)))
 
     each_piece(problem.source, piece, pool)
     return float(sum(value for _, value in sorted(sums)) / np.count_nonzero(problem.weights))
@@ -218,11 +218,11 @@ def objective(problem: SGDProblem, loss: Loss, linear: LinearFunction, pool: Poo
 
 def objective_at_zero(problem: SGDProblem, loss: Loss) -> float:
     """Return the mean loss over rows of positive weight where all scores are zero."""
-    total, k = 0.0, len(problem.balance)
+    total, k, choice = 0.0, len(problem.balance), one_of_several(loss)
     for start, stop in spans(len(problem.targets), _ROWS_AT_ZERO):
         part = slice(start, stop)
         total += _loss_of(
-            loss, np.zeros((stop - start, k)), problem.targets[part], problem.weights[part], problem.balance
+            choice, np.zeros((stop - start, k)), problem.targets[part], problem.weights[part], problem.balance
         )
     return total / np.count_nonzero(problem.weights)
 

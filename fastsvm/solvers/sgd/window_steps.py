@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.sparse_products import readable
+from fastsvm.losses import one_of_several
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel, row_steps
 from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, OrderedRows, StepPlan, steps
@@ -39,7 +40,7 @@ class WindowSteps:
 
     def take(self, model: Model, window: Window, plan: StepPlan) -> np.ndarray:
         """Take the steps, and return the sums of losses of the batches and, last, of the remaining rows."""
-        problem, loss = self.problem, self.settings.loss
+        problem, loss = self.problem, one_of_several(self.settings.loss)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         if isinstance(model, SparseModel | AdaptiveSparseModel):
             return self._take_lazily(model, window, plan)
@@ -61,14 +62,15 @@ class WindowSteps:
 
     def _take_lazily(self, model: SparseModel | AdaptiveSparseModel, window: Window, plan: StepPlan) -> np.ndarray:
         """Do what `take` does on sparse rows of many features."""
-        problem, loss, k = self.problem, self.settings.loss, len(self.problem.balance)
+        problem, k, of_classes = self.problem, len(self.problem.balance), self.settings.loss.of_classes
+        loss = one_of_several(self.settings.loss)
         targets, weights = problem.targets[window.rows], problem.weights[window.rows]
         assert isinstance(window.block, CSRBlock)  # `uses_lazy_steps`
         block, places = readable(window.block, window.places)
         rows = OrderedRows(places, targets, weights, problem.balance, *mapping_of(problem, np.dtype(np.float64)))
-        adaptive = isinstance(model, AdaptiveSparseModel) and not loss.of_classes
+        adaptive = isinstance(model, AdaptiveSparseModel) and not of_classes
         take = row_steps if adaptive and plan.batch_size == 1 else sparse_steps
-        if k == 1 or loss.of_classes or not isinstance(model, AdaptiveSparseModel):
+        if k == 1 or of_classes or not isinstance(model, AdaptiveSparseModel):
             losses = np.zeros(len(plan.rates) + 1)
             take(loss, block, rows, model, plan, losses)
             return losses

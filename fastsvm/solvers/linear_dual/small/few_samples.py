@@ -119,7 +119,7 @@ def _begin_at_zero(demands, c, targets, costs, dual, weights):
         weights[c, k] = 0.0
 
 
-@jit
+@outlined
 def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
     """Solve problems with envelopes of the loss until the gap is rounding error; return the number of Newton steps."""
     targets, costs, center = asked
@@ -144,7 +144,7 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
     return n_steps
 
 
-@jit
+@outlined
 def _ascent(loss, asked, given, limits, dual, weights, scores):
     """Take epochs of coordinate ascent until the gap is small and no longer falls fast.
 
@@ -210,7 +210,7 @@ def _objective(loss, asked, weights, scores):
     return total
 
 
-@jit
+@outlined
 def _newton(loss, asked, curvature, rows, dual, weights, scores):
     """Take Newton steps to rounding error on the loss, or on its envelope of some curvature; return their number."""
     n, d = rows.shape
@@ -260,7 +260,7 @@ def _variable(loss, asked, curvature, i, score):
     return coordinate_update(loss, center[i], score, targets[i], costs[i], curvature) if costs[i] > 0 else 0.0
 
 
-@jit
+@outlined
 def _precondition(loss, costs, curvature, rows, dual, vector):
     """Replace a vector v by (I + Σ_i s_i x_i x_iᵀ)⁻¹ v, where s_i is the second derivative of the loss of row i.
 
