@@ -30,13 +30,16 @@ settings.load_profile("fastsvm")
 
 
 SHARED_CODE = {"sgd": ("sgd", "partial_fit", "loss_curve"), "linear": ("linear",), "kernel": ("kernel",)}
+LONG = "gallery", "cold_and_warm", "test_memory", "realdata", "quantized_fits", "test_runs", "test_registry", "fuzz"
+"""Files of few tests that take long. Groups of few tests run last, and one process would wait for the other."""
 
 
 def pytest_collection_modifyitems(items):
     """Have one process run the tests of the same solvers: two would both compile them at the same time."""
     for item in items:
         path = str(item.path)[len(str(item.config.rootpath)) :]
-        group = next((name for name, words in SHARED_CODE.items() if any(word in path for word in words)), path)
+        groups = SHARED_CODE | {"long": LONG}
+        group = next((name for name, words in groups.items() if any(word in path for word in words)), path)
         item.add_marker(pytest.mark.xdist_group(group))
 
 

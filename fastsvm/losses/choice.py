@@ -1,7 +1,7 @@
 """A loss that is chosen at run time, so that a loop which calls it for a batch is compiled once for several losses.
 
-The loop takes seconds to compile, the loss a fraction of one. A branch for a batch costs nothing; one for each row would
-cost up to a half of the time of long loops.
+The loop takes seconds to compile, the loss a fraction of one. A branch for a batch costs nothing. One for each row of
+long loops would cost up to a half of their time.
 """
 
 from typing import Any, NamedTuple
@@ -33,9 +33,7 @@ class Either(NamedTuple):
 
 _CHOICES = (
     Either(False, Either(False, Hinge(), SquaredHinge()), Either(False, ModifiedHuber(), Log())),
-    Either(
-        False, Either(False, Squared(), Huber()), Either(False, EpsilonInsensitive(), SquaredEpsilonInsensitive())
-    ),
+    Either(False, Either(False, Squared(), Huber()), Either(False, EpsilonInsensitive(), SquaredEpsilonInsensitive())),
     Either(False, Softmax(), Either(False, CrammerSinger(), WestonWatkins())),
 )
 

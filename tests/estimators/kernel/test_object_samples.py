@@ -24,7 +24,7 @@ def shared_letters(a, b):
 
 def mean_product(a, b):
     """Return the kernel of two stacks of images."""
-    return np.einsum("ijk,ljk->il", np.asarray(a), np.asarray(b)) / 10
+    return np.einsum("ijk,ljk->il", np.asarray(a), np.asarray(b)) / 1000
 
 
 KINDS = {
