@@ -91,11 +91,8 @@ CASES += [(name, form, True) for name, form in product(("smo", "LinearSVC", "SGD
 def test_a_fit_stays_within_its_memory(name, form, on_disk, forks, tmp_path):
     kind, given = KINDS[name]
     given = given | ({"gamma": 0.01 / 900} if form == "bytes" and "gamma" in given else {})
-    budgets = (20_000_000, 60_000_000)
-    if name not in ("smo", "LinearSVC", "SGDClassifier"):  # of a kind of fit each budget once or twice
-        budgets = (200_000_000,) if name == "table" else budgets[FORMS.index(form) % 2 :][:1]
-    for budget in budgets:
-        words = json.dumps([kind, given, form, on_disk, budget]), str(budget)
-        out, err = (process := forks.start(*words, code=CODE, folder=tmp_path)).communicate()
-        assert process.returncode == 0, err
-        assert int(out) <= 1.1 * budget + 12_000_000
+    budget = (20_000_000, 60_000_000)[(FORMS.index(form) + on_disk) % 2] if name != "table" else 200_000_000
+    words = json.dumps([kind, given, form, on_disk, budget]), str(budget)
+    out, err = (process := forks.start(*words, code=CODE, folder=tmp_path)).communicate()
+    assert process.returncode == 0, err
+    assert int(out) <= 1.1 * budget + 12_000_000

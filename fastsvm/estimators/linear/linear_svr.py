@@ -184,7 +184,7 @@ shape (n_samples, n_features)
         forget(self)
         data = check_training_set(self, X, y, sample_weight, of_classes=False)
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
-        task = Task(source, data.y, data.weight, total, np.ones(1), of_classes=False)
+        task = Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False)
         self._fit(task, loss_of(self.loss, epsilon=float(self.epsilon)), {})
         return self
 

@@ -265,4 +265,6 @@ shape (n_samples, n_features)
     def _task(self, X: Any, y: Any, sample_weight: Any, first: bool) -> Task:
         data = check_training_set(self, X, y, sample_weight, of_classes=False, reset=first)
         source = self._scaled(data.source, data.weight, again=not first)
-        return Task(source, data.y, data.weight, float(data.weight.sum()), np.ones(1), of_classes=False)
+        return Task(
+            source, np.ascontiguousarray(data.y), data.weight, float(data.weight.sum()), np.ones(1), of_classes=False
+        )

@@ -320,7 +320,8 @@ def _process_blocks(loss, demands, values, plan, arrays, state, bounds):
 @jit
 def _score(rows, order, weights, constant, bounds, scores):
     """Write the scores of some rows of a block."""
-    write_products(rows, order, weights, (0, order.size, bounds[0], bounds[1]), scores)
+    start = np.int64(0)  # a literal would be a type of its own
+    write_products(rows, order, weights, (start, order.size, bounds[0], bounds[1]), scores)
     last = weights.shape[1] - 1
     for c in range(bounds[0], bounds[1]):
         intercept = weights.dtype.type(constant) * weights[c, last]

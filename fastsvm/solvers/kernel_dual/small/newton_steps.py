@@ -31,7 +31,7 @@ def newton_steps(rows, problem, groups, alpha, gradient, most_free):
     """
     y, upper = problem.y, problem.upper
     free = np.empty(y.size, np.int64)
-    m = first_m = 0  # and those of the first group, which come first
+    m = first_m = np.int64(0)  # and those of the first group, which come first; literals would be types of their own
     for k in range(y.size):
         if 0 < alpha[k] < upper[k]:
             free[m] = k

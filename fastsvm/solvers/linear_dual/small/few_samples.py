@@ -69,7 +69,7 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
     for i in range(n):
         sq_norms[i] = _dot(rows[i], rows[i])
     smooth, most = box(loss, 1.0)[1] > 0, max(_LEAST_EPOCHS, int(_EPOCHS_PER_ORDER * min(n, d)))
-    limits = EXACT_GAP, _NEAR, 1 if smooth and n > d else most, _MOST_EPOCHS  # a smooth loss needs few Newton steps
+    limits = EXACT_GAP, _NEAR, 1 if smooth and n > d else most, np.int64(_MOST_EPOCHS)  # smooth: few Newton steps
     for c in range(which[0], which[1]):
         _begin_at_zero(demands, c, targets, costs, dual, weights)
         asked = targets, costs, center

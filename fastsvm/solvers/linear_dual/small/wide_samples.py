@@ -150,7 +150,7 @@ def _step(loss, asked, gram, dual, scores):
     Return the number of free variables. The scores are not changed.
     """
     targets, costs = asked
-    n, m = dual.size, 0
+    n, m = dual.size, np.int64(0)  # a literal would be a type of its own
     free, rest, step, ends = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty((n, 2))
     for i in range(n):
         value, (most, own) = dual[i], box(loss, costs[i])
@@ -179,7 +179,7 @@ def _step(loss, asked, gram, dual, scores):
         for s in range(m):
             step[s] = rest[s]
         solve_factorised(factor, step[:m], none[:m])
-        first, reach = -1, 1.0
+        first, reach = np.int64(-1), 1.0
         for s in range(m):
             room = ends[s, 1] - dual[free[s]] if step[s] > 0 else dual[free[s]] - ends[s, 0]
             if abs(step[s]) * reach > room:
