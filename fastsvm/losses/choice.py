@@ -14,7 +14,6 @@ from fastsvm.losses.interface import Loss, loss_slope, loss_value
 from fastsvm.losses.log import Log
 from fastsvm.losses.modified_huber import ModifiedHuber
 from fastsvm.losses.rows import add_losses
-from fastsvm.losses.softmax import Softmax
 from fastsvm.losses.squared import Squared
 from fastsvm.losses.squared_epsilon_insensitive import SquaredEpsilonInsensitive
 from fastsvm.losses.squared_hinge import SquaredHinge
@@ -34,12 +33,15 @@ class Either(NamedTuple):
 _CHOICES = (
     Either(False, Either(False, Hinge(), SquaredHinge()), Either(False, ModifiedHuber(), Log())),
     Either(False, Either(False, Squared(), Huber()), Either(False, EpsilonInsensitive(), SquaredEpsilonInsensitive())),
-    Either(False, Softmax(), Either(False, CrammerSinger(), WestonWatkins())),
+    Either(False, CrammerSinger(), WestonWatkins()),
 )
 
 
 def one_of_several(loss: Loss) -> Any:
-    """Return the loss as the choice among all those of its kind; itself if it is a user's."""
+    """Return the loss as a choice among several of its kind; itself if it is a user's, or Softmax.
+
+    The softmax is used more than the others of all classes, which take longer to compile.
+    """
     return next((found for found in (_chosen(choice, loss) for choice in _CHOICES) if found is not None), loss)
 
 
