@@ -1,6 +1,5 @@
 """Losses, one in a file. To add one, register it: see `fastsvm.losses.interface` and `register_loss`."""
 
-from fastsvm.losses.choice import one_of_several
 from fastsvm.losses.crammer_singer import CrammerSinger
 from fastsvm.losses.epsilon_insensitive import EpsilonInsensitive
 from fastsvm.losses.hinge import Hinge
@@ -67,7 +66,6 @@ __all__ = [
     "loss_of_classes",
     "loss_slope",
     "loss_value",
-    "one_of_several",
     "primal_losses",
     "probabilities",
     "projected_gradient",

@@ -8,13 +8,14 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores, each_piece
-from fastsvm.losses import Loss, add_losses, one_of_several
+from fastsvm.losses import Loss, add_losses
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel
 from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import DenseModel, LinearFunction, Penalty
 from fastsvm.solvers.sgd.feature_rates import FeatureLengths
 from fastsvm.solvers.sgd.lazy_steps import SparseModel
 from fastsvm.solvers.sgd.learning_rates import Schedule
+from fastsvm.solvers.sgd.loss_choice import one_of_several
 from fastsvm.solvers.sgd.private_features import PrivateFeatures
 from fastsvm.sources import Block, Source, check_finite
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.sparse_products import readable
-from fastsvm.losses import one_of_several
 from fastsvm.solvers.sgd.adaptive_lazy_steps import AdaptiveSparseModel, row_steps
 from fastsvm.solvers.sgd.adaptive_steps import AdaptiveModel
 from fastsvm.solvers.sgd.dense_steps import Buffers, DenseModel, OrderedRows, StepPlan, steps
 from fastsvm.solvers.sgd.lazy_steps import SparseModel, sparse_steps
+from fastsvm.solvers.sgd.loss_choice import one_of_several
 from fastsvm.solvers.sgd.problem import Model, SGDProblem, SGDSettings
 from fastsvm.solvers.sgd.row_loading import stored_rows
 from fastsvm.sources import CSRBlock, Window

@@ -3,7 +3,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fastsvm.losses import LOSSES, add_losses, loss_named, loss_slope, loss_value, one_of_several
+from fastsvm.losses import LOSSES, add_losses, loss_named, loss_slope, loss_value
+from fastsvm.solvers.sgd.loss_choice import one_of_several
 
 
 @pytest.mark.parametrize("name", LOSSES)

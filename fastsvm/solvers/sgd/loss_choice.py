@@ -6,18 +6,22 @@ long loops would cost up to a half of their time.
 
 from typing import Any, NamedTuple
 
-from fastsvm.losses.crammer_singer import CrammerSinger
-from fastsvm.losses.epsilon_insensitive import EpsilonInsensitive
-from fastsvm.losses.hinge import Hinge
-from fastsvm.losses.huber import Huber
-from fastsvm.losses.interface import Loss, loss_slope, loss_value
-from fastsvm.losses.log import Log
-from fastsvm.losses.modified_huber import ModifiedHuber
-from fastsvm.losses.rows import add_losses
-from fastsvm.losses.squared import Squared
-from fastsvm.losses.squared_epsilon_insensitive import SquaredEpsilonInsensitive
-from fastsvm.losses.squared_hinge import SquaredHinge
-from fastsvm.losses.weston_watkins import WestonWatkins
+from fastsvm.losses import (
+    CrammerSinger,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Log,
+    Loss,
+    ModifiedHuber,
+    Squared,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    WestonWatkins,
+    add_losses,
+    loss_slope,
+    loss_value,
+)
 
 __all__ = ["Either", "one_of_several"]
 
