@@ -86,7 +86,7 @@ def linear(seed, n, C):
 
 
 @pytest.mark.parametrize("draw", [problem, linear], ids=["Gaussian", "linear"])
-@pytest.mark.parametrize(("seed", "C"), enumerate([0.1, 1.0, 10.0]))
+@pytest.mark.parametrize(("seed", "C"), list(enumerate([0.1, 1.0, 10.0])))
 def test_the_solution_is_that_of_a_general_solver(seed, C, draw):
     K, y, upper = draw(seed, 40, C=C)
     alpha, _, objective = naive.solve_dual(K, y, upper, balanced=False)

@@ -47,7 +47,7 @@ def check(solution, reason, K, y, upper, tol=1e-8, wanted=None):
         assert solution.objective == pytest.approx(wanted, rel=1e-6)
 
 
-@pytest.mark.parametrize(("seed", "C"), enumerate([0.1, 1.0, 10.0, 1.0]))
+@pytest.mark.parametrize(("seed", "C"), list(enumerate([0.1, 1.0, 10.0, 1.0])))
 def test_the_solution_is_that_of_a_general_solver(seed, C):
     K, y, upper = problem(seed, 40, C=C)
     alpha, offset, objective = naive.solve_dual(K, y, upper)

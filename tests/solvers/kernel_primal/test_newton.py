@@ -78,7 +78,7 @@ intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["inter
 # --- the solution ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "C"), enumerate([0.1, 1.0, 10.0]))
+@pytest.mark.parametrize(("seed", "C"), list(enumerate([0.1, 1.0, 10.0])))
 @intercepts
 @squares
 def test_the_solution_is_that_of_a_general_solver(squared, fit_intercept, seed, C):

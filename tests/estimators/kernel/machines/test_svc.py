@@ -52,7 +52,7 @@ def test_objective_and_predictions_are_those_of_scikit_learn(name, kernel, C, da
     assert (found.predict(X) == wanted.predict(X)).mean() >= 0.999
 
 
-@pytest.mark.parametrize(("seed", "kernel"), enumerate(["linear", "poly", "rbf"]))
+@pytest.mark.parametrize(("seed", "kernel"), list(enumerate(["linear", "poly", "rbf"])))
 def test_the_model_is_that_of_a_general_solver(kernel, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(36, 2))

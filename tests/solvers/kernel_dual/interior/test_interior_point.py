@@ -59,7 +59,7 @@ def linear(seed, n, d, scales=(0, 0)):
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize(("seed", "C"), enumerate([1e-3, 0.1, 1.0, 10.0]))
+@pytest.mark.parametrize(("seed", "C"), list(enumerate([1e-3, 0.1, 1.0, 10.0])))
 def test_the_solution_is_that_of_a_general_solver(seed, C, balanced):
     K, y, upper = problem(seed, 40, C=C)
     _, _, objective = naive.solve_dual(K, y, upper, balanced)
