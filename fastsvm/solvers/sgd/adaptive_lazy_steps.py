@@ -190,11 +190,13 @@ def row_steps(
         if due > 0:
             for p in range(start, stop):
                 j = indices[p]
-                score += data[p] * _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
+                found[p - start, 0] = _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
+                score += data[p] * found[p - start, 0]
         else:
             for p in range(start, stop):
                 j = indices[p]
-                score += data[p] * pairs[j, _V] / (pairs[j, _SLOW] + accrued)
+                found[p - start, 0] = pairs[j, _V] / (pairs[j, _SLOW] + accrued)
+                score += data[p] * found[p - start, 0]
         if not abs(score) < np.inf:
             losses[s] = np.nan
             return
@@ -206,11 +208,10 @@ def row_steps(
         if slope != 0.0:
             squares, rate = 0.0, 0.0
             for p in range(start, stop):
-                j, g = indices[p], slope * data[p]
-                w = _shrunk(pairs[j, _V], due) / (pairs[j, _SLOW] + accrued)
+                j, g, w = indices[p], slope * data[p], found[p - start, 0]
                 table[j, _SQUARES] += (table[j, _UNIT] * g) ** 2
                 slower = _slowed(table[j, _SQUARES], table[j, _UNIT], table[j, _FLOOR], size, w)
-                found[p - start, 0], found[p - start, 1] = w, slower if g != 0.0 else pairs[j, _SLOW]
+                found[p - start, 1] = slower if g != 0.0 else pairs[j, _SLOW]
                 squares += g * g / max(found[p - start, 1] + l2 * (t + 1.0), _TINY)
             if plan.penalty.intercept_rate > 0:
                 b_squares += slope * slope

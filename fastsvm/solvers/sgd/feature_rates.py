@@ -104,6 +104,7 @@ def added_lengths(
     rows: CSRBlock | StoredRows
     if isinstance(window.block, CSRBlock) and not mapping[1].size:
         rows, places = readable(window.block, places)
+        places, weights = _in_order_of_storage(places, weights)
     else:
         rows, places = stored_rows(window)
     runs = list(spans(len(places), max(1, -(-len(places) // _PARTS))))
@@ -122,6 +123,12 @@ def added_lengths(
     if lengths is None:
         return FeatureLengths(n_rows, counts, squares)
     return FeatureLengths(lengths.n_rows + n_rows, lengths.counts + counts, lengths.squares + squares)
+
+
+def _in_order_of_storage(places: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return places and weights of rows as they lie in memory, which is faster to read."""
+    order = np.argsort(places, kind="stable")
+    return places[order], weights[order]
 
 
 @jit
