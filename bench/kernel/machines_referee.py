@@ -29,11 +29,14 @@ class Finding(NamedTuple):
         Primal less dual objective.
     violation : float
         Largest violation of a constraint.
+    sums : ndarray of float64, shape (n,)
+        Kβ: decision values without the intercept, in the units of the problem.
     """
 
     objective: float
     gap: float
     violation: float
+    sums: np.ndarray
 
 
 def examine_machine(
@@ -65,15 +68,15 @@ def examine_machine(
     if machine == "svr":
         dual = float(y @ beta) - given["epsilon"] * size - square / 2
         primal = square / 2 + float(c @ np.maximum(0, np.abs(y - scores) - given["epsilon"]))
-        return Finding(dual, primal - dual, max(outside, balance))
+        return Finding(dual, primal - dual, max(outside, balance), sums)
     if machine == "nu-svr":
         dual = float(y @ beta) - square / 2
         away = np.abs(y - scores)
         tubes = np.append(away, 0.0)  # the best half width is one of these: the loss is piecewise linear in it
         primal = min(square / 2 + total * e + float(c @ np.maximum(0, away - e)) for e in tubes)
-        return Finding(dual, primal - dual, max(outside, balance, size - total))
+        return Finding(dual, primal - dual, max(outside, balance, size - total), sums)
     if machine == "one-class":
         primal = square / 2 + intercept * total + float(c @ np.maximum(0, -scores))
-        return Finding(-square / 2, primal + square / 2, max(outside, float(-beta.min()), abs(size - total)))
+        return Finding(-square / 2, primal + square / 2, max(outside, float(-beta.min()), abs(size - total)), sums)
     primal = square / 2 - margin * total + float(c @ np.maximum(0, margin - y * scores))
-    return Finding(-square / 2, primal + square / 2, max(outside, balance, float(np.max(-y * beta))))
+    return Finding(-square / 2, primal + square / 2, max(outside, balance, float(np.max(-y * beta))), sums)

@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.solvers.outer_loop import StopReason
 
-__all__ = ["warn_of_gap", "warn_of_sgd", "warn_of_violation"]
+__all__ = ["warn_of_gap", "warn_of_margin", "warn_of_sgd", "warn_of_violation"]
 
-_STACK_LEVEL = 7  # the call of `fit`: above are this file, session.py, `_fit`, `fit` and its two decorators
+_STACK_LEVEL = 7  # the call of `fit`: above are this file, session.py, what `fit` calls, it and its two decorators
 
 _ADVICE = {
     StopReason.MAX_ITER: (
@@ -33,6 +33,21 @@ def _advice(model: Any) -> str:
     known = model.get_params(deep=False)
     *first, last = [advice for advice in _ADVICE[reason] if _NOT_OF_ALL.get(advice, "tol") in known]
     return f"{', '.join(first)}, or {last}" if first else last
+
+
+def warn_of_margin(model: Any) -> None:
+    """Warn if a classifier with a given total of multipliers has no margin; else as `warn_of_violation`."""
+    none = model._margin <= model.kkt_violation_
+    if not (model.converged_ and none.any()):
+        return warn_of_violation(model)
+    warnings.warn(
+        f"{type(model).__name__} found no margin in {np.count_nonzero(none)} of {len(none)} two-class problems: "
+        f"{model._margin.min():.3g} is not larger than the violation of the optimality conditions, "
+        f"{model.kkt_violation_:.3g}. Its decision values are rounding errors. What to try: raise nu, or another kernel; "
+        f"if samples are tiny, lower tol, which is {model.tol:g}, or scale the features (standardize=True).",
+        ConvergenceWarning,
+        stacklevel=_STACK_LEVEL,
+    )
 
 
 def warn_of_violation(model: Any) -> None:

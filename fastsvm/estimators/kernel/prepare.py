@@ -140,7 +140,7 @@ def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget
     return SmallProblems.of(gram, sizes, pairs[0].rows_of_sample, estimator.tol, pool, budget // 2)
 
 
-def plan_shared(estimator: Any, gram: Gram, n: int, budget: int) -> Plan | None:
+def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:
     """Return what fits spend that take their kernel rows from one matrix, whose share is `tile_bytes`.
 
     Parameters
@@ -150,7 +150,9 @@ def plan_shared(estimator: Any, gram: Gram, n: int, budget: int) -> Plan | None:
     gram : Gram
         The matrix.
     n : int
-        Rows of the largest two-class problem.
+        Rows of the largest problem.
+    rows_of_sample : int
+        Multipliers of a sample.
     budget : int
         Bytes in all.
 
@@ -160,7 +162,7 @@ def plan_shared(estimator: Any, gram: Gram, n: int, budget: int) -> Plan | None:
         As many workers as leave memory for the matrix; None if not even half of it fits beside one.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
-    need = _need(gram.source, gram.pairwise, np.array([n]), n)._replace(copied_bytes=0, tile_bytes=whole)
+    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)._replace(copied_bytes=0, tile_bytes=whole)
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:

@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.two_class import TwoClass
 from fastsvm.multiclass import class_pairs
 
-__all__ = ["Statement", "bounds", "state_classes", "state_nu_classes", "state_one_class", "state_targets"]
+__all__ = ["Statement", "state_classes", "state_nu_classes", "state_one_class", "state_targets"]
 
+_NO_CLASSES = np.empty(0)
 _ROUNDING = 1e-12
 
 
@@ -20,6 +21,8 @@ class Statement(NamedTuple):
 
     Attributes
     ----------
+    classes : ndarray of shape (n_classes,)
+        Labels of the classes, none for a machine without classes.
     labels : ndarray of int64, shape (n_samples,)
         Class number of each sample, -1 for those that are left out.
     upper : ndarray of float64, shape (n_samples,)
@@ -33,6 +36,7 @@ class Statement(NamedTuple):
         Fitted attributes that do not depend on the solution.
     """
 
+    classes: np.ndarray
     labels: np.ndarray
     upper: np.ndarray
     problems: Callable[[np.ndarray, np.ndarray], list[TwoClass]]
@@ -40,27 +44,26 @@ class Statement(NamedTuple):
     more: dict[str, Any]
 
 
-def state_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Statement:
+def state_classes(estimator: Any, data: TrainingSet) -> Statement:
     """Return the two-class problems of a classifier.
 
     Parameters
     ----------
     estimator : SVC
         Its parameters are valid.
-    classes, labels : ndarray
-        Classes, and the class number of each sample or -1.
-    weight : ndarray of float64, shape (n_samples,)
-        Weights of the samples.
+    data : TrainingSet
+        Labels and weights; samples of weight 0 are left out.
     """
-    factors, upper = bounds(estimator, classes, labels, weight)
+    classes, labels = encode(data.y, data.weight)
+    factors, upper = _bounds(estimator, classes, labels, data.weight)
 
     def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
         return [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
 
-    return Statement(labels, upper, problems, 1, {"class_weight_": factors})
+    return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors})
 
 
-def state_nu_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Statement:
+def state_nu_classes(estimator: Any, data: TrainingSet) -> Statement:
     """Return the two-class problems of a ν-classifier; arguments as for `state_classes`.
 
     Raises
@@ -68,7 +71,8 @@ def state_nu_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, we
     ValueError
         If the smaller class of a pair cannot have as large a total as ν asks for.
     """
-    factors, upper = bounds(estimator, classes, labels, weight)
+    classes, labels = encode(data.y, data.weight)
+    factors, upper = _bounds(estimator, classes, labels, data.weight)
     known = labels >= 0
     sums = np.bincount(labels[known], upper[known], len(classes))
     for a, b in class_pairs(len(classes)):
@@ -85,7 +89,7 @@ def state_nu_classes(estimator: Any, classes: np.ndarray, labels: np.ndarray, we
         pairs = (TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes)))
         return [pair.with_total(estimator.nu * float(pair.upper.sum()) / 2) for pair in pairs]
 
-    return Statement(labels, upper, problems, 1, {"class_weight_": factors})
+    return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors})
 
 
 def state_one_class(weight: np.ndarray, nu: float) -> Statement:
@@ -95,7 +99,7 @@ def state_one_class(weight: np.ndarray, nu: float) -> Statement:
         rows = np.flatnonzero(labels == 0)
         return [TwoClass.of_one_class(rows, upper[rows], nu * float(upper[rows].sum()))]
 
-    return Statement(np.where(weight > 0, 0, -1), weight, problems, 1, {})
+    return Statement(_NO_CLASSES, np.where(weight > 0, 0, -1), weight, problems, 1, {})
 
 
 def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: float = 0.0) -> Statement:
@@ -117,10 +121,10 @@ def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: f
         rows = np.flatnonzero(labels == 0)
         return [TwoClass.of_targets(rows, upper[rows], data.y[rows], epsilon, total)]
 
-    return Statement(np.where(upper > 0, 0, -1), upper, problems, 2, {})
+    return Statement(_NO_CLASSES, np.where(upper > 0, 0, -1), upper, problems, 2, {})
 
 
-def bounds(
+def _bounds(
     estimator: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the factor of C of each class, and the upper bound of each row's multiplier, 0 for rows left out."""

@@ -84,8 +84,13 @@ class TwoClass(NamedTuple):
 
     def by_class(self) -> "TwoClass":
         """Return the problem with the rows of the first class before those of the second."""
-        order = np.argsort(-self.y, kind="stable")
-        return self._replace(rows=self.rows[order], y=self.y[order], upper=self.upper[order])
+        return self.in_order(np.argsort(-self.y, kind="stable"))
+
+    def in_order(self, order: np.ndarray) -> "TwoClass":
+        """Return the problem with its rows in another order."""
+        places = order if self.rows_of_sample == 1 else np.concatenate([order, len(order) + order])
+        target = None if self.target is None else self.target[places]
+        return self._replace(rows=self.rows[order], y=self.y[places], upper=self.upper[places], target=target)
 
 
 class Outcome(NamedTuple):

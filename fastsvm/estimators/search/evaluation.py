@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.validation import TrainingSet, check_training_set
-from fastsvm.estimators.kernel.machines.svc import SVC
-from fastsvm.estimators.kernel.object_samples import samples_for
+from fastsvm.estimators.fitting.validation import TrainingSet
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.estimators.search.fold_models import may_share
 from fastsvm.estimators.search.search_data import SearchData
-from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split, may_share
+from fastsvm.estimators.search.shared_fits import KernelGroup, SharedFits, Split
 from fastsvm.memory import parse_memory
 
 __all__ = ["Rules", "Scored", "evaluate", "row_numbers"]
@@ -118,9 +118,8 @@ def _together(models: list[Any], rows: SearchData, splits: list[Split], rules: R
     sharing = {cell: clone(model) for cell, model in enumerate(models) if may_share(model)}
     if not sharing or not set(rows.fit_params) <= {"sample_weight"}:
         return
-    checked = SVC()
-    samples = samples_for(next(iter(sharing.values())), rows.X)
-    data = check_training_set(checked, samples, rows.y, rows.fit_params.get("sample_weight"))
+    checked = clone(next(iter(sharing.values())))
+    data = checked._checked(rows.X, rows.y, rows.fit_params.get("sample_weight"))
     with Pool.open() as pool:
         fits = SharedFits(sharing, data, splits, pool)
         groups = _groups(fits, rules)
@@ -143,12 +142,12 @@ def _groups(fits: SharedFits, rules: Rules) -> list[KernelGroup]:
 
 
 def _group_alone(
-    sharing: dict[int, SVC],
+    sharing: dict[int, KernelMachine],
     data: TrainingSet,
     splits: list[Split],
     group: KernelGroup,
     rows: SearchData,
-    checked: SVC,
+    checked: KernelMachine,
     rules: Rules,
 ) -> list[Scored]:
     """Return the scores of a group, in a process of its own."""
@@ -157,7 +156,7 @@ def _group_alone(
 
 
 def _scores_of_group(
-    fits: SharedFits, group: KernelGroup, rows: SearchData, checked: SVC, rules: Rules
+    fits: SharedFits, group: KernelGroup, rows: SearchData, checked: KernelMachine, rules: Rules
 ) -> Iterator[Scored]:
     """Yield the scores of a group, none of those after an error, which a fit by itself will meet again."""
     try:

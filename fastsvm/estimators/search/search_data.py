@@ -39,7 +39,7 @@ class SearchData(NamedTuple):
 
     def _of(self, model: Any, rows: np.ndarray, columns: np.ndarray | None = None) -> tuple[Any, Any]:
         if is_stored(self.X):
-            return as_source(self.X).take(rows), np.asarray(self.y)[rows]
+            return as_source(self.X).take(rows), None if self.y is None else np.asarray(self.y)[rows]
         return _safe_split(model, self.X, self.y, rows, columns)
 
     def _cut(self, value: Any, rows: np.ndarray) -> Any:

@@ -1,19 +1,18 @@
 """Fits of many models on subsets of the same samples, which share one kernel matrix.
 
-All models with the same kernel take their kernel rows from one matrix, for any C and any training set. Models that
-differ in C alone are fitted in increasing order of C, each from the solution before. Decision values of the test
-samples are computed from the same matrix.
+All models with the same kernel take their kernel rows from one matrix, for any parameters and any training set. Models
+that differ in C alone, or in what else a machine follows, are fitted in increasing order, each from the solution
+before. Decision values of the test samples are computed from the same matrix.
 """
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
-from fastsvm.estimators.fitting.labels import encode
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import (
     is_precomputed,
@@ -22,25 +21,25 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     training_pairwise,
     training_rows,
 )  # fmt: skip
-from fastsvm.estimators.kernel.machines.svc import SVC
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit, solve_paths
 from fastsvm.estimators.kernel.prepare import plan_shared
 from fastsvm.estimators.kernel.progress import NoMonitor
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.solver_parameter import is_dual, most_steps, solver_of
+from fastsvm.estimators.kernel.solver_parameter import most_steps, solver_of
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
-from fastsvm.estimators.kernel.statements import bounds
+from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.estimators.kernel.two_class import TwoClass
+from fastsvm.estimators.search.fold_models import FoldModel, fold_model
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernels import is_kernel
 from fastsvm.memory import parse_memory
-from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.outer_loop import Limits
 from fastsvm.sources import Source, feature_statistics
 
-__all__ = ["FoldModel", "KernelGroup", "Part", "SharedFits", "Split", "may_share"]
+__all__ = ["KernelGroup", "Part", "SharedFits", "Split"]
 
 _DECIDED_ROWS = 512  # test samples of a task for a thread
 _SUMMED_ROWS = 1024
@@ -83,16 +82,6 @@ class KernelGroup(NamedTuple):
     parts: list[Part]
 
 
-class _Fold(NamedTuple):
-    """A split: its classes, class number of every row or -1, weights, and two-class problems without bounds."""
-
-    split: Split
-    classes: np.ndarray
-    labels: np.ndarray
-    weight: np.ndarray
-    pairs: list[TwoClass]
-
-
 class _Given(NamedTuple):
     """Common to all fits of a kernel: the kernel matrix, the geometry of the samples, and the memory plan."""
 
@@ -101,54 +90,12 @@ class _Given(NamedTuple):
     spent: Plan
 
 
-class FoldModel(SVC):
-    """A model of a split, which knows the decision values of its test samples, and may know those of training."""
-
-    _known: tuple[Any, np.ndarray | None] = None, None
-    _of_test: np.ndarray
-    _of_train: np.ndarray | None
-    _source: Source
-    _support_rows: np.ndarray
-
-    def know_test(self, X: Any) -> None:
-        """Take X for the test samples."""
-        self._known = X, self._of_test
-
-    def know_train(self, X: Any) -> None:
-        """Take X for the training samples."""
-        self._known = X, self._of_train
-
-    @property
-    def support_vectors_(self) -> Any:
-        """Support vectors, copied on each access."""
-        return self._source.as_passed(self._source.rows(self._support_rows))
-
-    def _decisions(self, X: Any) -> np.ndarray:
-        known = self._known[1] if X is self._known[0] else None
-        return super()._decisions(X) if known is None else known
-
-
-FoldModel.__name__ = SVC.__name__  # which messages of scorers use; pickle uses the qualified name
-
-
-def may_share(model: Any) -> bool:
-    """Return whether a model may share kernel values and starts with others without a change of its solution."""
-    return (
-        type(model) is SVC
-        and is_dual(model)
-        and not is_precomputed(model)
-        and model.max_iter == -1  # the result of a limited fit depends on its start
-        and model.max_time is None
-        and not hasattr(model, "_skl_callbacks")
-    )
-
-
 class SharedFits:
     """Fits of some models on some splits of a training set.
 
     Parameters
     ----------
-    models : dict of int to SVC
+    models : dict of int to KernelMachine
         Unfitted models for which `may_share` holds, by number. Their parameters are valid.
     data : TrainingSet
         All samples.
@@ -158,20 +105,21 @@ class SharedFits:
         Threads.
     """
 
-    def __init__(self, models: dict[int, SVC], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
+    def __init__(self, models: dict[int, KernelMachine], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
         self.models, self.data, self.splits, self.pool = models, data, splits, pool
         self._variances: dict[tuple[int, bool], float] = {}
         self._maps: dict[int, Standardization] = {}
-        self._folds: dict[int, _Fold] = {}
+        self._problems: dict[int, list[TwoClass]] = {}
         self._place = self._places()
         self._arena = np.empty(0, np.uint8)  # reused for all matrices: the first access to new memory is expensive
 
     def _places(self) -> np.ndarray:
-        """Return a position for each row, such that rows of the same class and fold are adjacent."""
+        """Return a position for each row, such that rows of the same class, if there are any, and fold are adjacent."""
         fold = np.zeros(len(self.data.y), np.int64)
         for k, split in enumerate(self.splits):
             fold[split.test] = k
-        order = np.lexsort((fold, np.unique(self.data.y, return_inverse=True)[1]))
+        of_classes = next(iter(self.models.values())).learns.get("of_classes", True)
+        order = np.lexsort((fold, np.unique(self.data.y, return_inverse=True)[1] if of_classes else fold))
         return np.argsort(order)
 
     # --- groups of fits with the same kernel ------------------------------------------------------------------
@@ -190,7 +138,7 @@ class SharedFits:
                 group.parts.append(Part(number, k))
         return [group for group in groups if len(group.parts) >= _LEAST_SHARING]
 
-    def _kernel(self, model: SVC, split: int) -> tuple[Any, float]:
+    def _kernel(self, model: KernelMachine, split: int) -> tuple[Any, float]:
         """Return the kernel and gamma of a model on a split, whose training set defines gamma="scale"."""
         by_name = isinstance(model.kernel, str)
         varies = by_name and model.gamma == "scale" and "gamma" in getattr(resolve_kernel(model), "_fields", ())
@@ -231,32 +179,62 @@ class SharedFits:
             Whether a model knows the decision values of its training samples too.
         """
         begin = time.perf_counter()
-        bounded = {part: self._bounds(part) for part in group.parts}
-        given = self._given(group, max(float(upper.max()) for _, upper in bounded.values()))
+        stated = self._stated(group.parts)
+        tasks_of = {part: self._in_place(part.split, one) for part, one in stated.items()}
+        given = self._given(group, stated, tasks_of) if stated else None
         if given is None:
             return
-        tasks = {part: self._task(part, given, bounded[part][1]) for part in group.parts}
-        paths = [[tasks[part] for part in path] for path in self._paths(group.parts)]
+        tasks = {part: self._task(part, given, stated[part], pairs) for part, pairs in tasks_of.items()}
+        paths = [[tasks[part] for part in path] for path in self._paths(list(tasks))]
         limits = Limits(most_steps(self.models[group.parts[0].model], len(self.data.y)), np.inf)
         solve_paths(paths, limits, NoMonitor())
-        seconds = (time.perf_counter() - begin) / len(group.parts)
-        for k in dict.fromkeys(part.split for part in group.parts):
-            parts = [part for part in group.parts if part.split == k]
-            models = [self._model(part, tasks[part], bounded[part][0], given.geometry) for part in parts]
+        seconds = (time.perf_counter() - begin) / len(tasks)
+        for k in dict.fromkeys(part.split for part in tasks):
+            parts = [part for part in tasks if part.split == k]
+            models = [self._model(part, tasks[part], stated[part], given.geometry) for part in parts]
             for model in models:
                 model.__dict__.update(attributes_of(group.standardization))
-            fold = self._fold(k)
-            of_test = self._decisions(given.kernel, fold, models, fold.split.test)
+            of_test = self._decisions(given.kernel, tasks[parts[0]], models, self.splits[k].test)
             of_train: list[Any] = [None] * len(models)
             if train_score:
-                of_train = self._decisions(given.kernel, fold, models, fold.split.train)
+                of_train = self._decisions(given.kernel, tasks[parts[0]], models, self.splits[k].train)
             for part, model, test, train in zip(parts, models, of_test, of_train, strict=True):
                 model._of_test, model._of_train = test, train
-                warn_of_violation(model)
+                model.warns(model)
                 yield part, model, seconds
 
-    def _given(self, group: KernelGroup, most: float) -> _Given | None:
-        """Return what the fits of a group share, None if the memory is too small; `most` is the largest bound."""
+    def _stated(self, parts: list[Part]) -> dict[Part, Statement]:
+        """Return what models ask of their training samples; a fit by itself will say why one of them cannot."""
+        found: dict[Part, Statement] = {}
+        labels: dict[int, np.ndarray] = {}
+        for part in parts:
+            weight, train = np.zeros(len(self.data.y)), self.splits[part.split].train
+            weight[train] = self.data.weight[train]
+            with suppress(ValueError):
+                one = self.models[part.model]._state(self.data._replace(weight=weight))
+                known = labels.setdefault(part.split, one.labels)  # kept once
+                found[part] = one._replace(labels=known) if np.array_equal(known, one.labels) else one
+        return found
+
+    def _in_place(self, split: int, stated: Statement) -> list[TwoClass]:
+        """Return the problems of a fit, with their rows in the order of the kernel matrix.
+
+        The fits of a split have the same rows and signs, which are kept once.
+        """
+        pairs = stated.problems(stated.labels, stated.upper)
+        pairs = [pair.in_order(np.argsort(self._place[pair.rows])) for pair in pairs]
+        known = self._problems.setdefault(split, pairs)
+        same = len(known) == len(pairs)
+        for k, (pair, other) in enumerate(zip(pairs, known, strict=False)):
+            if same and np.array_equal(pair.rows, other.rows):
+                pairs[k] = pair._replace(rows=other.rows, y=other.y)
+        return pairs
+
+    def _given(
+        self, group: KernelGroup, stated: dict[Part, Statement], problems: dict[Part, list[TwoClass]]
+    ) -> _Given | None:
+        """Return what the fits of a group share, None if the memory is too small."""
+        most = max(float(one.upper.max()) for one in stated.values())
         models = [self.models[part.model] for part in group.parts]
         first, source = min(models, key=lambda model: model.tol), self.data.source
         budget = min(parse_memory(model.memory) for model in models)
@@ -272,82 +250,72 @@ class SharedFits:
             place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
             budget -= rows.source.nbytes
         gram = Gram(training_pairwise(first, group.gamma, rows, most, len(source)), rows.source, self.pool)
-        sizes = [len(pair.rows) for part in group.parts for pair in self._fold(part.split).pairs]
-        spent = plan_shared(first, gram, max(sizes), budget - sum(sizes) * _PROBLEM_BYTES)
+        pairs = [pair for one in problems.values() for pair in one]
+        longest, n_multipliers = max(len(pair.rows) for pair in pairs), sum(len(pair.y) for pair in pairs)
+        spent = plan_shared(first, gram, longest, pairs[0].rows_of_sample, budget - n_multipliers * _PROBLEM_BYTES)
         if spent is None:
             return None
         if len(self._arena) < spent.tile_bytes:
             self._arena = np.empty(0, np.uint8)  # freed before the next is allocated
             self._arena = np.empty(spent.tile_bytes, np.uint8)
         kernel = SharedKernel(gram, self._arena[: spent.tile_bytes], place)
-        if any(len(self._fold(part.split).classes) > 2 for part in group.parts):
+        if any(len(one) > 1 for one in problems.values()):
             kernel.fill()  # almost all rows are needed by some problem
         return _Given(kernel, SampleGeometry.of(group.gamma, rows.statistics), spent)
 
-    def _task(self, part: Part, given: _Given, upper: np.ndarray) -> OneVsOneFit:
-        """Return the two-class problems of a fit."""
-        fold, model = self._fold(part.split), self.models[part.model]
-        pairs = [pair._replace(upper=upper[pair.rows]) for pair in fold.pairs]
+    def _task(self, part: Part, given: _Given, stated: Statement, pairs: list[TwoClass]) -> OneVsOneFit:
+        """Return the problems of a fit."""
+        model = self.models[part.model]
         spent = given.spent if model.shrinking else given.spent._replace(active_set=0)
-        return OneVsOneFit(given.kernel, pairs, fold.labels, spent, solver_of(model))
-
-    def _fold(self, k: int) -> _Fold:
-        if k not in self._folds:
-            split, n = self.splits[k], len(self.data.y)
-            weight = np.zeros(n)
-            weight[split.train] = self.data.weight[split.train]
-            classes, of_train = encode(self.data.y[split.train], weight[split.train])
-            labels = np.full(n, -1, np.int64)
-            labels[split.train] = of_train
-            pairs = [self._in_place(TwoClass.of(labels, weight, a, b)) for a, b in class_pairs(len(classes))]
-            self._folds[k] = _Fold(split, classes, labels, weight, pairs)
-        return self._folds[k]
-
-    def _in_place(self, pair: TwoClass) -> TwoClass:
-        order = np.argsort(self._place[pair.rows])
-        return pair._replace(rows=pair.rows[order], y=pair.y[order], upper=pair.upper[order])
-
-    def _bounds(self, part: Part) -> tuple[np.ndarray, np.ndarray]:
-        fold = self._fold(part.split)
-        return bounds(self.models[part.model], fold.classes, fold.labels, fold.weight)
+        return OneVsOneFit(given.kernel, pairs, stated.labels, spent, solver_of(model))
 
     def _paths(self, parts: list[Part]) -> list[list[Part]]:
-        """Return lists of fits that differ in C alone, in increasing order of C."""
+        """Return lists of fits that differ only in what their machine follows, in increasing order."""
         paths: list[tuple[dict, int, list[Part]]] = []
         for part in parts:
-            others = self.models[part.model].get_params(deep=False) | {"C": None}
+            model = self.models[part.model]
+            others = model.get_params(deep=False) | dict.fromkeys(model.follows)
             found = next((path for path in paths if path[1] == part.split and _equal(path[0], others)), None)
             if found is None:
                 paths.append(found := (others, part.split, []))
             found[2].append(part)
-        return [sorted(path, key=lambda part: self.models[part.model].C) for _, _, path in paths]
+        return [sorted(path, key=self._followed) for _, _, path in paths]
 
-    def _model(self, part: Part, task: OneVsOneFit, class_weight: np.ndarray, geometry: SampleGeometry) -> FoldModel:
+    def _followed(self, part: Part) -> tuple[float, ...]:
+        model = self.models[part.model]
+        return tuple(getattr(model, name) for name in model.follows)
+
+    def _model(self, part: Part, task: OneVsOneFit, stated: Statement, geometry: SampleGeometry) -> FoldModel:
         """Return the fitted model of a part, with indices relative to its training set."""
-        given, fold = self.models[part.model], self._fold(part.split)
-        model = FoldModel(**given.get_params(deep=False))
-        model.__dict__.update(model._solution(task, fold.classes))
-        place = np.empty(len(fold.labels), np.int64)
-        place[fold.split.train] = np.arange(len(fold.split.train))
+        train = self.splits[part.split].train
+        model = fold_model(self.models[part.model])
+        model.__dict__.update(model._solution(task, stated.classes))
+        place = np.empty(len(stated.labels), np.int64)
+        place[train] = np.arange(len(train))
         model._support_rows = model.support_
-        model.support_, model.within_margin_ = place[model.support_], np.sort(place[model.within_margin_])
-        model.class_weight_, model.shape_fit_ = class_weight, (len(fold.split.train), self.data.source.shape[1])
+        model.support_ = place[model.support_]
+        if hasattr(model, "within_margin_"):
+            model.within_margin_ = np.sort(place[model.within_margin_])
+        model.__dict__.update(stated.more | {"shape_fit_": (len(train), self.data.source.shape[1])})
         model._source = self.data.source
         model.__dict__.update(geometry.attributes())
         return model
 
     def _decisions(
-        self, kernel: SharedKernel, fold: _Fold, models: list[FoldModel], test: np.ndarray
+        self, kernel: SharedKernel, task: OneVsOneFit, models: list[FoldModel], test: np.ndarray
     ) -> list[np.ndarray]:
-        """Return each model's decision values of the rows `test`, one for each pair of classes."""
-        n_classes = len(fold.classes)
-        pairs = class_pairs(n_classes)
-        coef = np.zeros((len(fold.labels), n_classes - 1, len(models)))
+        """Return each model's decision values of the rows `test`, one for each problem.
+
+        `task` is that of one of the models, whose labels and pairs of classes are those of all.
+        """
+        pairs, labels = [pair.classes for pair in task.pairs], task.labels
+        n_rows = len(models[0].dual_coef_)
+        coef = np.zeros((len(labels), n_rows, len(models)))
         for k, model in enumerate(models):
             coef[model._support_rows, :, k] = model.dual_coef_.T
         terms, supports = [], coef.any(axis=(1, 2))
-        for label in range(n_classes):
-            used = np.flatnonzero((fold.labels == label) & supports)
+        for label in range(int(labels.max()) + 1):
+            used = np.flatnonzero((labels == label) & supports)
             columns = [k for k, pair in enumerate(pairs) if label in pair]
             for a, b in spans(len(used), _SUMMED_ROWS):
                 terms.append((used[a:b], coef[used[a:b]].reshape(b - a, -1), columns))
@@ -358,7 +326,7 @@ class SharedFits:
             rows = order[a:b]
             for support, weights, columns in terms:
                 part = kernel.values(support, test[rows]).T.astype(np.float64) @ weights
-                sums[:, columns] += part.reshape(b - a, n_classes - 1, -1)
+                sums[:, columns] += part.reshape(b - a, n_rows, -1)
             for k, model in enumerate(models):
                 decided[k, rows] = sums[:, :, k] + model.intercept_
 

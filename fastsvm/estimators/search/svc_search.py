@@ -16,9 +16,9 @@ from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
-from fastsvm.estimators.fitting.validation import check_training_set, labels_of
+from fastsvm.estimators.fitting.validation import labels_of
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.machines.svc import SVC
-from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.search.cv_results import SearchTable
 from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
 from fastsvm.estimators.search.search_data import SearchData
@@ -239,12 +239,12 @@ class SVCSearch(BaseEstimator):
         return self
 
     def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> SearchData:
-        """Return samples and labels, checked if the estimator is an SVC."""
+        """Return samples and labels, checked if the estimator is a kernel machine."""
         if not is_stored(X):
             X, y = indexable(X, y)
-        if isinstance(self._given(), SVC):
-            data = check_training_set(SVC(), samples_for(self._given(), X), y, fit_params.get("sample_weight"))
-            y = data.y
+        if isinstance(self._given(), KernelMachine):
+            data = clone(self._given())._checked(X, y, fit_params.get("sample_weight"))
+            y = data.y if self._given().learns.get("has_targets", True) else y
             if isinstance(data.source, MemorySource):
                 check_finite(data.source.block, 0)
         return SearchData(X, y, fit_params)
@@ -260,7 +260,7 @@ class SVCSearch(BaseEstimator):
             raise ValueError(f"param_grid={self.param_grid!r} has no cells.")
         models = [clone(self._given()).set_params(**clone(cell, safe=False)) for cell in cells]
         for cell, model in zip(cells, models, strict=True):
-            if isinstance(model, SVC):
+            if isinstance(model, KernelMachine):
                 try:
                     model._check_parameters()
                 except ValueError as error:

@@ -1,6 +1,8 @@
 """What all kernel machines have in common: checks of parameters, the course of a fit, and sums of kernel values."""
 
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -50,8 +52,14 @@ _ROUNDING = 1e-9  # of the violation, in parts
 class KernelMachine(CallbackSupportMixin, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
-    The class attributes are what `SVC` has as parameters, for machines that have one solver only.
+    The first class attributes say what a machine learns, as `check_training_set` takes it, along which parameters a fit
+    begins at the solution for other values, and what warns of its end. The others are what `SVC` has as parameters, for
+    machines that have one solver only.
     """
+
+    learns: ClassVar[dict[str, bool]] = {}
+    follows: ClassVar[tuple[str, ...]] = ("C",)
+    warns: ClassVar[Callable[[Any], None]] = staticmethod(warn_of_violation)
 
     C: float = 1.0
     solver: str = "smo"
@@ -87,22 +95,25 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             raise ValueError("standardize=True needs features, X holds kernel values. Scale before they are computed.")
         parse_memory(self.memory, enough=0)
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **kind: bool) -> TrainingSet:
-        """Return the training set; `kind` is passed to `check_training_set`."""
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+        """Return the training set."""
         samples = samples_for(self, X)
         if self.standardize and isinstance(samples, ObjectSource):
             raise ValueError("standardize=True needs features, but the samples are not numbers.")
-        return check_training_set(self, samples, y, sample_weight, **kind)
+        return check_training_set(self, samples, y, sample_weight, **self.learns)
 
-    def _begin(self) -> FitSession:
-        """Check the parameters, forget the last fit, and return the session of this one."""
+    @abstractmethod
+    def _state(self, data: TrainingSet) -> Statement:
+        """Return what is asked of the samples; those of weight 0 are left out."""
+
+    def _fitted_to(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Solve the problems, from a checkpoint or the last fit's multipliers if there are any."""
         self._check_parameters()
         session = FitSession(self)
         forget(self)
-        return session
-
-    def _fit(self, data: TrainingSet, stated: Statement, classes: np.ndarray, session: FitSession) -> None:
-        """Solve the stated problems, from a checkpoint or the last fit's multipliers if there are any."""
+        data = self._checked(X, y, sample_weight)
+        stated = self._state(data)
+        classes = stated.classes
         session.begin()
         with Pool.open() as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
@@ -122,7 +133,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
-        session.end(monitor, warn_of_violation)
+        session.end(monitor, self.warns)
+        return self
 
     def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:
         """Return the fitted attributes of a model that stops now."""

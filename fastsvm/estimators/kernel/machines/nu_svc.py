@@ -6,10 +6,11 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
-from fastsvm.estimators.fitting.labels import encode
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_margin
 from fastsvm.estimators.fitting.parameters import NU, Rule, seed
+from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
-from fastsvm.estimators.kernel.statements import state_nu_classes
+from fastsvm.estimators.kernel.statements import Statement, state_nu_classes
 from fastsvm.estimators.kernel.two_class import Outcome
 
 __all__ = ["NuSVC"]
@@ -26,7 +27,7 @@ class NuSVC(KernelClassifier):
         At most this share of the samples violate the margin, and at least this share are support vectors; above 0 and
         at most 1. The largest that is possible is 2 min(n₁, n₂) / (n₁ + n₂) for classes of n₁ and n₂ samples. If it is
         below the share of samples that violate any margin, the solution is w = 0 with `objective_` 0 and no margin.
-        Decision values are then rounding errors, in LIBSVM too: raise nu.
+        Decision values are then rounding errors, in LIBSVM too, and the fit warns.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "exponential", "precomputed"}, \
 fastsvm.kernels.Kernel or callable, default="rbf"
         As for `SVC`: a name, an object of `fastsvm.kernels` with its parameters, a function of two blocks of rows, or
@@ -55,6 +56,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         `sklearn.calibration` computes them.
     cache_size : float or None, default=None
         Bound on the cache of kernel rows in MiB, within `memory`.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of the upper bounds of each class, as for `SVC`. It changes which `nu` are feasible: the weights of the
+        classes take the place of n₁ and n₂. In scikit-learn the parameter has no effect.
     max_iter : int, default=-1
         Most steps of a two-class problem, of two multipliers each. -1 is a finite default: max(10,000,000, 100 n).
     max_time : float or None, default=None
@@ -90,7 +94,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     within_margin_ : ndarray of int64
         Row numbers of the support vectors, in rising order.
     class_weight_ : ndarray of float64, shape (n_classes,)
-        Ones. `sample_weight` weighs classes; scikit-learn's parameter `class_weight` has no effect there.
+        Factor of the upper bounds of each class.
     objective_ : float
         Dual objective -½ αᵀQα before the division by r², summed over the two-class problems.
     kkt_violation_ : float
@@ -132,7 +136,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     array([1])
     """
 
-    class_weight = None
+    follows = ("nu",)
+    warns = staticmethod(warn_of_margin)
 
     def __init__(
         self,
@@ -148,6 +153,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         memory: str | int = "auto",
         probability: bool = False,
         cache_size: float | None = None,
+        class_weight: dict | str | None = None,
         max_iter: int = -1,
         max_time: float | None = None,
         decision_function_shape: str = "ovr",
@@ -167,6 +173,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.memory = memory
         self.probability = probability
         self.cache_size = cache_size
+        self.class_weight = class_weight
         self.max_iter = max_iter
         self.max_time = max_time
         self.decision_function_shape = decision_function_shape
@@ -205,14 +212,14 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable; the message says what was found, and for an infeasible nu
             the largest that is feasible.
         """
-        session = self._begin()
-        data = self._checked(X, y, sample_weight)
-        classes, labels = encode(data.y, data.weight)
-        self._fit(data, state_nu_classes(self, classes, labels, data.weight), classes, session)
-        return self
+        return self._fitted_to(X, y, sample_weight)
+
+    def _state(self, data: TrainingSet) -> Statement:
+        return state_nu_classes(self, data)
 
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         """Divide by the margins, so that decision values at the margin are 1 and -1."""
         margin = np.where(outcome.margin > 0, outcome.margin, 1.0)
         beta = [values / r for values, r in zip(outcome.beta, margin, strict=True)]
-        return super()._expansion(outcome._replace(beta=beta, intercept=outcome.intercept / margin), classes)
+        divided = outcome._replace(beta=beta, intercept=outcome.intercept / margin)
+        return super()._expansion(divided, classes) | {"_margin": outcome.margin}

@@ -7,13 +7,12 @@ import numpy as np
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import NU, Rule, number
+from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_regressor import KernelRegressor
-from fastsvm.estimators.kernel.statements import state_targets
+from fastsvm.estimators.kernel.statements import Statement, state_targets
 from fastsvm.estimators.kernel.two_class import Outcome
 
 __all__ = ["NuSVR"]
-
-_NO_CLASSES = np.empty(0)
 
 
 class NuSVR(KernelRegressor):
@@ -121,6 +120,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     True
     """
 
+    follows = ("nu", "C")
+
     def __init__(
         self,
         *,
@@ -185,12 +186,11 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        session = self._begin()
-        data = self._checked(X, y, sample_weight, of_classes=False)
+        return self._fitted_to(X, y, sample_weight)
+
+    def _state(self, data: TrainingSet) -> Statement:
         upper = self.C * data.weight
-        stated = state_targets(data, upper, 0.0, total=self.nu * float(upper.sum()) / 2)
-        self._fit(data, stated, _NO_CLASSES, session)
-        return self
+        return state_targets(data, upper, 0.0, total=self.nu * float(upper.sum()) / 2)
 
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         return super()._expansion(outcome, classes) | {"epsilon_": -float(outcome.margin[0])}

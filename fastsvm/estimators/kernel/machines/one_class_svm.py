@@ -8,13 +8,13 @@ from sklearn.base import OutlierMixin
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import NU, Rule
+from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.statements import state_one_class
+from fastsvm.estimators.kernel.statements import Statement, state_one_class
 from fastsvm.estimators.kernel.two_class import Outcome
 
 __all__ = ["OneClassSVM"]
 
-_NO_CLASSES = np.empty(0)
 _ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
 
 
@@ -120,6 +120,9 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     array([ 1, -1])
     """
 
+    learns = {"of_classes": False, "has_targets": False}
+    follows = ("nu",)
+
     def __init__(
         self,
         *,
@@ -182,10 +185,10 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        session = self._begin()
-        data = self._checked(X, None, sample_weight, of_classes=False, has_targets=False)
-        self._fit(data, state_one_class(data.weight, float(self.nu)), _NO_CLASSES, session)
-        return self
+        return self._fitted_to(X, None, sample_weight)
+
+    def _state(self, data: TrainingSet) -> Statement:
+        return state_one_class(data.weight, float(self.nu))
 
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         return super()._expansion(outcome, classes) | {"offset_": -outcome.intercept}

@@ -4,11 +4,11 @@ from typing import Any
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
-from fastsvm.estimators.fitting.labels import encode
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number, one_of, optional, seed
+from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
 from fastsvm.estimators.kernel.solver_parameter import SOLVERS, check_solver
-from fastsvm.estimators.kernel.statements import state_classes
+from fastsvm.estimators.kernel.statements import Statement, state_classes
 
 __all__ = ["SVC"]
 
@@ -263,8 +263,7 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        session = self._begin()
-        data = self._checked(X, y, sample_weight)
-        classes, labels = encode(data.y, data.weight)
-        self._fit(data, state_classes(self, classes, labels, data.weight), classes, session)
-        return self
+        return self._fitted_to(X, y, sample_weight)
+
+    def _state(self, data: TrainingSet) -> Statement:
+        return state_classes(self, data)

@@ -2,17 +2,14 @@
 
 from typing import Any
 
-import numpy as np
-
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import Rule, number, one_of
+from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_regressor import KernelRegressor
-from fastsvm.estimators.kernel.statements import state_targets
+from fastsvm.estimators.kernel.statements import Statement, state_targets
 
 __all__ = ["SVR"]
-
-_NO_CLASSES = np.empty(0)
 
 
 class SVR(KernelRegressor):
@@ -123,6 +120,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
 
     fit_intercept = False  # of "coordinate", whose problem has no intercept
 
+    follows = ("C", "epsilon")
+
     def __init__(
         self,
         *,
@@ -189,8 +188,7 @@ shape (n_samples, n_features)
         ValueError
             If a parameter or the data are not usable; the message says what was found.
         """
-        session = self._begin()
-        data = self._checked(X, y, sample_weight, of_classes=False)
-        stated = state_targets(data, self.C * data.weight, float(self.epsilon))
-        self._fit(data, stated, _NO_CLASSES, session)
-        return self
+        return self._fitted_to(X, y, sample_weight)
+
+    def _state(self, data: TrainingSet) -> Statement:
+        return state_targets(data, self.C * data.weight, float(self.epsilon))
