@@ -120,8 +120,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
 
     fit_intercept = False  # of "coordinate", whose problem has no intercept
 
-    follows = ("C", "epsilon")
-
     def __init__(
         self,
         *,
