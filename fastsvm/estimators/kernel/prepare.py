@@ -162,7 +162,9 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
         As many workers as leave memory for the matrix; None if not even half of it fits beside one.
     """
     whole = len(gram) ** 2 * gram.dtype.itemsize
-    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)._replace(copied_bytes=0, tile_bytes=whole)
+    need = _need(gram.source, gram.pairwise, np.array([n]), n, rows_of_sample)._replace(
+        copied_bytes=0, tile_bytes=whole
+    )
     limit = whole if estimator.cache_size is None else int(estimator.cache_size * 2**20)
     for workers in range(gram.pool.n_threads if budget > 0 else 0, 0, -1):
         try:

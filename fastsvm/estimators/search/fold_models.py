@@ -1,6 +1,5 @@
 """Models of a split, which know the decision values of its samples."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,14 +64,14 @@ class FoldModel(KernelMachine):
 
 def fold_model(given: KernelMachine) -> Any:
     """Return an unfitted model of a split with the parameters of a machine."""
-    return _class_of(type(given))(**given.get_params(deep=False))
+    return _KINDS[type(given)](**given.get_params(deep=False))
 
 
-@cache
-def _class_of(machine: type[KernelMachine]) -> type[FoldModel]:
-    return type(machine.__name__, (FoldModel, machine), {})  # messages of scorers use the name
+_KINDS: dict[type, Any] = {
+    machine: type(machine.__name__, (FoldModel, machine), {})  # messages of scorers use the name
+    for machine in _MACHINES
+}
 
 
-def _new(machine: type[KernelMachine]) -> FoldModel:
-    kind = _class_of(machine)
-    return kind.__new__(kind)
+def _new(machine: type) -> Any:
+    return _KINDS[machine].__new__(_KINDS[machine])

@@ -15,7 +15,6 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import (
-    is_precomputed,
     resolve_gamma,
     resolve_kernel,
     training_pairwise,
@@ -118,7 +117,7 @@ class SharedFits:
         fold = np.zeros(len(self.data.y), np.int64)
         for k, split in enumerate(self.splits):
             fold[split.test] = k
-        of_classes = next(iter(self.models.values())).learns.get("of_classes", True)
+        of_classes = next(iter(self.models.values())).of_classes
         order = np.lexsort((fold, np.unique(self.data.y, return_inverse=True)[1] if of_classes else fold))
         return np.argsort(order)
 

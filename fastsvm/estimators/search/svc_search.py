@@ -244,7 +244,7 @@ class SVCSearch(BaseEstimator):
             X, y = indexable(X, y)
         if isinstance(self._given(), KernelMachine):
             data = clone(self._given())._checked(X, y, fit_params.get("sample_weight"))
-            y = data.y if self._given().learns.get("has_targets", True) else y
+            y = data.y if self._given().has_targets else y
             if isinstance(data.source, MemorySource):
                 check_finite(data.source.block, 0)
         return SearchData(X, y, fit_params)

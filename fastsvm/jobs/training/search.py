@@ -11,7 +11,8 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators import ESTIMATORS, SVC, SVCSearch
+from fastsvm.estimators import ESTIMATORS, SVCSearch
+from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_labels
@@ -28,8 +29,9 @@ Cell = dict[str, Any]
 def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], seconds: float = np.inf) -> list[Cell]:
     """Return the scores of the cells of a job's grid.
 
-    The folds divide the training samples; samples that are held out take no part. The fits of an `SVC` share their
-    kernel rows (`SVCSearch`), so cells that differ in C alone form one group. Other cells are groups by themselves.
+    The folds divide the training samples; samples that are held out take no part. The fits of a kernel machine share
+    their kernel rows (`SVCSearch`), so cells that differ in C or nu alone form one group. Other cells are groups by
+    themselves.
     Cells whose fits fail, such as those of an infeasible nu, have no number as score.
 
     Parameters
@@ -76,6 +78,9 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
             try:
                 found += _cells(grid, compared.fit(X, y).cv_results_)
             except ValueError as error:
+                if len(ParameterGrid(grid)) > 1:
+                    grids += _single(grid)  # some may fit
+                    continue
                 if str(error) not in failures:
                     say(f"the search goes on without {_told(grid)}: {error}")
                 failures[str(error)] = error
@@ -129,13 +134,21 @@ def _has_score(cells: Sequence[Cell]) -> bool:
 
 
 def _shares(job: Job) -> bool:
-    return ESTIMATORS[job.kind] is SVC
+    return issubclass(ESTIMATORS[job.kind], KernelMachine)
 
 
 def _groups(job: Job) -> list[dict[str, list]]:
-    together = {"C": job.grid["C"]} if _shares(job) and "C" in job.grid else {}
+    """Return grids of the cells that are evaluated together: a kernel machine begins some at the solution of others."""
+    kind = ESTIMATORS[job.kind]
+    follows = kind.follows if issubclass(kind, KernelMachine) else ()
+    together = {name: values for name, values in job.grid.items() if name in follows}
     others = {name: values for name, values in job.grid.items() if name not in together}
-    return [{name: [value] for name, value in one.items()} | together for one in ParameterGrid(others)]
+    return [grid | together for grid in _single(others)]
+
+
+def _single(grid: dict[str, list]) -> list[dict[str, list]]:
+    """Return a grid for each cell."""
+    return [{name: [value] for name, value in one.items()} for one in ParameterGrid(grid)]
 
 
 def _cells(grid: dict[str, list], results: dict[str, Any]) -> list[Cell]:

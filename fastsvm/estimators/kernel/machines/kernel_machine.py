@@ -1,7 +1,6 @@
 """What all kernel machines have in common: checks of parameters, the course of a fit, and sums of kernel values."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -57,9 +56,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     machines that have one solver only.
     """
 
-    learns: ClassVar[dict[str, bool]] = {}
+    of_classes: ClassVar[bool] = True
+    has_targets: ClassVar[bool] = True
     follows: ClassVar[tuple[str, ...]] = ("C",)
-    warns: ClassVar[Callable[[Any], None]] = staticmethod(warn_of_violation)
+    warns: ClassVar[Any] = staticmethod(warn_of_violation)
 
     C: float = 1.0
     solver: str = "smo"
@@ -100,7 +100,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         samples = samples_for(self, X)
         if self.standardize and isinstance(samples, ObjectSource):
             raise ValueError("standardize=True needs features, but the samples are not numbers.")
-        return check_training_set(self, samples, y, sample_weight, **self.learns)
+        kind = {"of_classes": self.of_classes, "has_targets": self.has_targets}
+        return check_training_set(self, samples, y, sample_weight, **kind)
 
     @abstractmethod
     def _state(self, data: TrainingSet) -> Statement:

@@ -14,7 +14,7 @@ __all__ = ["KernelRegressor"]
 class KernelRegressor(RegressorMixin, KernelMachine):
     """Predictions are the values of the decision function."""
 
-    learns = {"of_classes": False}
+    of_classes = False
 
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions twice: they are the decision values."""

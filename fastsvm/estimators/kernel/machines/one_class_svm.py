@@ -120,7 +120,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     array([ 1, -1])
     """
 
-    learns = {"of_classes": False, "has_targets": False}
+    of_classes = has_targets = False
     follows = ("nu",)
 
     def __init__(

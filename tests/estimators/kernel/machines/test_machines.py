@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import fastsvm
 from bench.kernel.machines_referee import examine_machine
-from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM, SVCSearch
+from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.estimators.kernel import prepare, small_problems
 from fastsvm.kernel_matrix.memory_plan import plan
@@ -250,10 +250,12 @@ def test_models_are_the_same_after_a_round_trip(name, fitted, tmp_path):
     assert vars(again).keys() >= {key for key in vars(fitted[name]) if key.endswith("_")}
 
 
-def test_a_search_takes_regressors():
-    found = SVCSearch(SVR(gamma=GAMMA), {"C": [0.1, 10.0], "epsilon": [0.1, 1.0]}, cv=3).fit(X, Z)
-    assert found.best_params_ == {"C": 10.0, "epsilon": 0.1}
-    assert found.best_score_ == found.cv_results_["mean_test_score"].max() > 0.5
+def test_weights_of_classes_are_weights_of_samples():
+    y = labels("nu-svc")
+    weight = np.where(y > 0, 3.0, 1.0)
+    weighted = model("nu-svc", class_weight={1: 3.0}).fit(X, y)
+    same(weighted, model("nu-svc").fit(X, y, sample_weight=weight))
+    np.testing.assert_array_equal(weighted.class_weight_, [1.0, 3.0])
 
 
 # --- messages ----------------------------------------------------------------------------------------------
