@@ -117,7 +117,7 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
         if name not in known:
             raise ValueError(f"--{name} is not a parameter of --model {options.model}. Choose from {', '.join(known)}.")
     path = str(Path(options.data).absolute())
-    inputs = _inputs(options)
+    inputs = _inputs(options)._replace(last_label=learns_labels(options.model))
     if options.folder is not None and inputs.split == "test":
         raise ValueError("A run trains on the part 'train' of a folder. Convert the part 'test' and name that file.")
     job = Job(

@@ -68,6 +68,7 @@ class ConversionOptions(TypedDict, total=False):
     split: str | None
     dense: bool | None
     label: str | int | Path | None
+    last_label: bool | None
     array: str | None
     n_features: int | None
     least_features: int | None
@@ -120,6 +121,7 @@ def convert(
           their column; by default the column named label, labels, target, class or y, else the last one. IDX: their
           file; the one beside the images by default. NPY: their file; none by default. NPZ: name of their array; `y`,
           or the only one of fitting length, by default. False: store no labels.
+        - last_label : bool, optional. CSV and Arrow: False if a column does not hold labels for being the last.
         - array : str, optional. NPZ: name of the array with the rows; by default `X`, or the only one that has two
           dimensions or more.
         - id : str or int, optional. CSV and Arrow: name or position of a column that identifies the rows. It is stored
@@ -327,6 +329,7 @@ def _reader_options(options: ConversionOptions) -> Options:
         options.get("id"),
         None if feature_names is None else tuple(feature_names),
         options.get("least_features"),
+        options.get("last_label"),
     )
 
 

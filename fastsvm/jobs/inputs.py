@@ -30,12 +30,15 @@ class InputOptions(NamedTuple):
         As for `convert`.
     split : str or None
         Part of a folder, "train" or "test".
+    last_label : bool
+        Whether a table without a name of labels has them in its last column.
     """
 
     format: str | None = None
     label: str | int | bool | None = None
     id: str | int | None = None
     split: str | None = None
+    last_label: bool = True
 
 
 class Expected(NamedTuple):
@@ -130,7 +133,7 @@ def as_hdf5(
     """
     check_input(path)
     if is_hdf5(path):
-        if options is not None and options._replace(label=options.label or None) != InputOptions():
+        if options is not None and options._replace(label=options.label or None, last_label=True) != InputOptions():
             raise ValueError(f"{path} is an HDF5 file: format, label, id and split apply to files that are converted.")
         yield Path(path)
         return
@@ -161,6 +164,8 @@ def converted(
     if kind not in FORMATS:
         raise ValueError(f"There is no format {kind!r}; there are {', '.join(FORMATS)}.")
     given: dict[str, Any] = {"label": options.label, "id": options.id, "split": options.split}
+    if not options.last_label and "last_label" in FORMATS[kind].options:
+        given["last_label"] = False
     if expected is not None:
         exact = "float64" if FORMATS[kind].text else "exact"  # text is seldom exact in float32, which needs a pass more
         dtype = None if expected.coarse else exact

@@ -23,7 +23,7 @@ from fastsvm.jobs.stopping import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoint_file import Checkpoints, FoundCheckpoint, check_bound
 from fastsvm.jobs.training.checkpointer import JobCheckpointer
 from fastsvm.jobs.training.finished import written_surely
-from fastsvm.jobs.training.job_file import Job
+from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.jobs.training.search import best_of, check_grid, search
 from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train
@@ -242,7 +242,8 @@ class _Run:
         file, job = self.folder.path / f"{name}.h5", self.job
         if not file.exists():
             self.folder.log("convert", file=path)
-            options = InputOptions(job.format, job.label, job.id, name if Path(path).is_dir() else None)
+            part = name if Path(path).is_dir() else None
+            options = InputOptions(job.format, job.label, job.id, part, learns_labels(job.kind))
             converted(path, file, options, expected, seed=job.seed)
         return str(file)
 

@@ -91,9 +91,12 @@ def test_one_class_needs_no_labels(tmp_path, capsys):
 def test_one_class_learns_all_columns_of_a_table_without_labels(tmp_path, capsys):
     table, job = tmp_path / "rows.csv", tmp_path / "job.toml"
     np.savetxt(table, np.random.default_rng(0).normal(size=(60, 2)), delimiter=",", header="a,b", comments="")
-    given = ("--no-label", "--model", "one-class")
-    assert report(capsys, "train", table, "-o", tmp_path / "m", *given)["n_features"] == 2
-    job.write_text('[data]\ntrain = "rows.csv"\nlabel = false\n[model]\nkind = "one-class"\n')
+    code, out, err = run(capsys, "train", table, "-o", tmp_path / "m", "--model", "one-class", "--json")
+    assert code == 0 and json.loads(out)["n_features"] == 2
+    assert "labels: none, no column has their usual name; all columns are features unless --label names one" in err
+    given = ("--label", "b", "--model", "one-class")
+    assert report(capsys, "train", table, "-o", tmp_path / "named", *given)["n_features"] == 1
+    job.write_text('[data]\ntrain = "rows.csv"\n[model]\nkind = "one-class"\n')
     assert report(capsys, "run", job, "--folder", tmp_path / "run")["n_features"] == 2
     code, _, err = run(capsys, "train", table, "--no-label", "--model", "svr")
     assert code == 2 and "Training needs labels" in err

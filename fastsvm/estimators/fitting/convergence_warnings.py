@@ -44,7 +44,8 @@ def warn_of_margin(model: Any) -> None:
         f"{type(model).__name__} found no margin in {np.count_nonzero(none)} of {len(none)} two-class problems: "
         f"{model._margin.min():.3g} is not larger than the violation of the optimality conditions, "
         f"{model.kkt_violation_:.3g}. Its decision values are rounding errors. What to try: raise nu, or "
-        f"another kernel; if samples are tiny, lower tol, which is {model.tol:g}, or scale the features (standardize=True).",
+        f"another kernel; if samples are tiny, lower tol, which is {model.tol:g}, or scale the features "
+        "(standardize=True).",
         ConvergenceWarning,
         stacklevel=_STACK_LEVEL,
     )

@@ -86,6 +86,8 @@ class Options(NamedTuple):
         Names of the columns of X, in order. One other column may hold labels.
     least_features : int or None
         Columns of X, if not more are found.
+    last_label : bool or None
+        False if a column of a table does not hold labels for being the last.
     block_bytes : int
         Rough size of a block.
     memory : int
@@ -101,6 +103,7 @@ class Options(NamedTuple):
     id: str | int | None = None
     feature_names: tuple[str, ...] | None = None
     least_features: int | None = None
+    last_label: bool | None = None
     block_bytes: int = 4 << 20
     memory: int = 256 << 20
 

@@ -66,7 +66,8 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
         Number of columns.
     options : Options
         `label` and `id` name columns. Without `label`, a table that has only `feature_names`, or only `n_features`
-        columns, has no labels. Any other table has them in the column with a usual name, else in the last one.
+        columns, has no labels. Any other table has them in the column with a usual name, else in the last one unless
+        `last_label` is False.
     path : Path
         The file, for messages.
 
@@ -119,6 +120,8 @@ def _label(
         return usual[0], f"{table.title(usual[0])}, by its name"
     if n_expected == 0 and len(columns) > 1:
         return None, "none"
+    if options.last_label is False:
+        return None, "none, no column has their usual name; all columns are features unless --label names one"
     return columns[
         -1
     ], f"{table.title(columns[-1])}, the {'only one that is no feature' if n_expected == 0 else 'last'}"

@@ -36,12 +36,9 @@ def test_every_machine_shares(name, shared):
 
 def test_weights_and_later_fits(shared):
     weight = _RNG.uniform(0, 2, 150) * (np.arange(150) % 9 > 0)
-    both(X, Z, {"C": [0.1, 30.0, 3.0]}, SVR(tol=1e-9), cv=3, fit={"sample_weight": weight}, scoring="r2")
+    both(X, Z, {"C": [10.0, 9.99]}, SVR(tol=1e-6), cv=3, fit={"sample_weight": weight}, scoring="r2")
     steps = {(part.split, model.C): model.n_iter_ for part, model in shared}
-    assert len(steps) == 9
-    SVCSearch(SVR(tol=1e-9, C=30.0), {"epsilon": [0.1, 0.2]}, cv=3).fit(X, Z, sample_weight=weight)
-    cold = {part.split: model.n_iter_ for part, model in shared[9:] if model.epsilon == 0.1}
-    assert all(steps[k, 30.0] < cold[k] for k in range(3))
+    assert all(steps[k, 10.0] < steps[k, 9.99] / 2 for k in range(3))
 
 
 def test_cells_that_are_not_feasible_leave_the_others_to_share(shared):
