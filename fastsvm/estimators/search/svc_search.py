@@ -1,4 +1,4 @@
-"""Grid search with cross-validation for an SVC; fits share their kernel values."""
+"""Grid search with cross-validation for kernel machines; fits share their kernel values."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -76,19 +76,20 @@ def _of_best(name: str, words: str) -> Any:
 class SVCSearch(BaseEstimator):
     """Grid search with cross-validation over the parameters of an `SVC`, whose fits share their kernel values.
 
-    Scores, best parameters and `cv_results_` agree with `sklearn.model_selection.GridSearchCV` with the same `SVC`.
-    Only samples whose decision value is within `tol` of 0 may get another class. The search is faster for three
-    reasons. Kernel values of the training set are computed once for all fits with the same kernel, and cached within
-    the `memory` of the `SVC`. A fit starts from the solution for the next smaller `C`. Test scores use the same kernel
-    values. Each fit meets its `tol`.
+    So do the fits of `SVR`, `NuSVR`, `NuSVC` and `OneClassSVM`. Scores, best parameters and `cv_results_` agree with
+    `sklearn.model_selection.GridSearchCV` with the same estimator. Only samples whose decision value is within `tol` of
+    0 may get another class, and decision values are as near to each other as `tol` allows. The search is faster for
+    three reasons. Kernel values of the training set are computed once for all fits with the same kernel, and cached
+    within the `memory` of the estimator. A fit starts from the solution for the next smaller `C` or `nu`. Test scores
+    use the same kernel values. Each fit meets its `tol`.
 
-    Fits share kernel values if the `SVC` has the solver "smo" or "coordinate", no `learning_rate`, `max_iter` or
-    `max_time`, and a kernel that is not "precomputed". All other estimators are fitted one by one, and so are fits for
-    which the memory is too small.
+    Fits share kernel values if the solver is "smo" or "coordinate", there is no `learning_rate`, `max_iter` or
+    `max_time`, and the kernel is not "precomputed". All other estimators are fitted one by one, and so are fits for
+    which the memory is too small, or whose parameters are not feasible on their split.
 
     Parameters
     ----------
-    estimator : SVC, estimator or None, default=None
+    estimator : SVC, SVR, NuSVR, NuSVC, OneClassSVM, estimator or None, default=None
         Estimator to fit. It sets the parameters that are not in the grid. None is `SVC()`.
     param_grid : dict or list of dict
         Values to try, by parameter name. Of a list, all grids are tried.
@@ -198,7 +199,8 @@ class SVCSearch(BaseEstimator):
         X : as for `SVC.fit`, shape (n_samples, n_features)
             Samples.
         y : array-like of shape (n_samples,) or None
-            Labels. None takes those that come with an `HDF5Data`.
+            Labels or targets. None takes those that come with an `HDF5Data`; `OneClassSVM` needs none, but `scoring`
+            may.
         groups : array-like of shape (n_samples,) or None
             Groups of samples, for splitters that use them.
         **fit_params : dict
