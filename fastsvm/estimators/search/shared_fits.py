@@ -199,7 +199,7 @@ class SharedFits:
                 of_train = self._decisions(given.kernel, tasks[parts[0]], models, self.splits[k].train)
             for part, model, test, train in zip(parts, models, of_test, of_train, strict=True):
                 model._of_test, model._of_train = test, train
-                model.warns(model)
+                model._warns(model)
                 yield part, model, seconds
 
     def _stated(self, parts: list[Part]) -> dict[Part, Statement]:

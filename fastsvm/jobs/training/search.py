@@ -79,7 +79,8 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
                 found += _cells(grid, compared.fit(X, y).cv_results_)
             except ValueError as error:
                 if len(ParameterGrid(grid)) > 1:
-                    grids += _single(grid)  # some may fit
+                    done = {_name(cell["parameters"]) for cell in found}
+                    grids += [one for one in _single(grid) if _name(ParameterGrid(one)[0]) not in done]  # some may fit
                     continue
                 if str(error) not in failures:
                     say(f"the search goes on without {_told(grid)}: {error}")

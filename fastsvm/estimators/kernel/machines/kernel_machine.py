@@ -59,7 +59,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     of_classes: ClassVar[bool] = True
     has_targets: ClassVar[bool] = True
     follows: ClassVar[tuple[str, ...]] = ("C",)
-    warns: ClassVar[Any] = staticmethod(warn_of_violation)
+    _warns: ClassVar[Any] = staticmethod(warn_of_violation)
 
     C: float = 1.0
     solver: str = "smo"
@@ -134,7 +134,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             with session.solving(monitor, "_multipliers", lambda: (classes, task.multipliers())):
                 task.run(Limits(most_steps(self, len(task.labels)), session.deadline), monitor)
             self.__dict__.update(attributes())
-        session.end(monitor, self.warns)
+        session.end(monitor, self._warns)
         return self
 
     def _attributes(self, prepared: PreparedFit, classes: np.ndarray) -> dict[str, Any]:

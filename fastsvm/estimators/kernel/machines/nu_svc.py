@@ -137,7 +137,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     """
 
     follows = ("nu",)
-    warns = staticmethod(warn_of_margin)
+    _warns = staticmethod(warn_of_margin)
 
     def __init__(
         self,
