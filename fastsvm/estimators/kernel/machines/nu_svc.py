@@ -56,9 +56,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         `sklearn.calibration` computes them.
     cache_size : float or None, default=None
         Bound on the cache of kernel rows in MiB, within `memory`.
-    class_weight : dict, "balanced" or None, default=None
-        Factor of the upper bounds of each class, as for `SVC`. It changes which `nu` are feasible: the weights of the
-        classes take the place of n₁ and n₂. In scikit-learn the parameter has no effect.
     max_iter : int, default=-1
         Most steps of a two-class problem, of two multipliers each. -1 is a finite default: max(10,000,000, 100 n).
     max_time : float or None, default=None
@@ -94,7 +91,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     within_margin_ : ndarray of int64
         Row numbers of the support vectors, in rising order.
     class_weight_ : ndarray of float64, shape (n_classes,)
-        Factor of the upper bounds of each class.
+        Ones. `sample_weight` weighs classes; scikit-learn's parameter `class_weight` has no effect there.
     objective_ : float
         Dual objective -½ αᵀQα before the division by r², summed over the two-class problems.
     kkt_violation_ : float
@@ -136,6 +133,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     array([1])
     """
 
+    class_weight = None
     follows = ("nu",)
     _warns = staticmethod(warn_of_margin)
 
@@ -153,7 +151,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         memory: str | int = "auto",
         probability: bool = False,
         cache_size: float | None = None,
-        class_weight: dict | str | None = None,
         max_iter: int = -1,
         max_time: float | None = None,
         decision_function_shape: str = "ovr",
@@ -173,7 +170,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.memory = memory
         self.probability = probability
         self.cache_size = cache_size
-        self.class_weight = class_weight
         self.max_iter = max_iter
         self.max_time = max_time
         self.decision_function_shape = decision_function_shape

@@ -250,14 +250,6 @@ def test_models_are_the_same_after_a_round_trip(name, fitted, tmp_path):
     assert vars(again).keys() >= {key for key in vars(fitted[name]) if key.endswith("_")}
 
 
-def test_weights_of_classes_are_weights_of_samples():
-    y = labels("nu-svc")
-    weight = np.where(y > 0, 3.0, 1.0)
-    weighted = model("nu-svc", class_weight={1: 3.0}).fit(X, y)
-    same(weighted, model("nu-svc").fit(X, y, sample_weight=weight))
-    np.testing.assert_array_equal(weighted.class_weight_, [1.0, 3.0])
-
-
 # --- messages ----------------------------------------------------------------------------------------------
 
 BAD = {
