@@ -7,6 +7,7 @@ from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.kernel.machines.svr import SVR
 from fastsvm.estimators.linear.linear_svc import LinearSVC
 from fastsvm.estimators.linear.linear_svr import LinearSVR
+from fastsvm.estimators.linear.logistic_regression import LogisticRegression
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
 from fastsvm.estimators.search.svc_search import SVCSearch
@@ -17,6 +18,7 @@ __all__ = [
     "SVR",
     "LinearSVC",
     "LinearSVR",
+    "LogisticRegression",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
@@ -33,6 +35,7 @@ ESTIMATORS = {
     "nu-svr": NuSVR,
     "linear": LinearSVC,
     "linear-regressor": LinearSVR,
+    "logistic": LogisticRegression,
     "sgd": SGDClassifier,
     "sgd-regressor": SGDRegressor,
 }

@@ -8,6 +8,7 @@ functions that have a body for it determine which estimators support it:
 Used by                 A loss of one score                              A loss of the scores of all classes
 ======================= ================================================ ==============================================
 gradient descent        `loss_value`, `loss_slope`                       `loss_of_classes`
+Newton's method         `loss_curvature`
 dual coordinate ascent  `coordinate_update`, `conjugate`,                `update_of_classes`, `conjugate_of_classes`,
                         `projected_gradient`, `box`, `feasible`          `violation_of_classes`, `feasible`
 probabilities           `probabilities`                                  `probabilities`
@@ -36,11 +37,14 @@ __all__ = [
     "RowAt",
     "box",
     "conjugate",
+    "conjugate_curvature",
     "conjugate_of_classes",
     "coordinate_update",
     "cost_of",
     "feasible",
+    "is_piecewise",
     "least_curvature",
+    "loss_curvature",
     "loss_of_classes",
     "loss_slope",
     "loss_value",
@@ -135,6 +139,24 @@ def loss_slope(loss: Loss, score: float, target: float) -> float:
 
 
 @generic
+def loss_curvature(loss: Loss, score: float, target: float) -> float:
+    """Return the second derivative of the loss by the score; by default an upper bound, the class's `curvature`."""
+    raise NotImplementedError
+
+
+def _largest_curvature(kind: Any) -> Any:
+    most = float(kind.curvature)
+
+    def body(loss, score, target):
+        return most
+
+    return body
+
+
+loss_curvature.default(_largest_curvature)
+
+
+@generic
 def conjugate(loss: Loss, dual: float, target: float, cost: float) -> float:
     """Return c ℓ*(-β / c) for a feasible β."""
     raise NotImplementedError
@@ -154,8 +176,24 @@ def projected_gradient(loss: Loss, dual: float, score: float, target: float, cos
 
 @generic
 def box(loss: Loss, cost: float) -> tuple[float, float]:
-    """Return the largest absolute value of a dual variable, and the second derivative of the conjugate."""
+    """Return the largest absolute value of a dual variable, and the least second derivative of the conjugate."""
     raise NotImplementedError
+
+
+@generic
+def conjugate_curvature(loss: Loss, dual: float, cost: float) -> float:
+    """Return the second derivative of the conjugate at a dual variable; by default the least one, as of `box`."""
+    raise NotImplementedError
+
+
+def _curvature_of_box(kind: Any) -> Any:
+    def body(loss, dual, cost):
+        return box(loss, cost)[1]
+
+    return body
+
+
+conjugate_curvature.default(_curvature_of_box)
 
 
 # --- of the scores of all classes ------------------------------------------------------------------------
@@ -248,6 +286,16 @@ def probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
 def provides_dual(kind: Any) -> bool:
     """Return whether dual coordinate ascent can minimise a class of losses."""
     return kind in coordinate_update.bodies or kind in update_of_classes.bodies
+
+
+def provides_newton(kind: Any) -> bool:
+    """Return whether Newton's method can minimise a class of losses: they are smooth, and have a dual."""
+    return provides_dual(kind) and not kind.of_classes and bool(np.isfinite(kind.curvature))
+
+
+def is_piecewise(kind: Any) -> bool:
+    """Return whether the conjugates of a class of losses are quadratic between the bounds of their pieces."""
+    return kind not in conjugate_curvature.bodies
 
 
 def provides_probabilities(kind: Any) -> bool:

@@ -9,6 +9,7 @@ from fastsvm.losses.interface import (
     conjugate,
     coordinate_update,
     feasible,
+    loss_curvature,
     loss_slope,
     loss_value,
     projected_gradient,
@@ -32,6 +33,11 @@ def _value(loss, score, target):
 @loss_slope.register(SquaredHinge)
 def _slope(loss, score, target):
     return -2.0 * target * max(0.0, 1.0 - target * score)
+
+
+@loss_curvature.register(SquaredHinge)
+def _curvature(loss, score, target):
+    return 2.0 if target * score < 1.0 else 0.0
 
 
 @coordinate_update.register(SquaredHinge)

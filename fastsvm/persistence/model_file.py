@@ -31,7 +31,7 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor or SVCSearch
+    model : SVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
         A fitted estimator. Its kernel must be built-in or precomputed, its class labels numbers or strings. A search is
         stored with its results and its best model, one of these estimators.
     path : str or Path
@@ -109,7 +109,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    SVC, LinearSVC, LinearSVR, SGDClassifier, SGDRegressor or SVCSearch
+    SVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
         The fitted estimator.
 
     Raises

@@ -157,7 +157,6 @@ OWN = {
         "a negative C": with_parameters(C=-1),
         "C=True": with_parameters(C=True),
         "an unknown loss": with_parameters(loss="x"),
-        "penalty l1": with_parameters(penalty="l1", dual=False),
         "dual=False with the hinge": with_parameters(dual=False, loss="hinge"),
     },
     "SGDClassifier": {

@@ -11,6 +11,7 @@ from fastsvm import (
     SVR,
     LinearSVC,
     LinearSVR,
+    LogisticRegression,
     NuSVC,
     NuSVR,
     OneClassSVM,
@@ -28,6 +29,7 @@ ESTIMATORS = [
     NuSVR(),
     LinearSVC(),
     LinearSVR(),
+    LogisticRegression(),
     SGDClassifier(),
     SGDRegressor(),
 ]
@@ -41,6 +43,8 @@ OTHER_SOLVERS = [
     SVR(solver="coordinate"),
     SVR(kernel="precomputed"),
     LinearSVC(multi_class="crammer_singer"),
+    LinearSVC(penalty="l1"),
+    LogisticRegression(penalty="l1"),
     SGDClassifier(loss="softmax"),
     SGDClassifier(loss="log_loss", penalty="l1"),
 ]

@@ -8,18 +8,20 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
+from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.linear.dual_fit import DualFit, DualFitState, small_fit
-from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, small_fit
+from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState
+from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
-from fastsvm.estimators.linear.training_task import Task, merged
+from fastsvm.estimators.linear.training_task import Task, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.linear_dual.state import LinearDualState
 from fastsvm.solvers.outer_loop import StopReason
 
-__all__ = ["BaseLinearSVM"]
+__all__ = ["BaseLinearClassifier", "BaseLinearSVM"]
 
 _RULES = {
     "C": number(above=0),
@@ -50,27 +52,33 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
                 "an intercept, set fit_intercept=False."
             )
 
+    def _has_l1_penalty(self) -> bool:
+        """Return whether ‖w‖₁ is penalised, not ½‖w‖²."""
+        return False
+
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any]) -> None:
-        """Solve the dual problem; `names` are fitted attributes beside those of the solution."""
-        session = FitSession(self, max_subtasks=self.max_iter)
-        last: DualFitState | None = session.initial_state("_fit_state")
+        """Solve the problem; `names` are fitted attributes beside those of the solution."""
+        session, l1 = FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
+        last = session.initial_state("_fit_state")
+        last = last if isinstance(last, PrimalFitState if l1 else DualFitState) else None
         session.begin()
         with Pool.open() as pool:
-            small = small_fit(self, task, loss, session, pool)
+            small = None if l1 else small_fit(self, task, loss, session, pool)
             if small is not None:
                 self._fit_state = None
                 self.__dict__.update(names | self._weights(small.weights, small.epoch) | small.attributes())
                 session.end(small, warn_of_gap)
                 return
             task = merged(task) if task.source.resident else task
-            fit = DualFit(self, task, loss, pool, last, session.can_be_resumed)
+            kind: Any = PrimalFit if l1 else DualFit
+            fit = kind(self, task, loss, pool, last, session.can_be_resumed)
             solver, state = fit.solver, fit.initial_state()
             records = last.records if last is not None and state.epoch > 0 else []
 
-            def attributes(state: LinearDualState) -> dict[str, Any]:
+            def attributes(state: Any) -> dict[str, Any]:
                 return names | self._weights(solver.finish(state), state.epoch)
 
-            def checkpoint(state: LinearDualState) -> DualFitState:
+            def checkpoint(state: Any) -> Any:
                 return fit.checkpoint(state, records)
 
             monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records)
@@ -80,7 +88,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
             self._note(fit, state, reason, attributes)
         session.end(monitor, warn_of_gap)
 
-    def _note(self, fit: DualFit, state: LinearDualState, reason: StopReason, attributes: Callable) -> None:
+    def _note(self, fit: Any, state: Any, reason: StopReason, attributes: Callable) -> None:
         """Set the fitted attributes, with a certificate of the best state that is known."""
         solver, certificate = fit.solver, fit.solver.certificate
         if reason is not StopReason.CONVERGED or certificate is None:
@@ -104,3 +112,21 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
     def _shows_difference(self, n_scores: int) -> bool:
         """Return whether there are two scores of which the difference is shown."""
         return n_scores == 2
+
+
+class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
+    """What classifiers have in common."""
+
+    def _fit_classes(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
+        """Learn the classes with a loss."""
+        forget(self)
+        data = check_training_set(self, X, y, sample_weight)
+        classes, labels = encode(data.y, data.weight)
+        factors, coupled = class_weights(self.class_weight, classes, labels, data.weight), loss.of_classes
+        task = task_of_classes(self._standardized(data.source, data.weight), labels, data.weight, factors, coupled)
+        if coupled:  # one of two scores would not do: what is penalised is the length of both
+            task = task._replace(balance=np.ones(len(classes)))
+        self._fit(task, loss, {"classes_": classes})
+
+    def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
+        return {"coef_": coef, "intercept_": intercept}

@@ -2,34 +2,31 @@
 
 from typing import Any
 
-import numpy as np
-
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
-from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import Rule, one_of
-from fastsvm.estimators.fitting.validation import check_training_set, forget
-from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
-from fastsvm.estimators.linear.prediction import LinearClassifier
-from fastsvm.estimators.linear.training_task import task_of_classes
+from fastsvm.losses import LOSSES, loss_names, provides_newton
 
 __all__ = ["LinearSVC"]
 
 
-class LinearSVC(LinearClassifier, BaseLinearSVM):
+class LinearSVC(BaseLinearClassifier):
     """Linear support vector classification, exact, from memory or from an HDF5 file larger than it.
 
-    Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once. Names and meanings are those of
-    `sklearn.svm.LinearSVC` where it has them; different are that `tol` bounds the duality gap, that all classes are
+    Minimises ½‖w‖² or ‖w‖₁ + C Σ loss, of each class against the rest or of all at once. Names and meanings are those
+    of `sklearn.svm.LinearSVC` where it has them; different are that `tol` bounds the duality gap, that all classes are
     learnt in the same passes over the samples, and that nothing is copied.
 
     Parameters
     ----------
-    penalty : {"l2"}, default="l2"
-        Penalty of the weights; there is no other.
-    loss : {"squared_hinge", "hinge"} or a loss object, default="squared_hinge"
-        Loss of a class against the rest. "crammer_singer" and "weston_watkins" have hinges of their own.
+    penalty : {"l2", "l1"}, default="l2"
+        ½‖w‖², or ‖w‖₁: the smaller C, the more weights are exactly 0. "l1" is for smooth losses, of each class against
+        the rest.
+    loss : {"squared_hinge", "hinge", "log_loss"} or a loss object, default="squared_hinge"
+        Loss of a class against the rest. "log_loss" is that of `LogisticRegression`, which has probabilities.
+        "crammer_singer" and "weston_watkins" have hinges of their own.
         A loss object is one that `fastsvm.losses.register_loss` registered. `fastsvm.save` refuses models with it.
     dual : bool or "auto", default="auto"
         Accepted for code written for scikit-learn: the solver works on both problems at once, which have the same
@@ -56,23 +53,27 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
         Seed of the order in which samples are processed.
     max_iter : int, default=1000
         Largest number of epochs, which are passes over the samples that change the weights. Newton steps follow within
-        this limit if the epochs do not suffice and there are few features or few samples.
+        this limit if the epochs do not suffice and there are few features or few samples. With penalty "l1" an epoch is
+        a Newton step, of two or three passes.
     memory : "auto", int or str, default="auto"
         Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
         Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
-        of what is available. Samples in memory do not count.
+        of what is available. Samples in memory do not count. With penalty "l1" each Newton step reads samples on disk
+        two to four times, and a quarter of the memory holds Hessians: √(memory / (32 n_classes)) features at a time,
+        at most 4,096.
     max_time : float or None, default=None
         Time limit of a fit in seconds.
     warm_start : bool, default=False
-        Begin the next fit at the dual variables of the last, if the numbers of samples and classes are the same. A fit
-        that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
+        Begin the next fit at the dual variables of the last, or with penalty "l1" at its weights, if there are as many.
+        A fit that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
     standardize : bool, default=False
         Whether features are standardised to mean 0 and variance 1 during the fit, by statistics of one more pass over
         the samples. The stored samples do not change. `coef_` and `intercept_` are for samples as they are passed.
         Sparse samples are scaled only.
     criterion : {"gap", "gradient"}, default="gap"
         What `tol` bounds: the relative duality gap, or, as in LIBLINEAR, the violation of the optimality conditions of
-        the dual problem, the projected gradient, which takes much longer to become small.
+        the dual problem, the projected gradient, which takes much longer to become small. With penalty "l1", that of
+        the problem itself.
     window_visits : "auto" or int, default="auto"
         For samples on disk: how often an epoch processes each window while it is in memory. "auto" is as often as there
         is time for while the next window is read, at most 4 times. Results then depend on the speed of the machine.
@@ -87,14 +88,15 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
     intercept_ : ndarray of float64, shape (1,) or (n_classes,)
         Intercepts.
     objective_ : float
-        ½‖w‖² + C Σ loss of these weights, that of the constant feature among them, summed over the classes one against
-        the rest.
+        The objective, penalty + C Σ loss, of these weights, that of the constant feature among them, summed over the
+        classes one against the rest.
     dual_objective_ : float
         Objective of feasible dual variables, a lower bound of the minimum.
     duality_gap_ : float
         Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
     kkt_violation_ : float
-        Largest projected gradient of the dual problem, in units of scores.
+        Largest projected gradient of the dual problem, in units of scores; with penalty "l1" the largest distance of 0
+        from the subdifferential of the objective by a weight.
     n_iter_ : int
         Epochs.
     converged_ : bool
@@ -116,7 +118,8 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
     ACM TKDD 5. Lin, Mairal and Harchaoui (2015), A universal catalyst for first-order optimization, NeurIPS,
     algorithm 1. Yan and Li (2020), An efficient augmented Lagrangian method for support vector machine, Optimization
     Methods and Software 35. Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), A sequential dual method for large
-    scale multi-class linear SVMs, KDD, section 3. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
+    scale multi-class linear SVMs, KDD, section 3. Yuan, Ho and Lin (2012), An improved GLMNET for l1-regularized
+    logistic regression, JMLR 13. Wang and Scott (2021), An exact solver for the Weston-Watkins SVM
     subproblem, ICML.
 
     Examples
@@ -175,7 +178,26 @@ class LinearSVC(LinearClassifier, BaseLinearSVM):
 
     def _own_rules(self) -> dict[str, Rule]:
         multi_class = loss_rule("classes", dual=True, others=("ovr",))
-        return {"penalty": one_of("l2"), "loss": loss_rule("labels", dual=True), "multi_class": multi_class}
+        return {"penalty": one_of("l2", "l1"), "loss": loss_rule("labels", dual=True), "multi_class": multi_class}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self._has_l1_penalty():
+            return
+        if self.multi_class != "ovr":
+            raise ValueError(
+                f"penalty='l1' learns each class against the rest, and multi_class is {self.multi_class!r}: pass "
+                "multi_class='ovr', or penalty='l2'."
+            )
+        if not provides_newton(type(loss_of(self.loss))):
+            known = [name for name in loss_names("labels", dual=True) if provides_newton(LOSSES[name])]
+            raise ValueError(
+                f"penalty='l1' needs a smooth loss, and loss={self.loss!r} has a kink: pass one of "
+                f"{', '.join(map(repr, known))}, or penalty='l2'."
+            )
+
+    def _has_l1_penalty(self) -> bool:
+        return self.penalty == "l1"
 
     @with_callbacks
     @one_threaded_blas
@@ -203,17 +225,5 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable; the message says what was found.
         """
         self._check_parameters()
-        forget(self)
-        data = check_training_set(self, X, y, sample_weight)
-        classes, labels = encode(data.y, data.weight)
-        factors = class_weights(self.class_weight, classes, labels, data.weight)
-        coupled = self.multi_class != "ovr"
-        task = task_of_classes(self._standardized(data.source, data.weight), labels, data.weight, factors, coupled)
-        if coupled:  # one of two scores would not do: what is penalised is the length of both
-            task = task._replace(balance=np.ones(len(classes)))
-        loss = loss_of(self.multi_class if coupled else self.loss)
-        self._fit(task, loss, {"classes_": classes})
+        self._fit_classes(X, y, sample_weight, loss_of(self.loss if self.multi_class == "ovr" else self.multi_class))
         return self
-
-    def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
-        return {"coef_": coef, "intercept_": intercept}

@@ -10,9 +10,21 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import check_rows, required_labels
 from fastsvm.linalg.linear_predictor import product_type, scores
+from fastsvm.losses import Loss, probabilities
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
 
-__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
+__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor", "class_probabilities"]
+
+
+def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the classes, which sum to 1, for scores of shape (n_samples, n_scores)."""
+    shares = probabilities(loss, scores)
+    if shares.shape[1] == 1:
+        return np.hstack([1 - shares, shares])
+    if loss.of_classes:
+        return shares
+    total = shares.sum(axis=1, keepdims=True)
+    return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
 
 
 class LinearModel(BaseEstimator):

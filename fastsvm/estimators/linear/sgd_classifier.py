@@ -12,9 +12,9 @@ from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
-from fastsvm.estimators.linear.prediction import LinearClassifier
+from fastsvm.estimators.linear.prediction import LinearClassifier, class_probabilities
 from fastsvm.estimators.linear.training_task import Task, task_of_classes
-from fastsvm.losses import LOSSES, probabilities, provides_probabilities
+from fastsvm.losses import LOSSES, provides_probabilities
 from fastsvm.sources import Source
 
 __all__ = ["SGDClassifier"]
@@ -328,15 +328,7 @@ shape (n_samples, n_features)
         ValueError
             If X does not have the features of the fit, or is not finite.
         """
-        found = self._scores(X)
-        loss = loss_of(self.loss)
-        shares = probabilities(loss, found)
-        if shares.shape[1] == 1:
-            return np.hstack([1 - shares, shares])
-        if loss.of_classes:
-            return shares
-        total = shares.sum(axis=1, keepdims=True)
-        return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
+        return class_probabilities(loss_of(self.loss), self._scores(X))
 
     @available_if(lambda self: _has_probabilities(self))
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -37,7 +37,16 @@ from scipy import linalg
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
-from fastsvm.losses import Demands, Loss, box, conjugate, coordinate_update, cost_of, loss_value
+from fastsvm.losses import (
+    Demands,
+    Loss,
+    box,
+    conjugate,
+    conjugate_curvature,
+    coordinate_update,
+    cost_of,
+    loss_value,
+)
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["NewtonSolution", "newton_applies", "newton_solve"]
@@ -256,9 +265,9 @@ def _maximise(here, scores, dual, stiffness):
     """Write the variables that attain the maxima, and the sizes of their derivatives by the scores."""
     for i in range(scores.size):
         cost = cost_of(here.demands, i, here.c)[1]
-        bound, own = box(here.loss, cost)
         dual[i] = _maximiser(here, i, scores[i])
-        stiffness[i] = 1 / (here.ridge + own) if 0 < abs(dual[i]) < bound else 0.0
+        is_free = 0 < abs(dual[i]) < box(here.loss, cost)[0]
+        stiffness[i] = 1 / (here.ridge + conjugate_curvature(here.loss, dual[i], cost)) if is_free else 0.0
 
 
 @slope_at.register(_Line)

@@ -2,8 +2,8 @@
 
 Method
     Epochs of dual coordinate ascent (Hsieh et al. 2008) until the gap is small. Then Newton steps in the primal with an
-    exact line search (Keerthi and DeCoste 2005): a smooth loss is piecewise quadratic, so that they end after few, and
-    with more samples than features they begin after one epoch.
+    exact line search (Keerthi and DeCoste 2005): they end after few, as a smooth loss is piecewise quadratic or, if it
+    is logistic, nearly quadratic near the optimum. With more samples than features they begin after one epoch.
     Another loss is replaced by its Moreau envelope around the dual variables β⁰,
         max_β  -β f - conjugate(β) - (q / 2) (β - β⁰)²,
     which is smooth too, and whose maximisers are the next β⁰ (augmented Lagrangian; Rockafellar 1976). With q divided
@@ -22,7 +22,15 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm.linalg.cholesky_rows import factorise, solve_factorised
 from fastsvm.linalg.single_rows import add_row, row_score, sq_norm
-from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient
+from fastsvm.losses import (
+    box,
+    conjugate,
+    conjugate_curvature,
+    coordinate_update,
+    cost_of,
+    loss_value,
+    projected_gradient,
+)
 from fastsvm.sources import DenseBlock
 
 __all__ = ["CERTIFICATE", "EXACT_GAP", "begin_scores", "solve_scores", "stride_of"]
@@ -52,7 +60,7 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
     Parameters
     ----------
     loss : Loss
-        Loss of a row: piecewise quadratic or linear, not one of all classes.
+        Loss of a row, not one of all classes.
     demands : Demands
         Targets and costs.
     rows : ndarray of float64, shape (n, d)
@@ -233,7 +241,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
                     gradient[k] -= dual[i] * row[k]
         size = _dot(gradient, gradient)
         # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
-        is_rounding = others == 0 and (size > before / 4 or (length == 1.0 and curvature > 0))
+        is_rounding = others == 0 and length == 1.0 and (size > before / 4 or curvature > 0)
         if size <= _EXACT**2 * _dot(weights, weights) or is_rounding:
             return step
         before = size
@@ -275,7 +283,7 @@ def _precondition(loss, costs, curvature, rows, dual, vector):
     scaled = np.empty((m, d))
     for s in range(m):
         i, target = free[s], scaled[s]
-        row, share = rows[i], np.sqrt(1 / (box(loss, costs[i])[1] + curvature))
+        row, share = rows[i], np.sqrt(1 / (conjugate_curvature(loss, dual[i], costs[i]) + curvature))
         for k in range(d):
             target[k] = share * row[k]
     size = min(m, d)

@@ -1,6 +1,5 @@
 """From an estimator's parameters to a run of dual coordinate ascent, new or resumed, or to the fit of few samples."""
 
-import hashlib
 import math
 import time
 from typing import Any, NamedTuple
@@ -11,11 +10,12 @@ from scipy import sparse
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.linear.fits.linear_problem import fingerprint_of, problem_of
 from fastsvm.estimators.linear.progress import DualAscentMonitor
-from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint, seed_of
+from fastsvm.estimators.linear.training_task import Task, seed_of
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses import Demands, Loss
+from fastsvm.losses import Demands, Loss, is_piecewise
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
@@ -100,9 +100,9 @@ class DualFit:
         self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: DualFitState | None, resumable: bool
     ) -> None:
         memory = parse_memory(estimator.memory)
-        problem = _problem_of(estimator, task, loss, memory)
+        problem = problem_of(estimator, task, loss, memory)
         source = problem.source
-        self._fingerprint = _fingerprint(task, problem) if resumable else ""
+        self._fingerprint = fingerprint_of(task, problem) if resumable else ""
         seed = seed_of(estimator) if last is None else last.seed
         self._settings, self._last = _settings(estimator, source, len(task.balance), memory, seed), last
         self._windows = self._settings.window_rows, source.resident
@@ -143,36 +143,6 @@ class DualFit:
     def last_state(self, state: LinearDualState, records: list[tuple]) -> DualFitState:
         """Return what the next fit resumes after this one ended or was interrupted."""
         return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)
-
-
-def _problem_of(estimator: Any, task: Task, loss: Loss, memory: int) -> LinearProblem:
-    """Return the problem of an estimator, its rows in memory if they fit."""
-    source, shift, scale = as_stored(task.source, memory)
-    constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
-    demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
-    return LinearProblem(source, shift, scale, loss, demands, constant)
-
-
-def _costs(task: Task, C: float) -> np.ndarray:
-    """Return C times the weights; raise ValueError if one underflows."""
-    costs = C * task.weights
-    small = (task.weights > 0) & (costs < np.finfo(np.float64).tiny)
-    if small.any():
-        row = int(np.argmax(small))
-        raise ValueError(
-            f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the weights, "
-            "or leave such rows out with weight 0."
-        )
-    return costs
-
-
-def _fingerprint(task: Task, problem: LinearProblem) -> str:
-    """Return a digest of all that defines a problem."""
-    digest = hashlib.blake2b(fingerprint(task).encode())
-    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist())).encode())
-    for array in (problem.demands.costs, problem.shift, problem.scale):
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) -> LinearDualSettings:
@@ -255,13 +225,14 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
         return None
     is_few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE
     is_wide = n < _least_samples(loss, d + 1) and n <= _MOST_SAMPLES
+    is_wide = is_wide and is_piecewise(type(loss))
     if is_wide and not is_few:
         needed = 8 * (n * (d + 1) if not source.sparse else 2 * source.nbytes) + 4 * 8 * n * n
         is_wide = estimator.max_time is None and needed <= parse_memory(estimator.memory, needed)
     if not (is_wide or is_few):
         return None
     begin = time.perf_counter()
-    problem = _problem_of(estimator, task, chosen_loss(loss), 0)  # the rows are in memory
+    problem = problem_of(estimator, task, chosen_loss(loss), 0)  # the rows are in memory
     problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
     with np.errstate(all="ignore"):
         is_enough = source.sparse and not is_few and estimator.criterion == "gap"

@@ -1,0 +1,42 @@
+"""From an estimator's parameters and samples to the problem of a linear machine."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint
+from fastsvm.losses import Demands, Loss
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+
+__all__ = ["fingerprint_of", "problem_of"]
+
+
+def problem_of(estimator: Any, task: Task, loss: Loss, memory: int) -> LinearProblem:
+    """Return the problem of an estimator, its rows in memory if they fit."""
+    source, shift, scale = as_stored(task.source, memory)
+    constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+    demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
+    return LinearProblem(source, shift, scale, loss, demands, constant)
+
+
+def _costs(task: Task, C: float) -> np.ndarray:
+    """Return C times the weights; raise ValueError if one underflows."""
+    costs = C * task.weights
+    small = (task.weights > 0) & (costs < np.finfo(np.float64).tiny)
+    if small.any():
+        row = int(np.argmax(small))
+        raise ValueError(
+            f"C times the weight of row {row} is {costs[row]:.3g}, too small to compute with: raise C or the weights, "
+            "or leave such rows out with weight 0."
+        )
+    return costs
+
+
+def fingerprint_of(task: Task, problem: LinearProblem) -> str:
+    """Return a digest of all that defines a problem."""
+    digest = hashlib.blake2b(fingerprint(task).encode())
+    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist())).encode())
+    for array in (problem.demands.costs, problem.shift, problem.scale):
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()

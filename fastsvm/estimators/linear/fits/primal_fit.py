@@ -1,0 +1,110 @@
+"""From an estimator's parameters to a run of Newton's method with an L1 penalty, new or resumed."""
+
+from typing import Any, NamedTuple
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.linear.fits.linear_problem import fingerprint_of, problem_of
+from fastsvm.estimators.linear.progress import DualAscentMonitor
+from fastsvm.estimators.linear.training_task import Task
+from fastsvm.files.storable import storable
+from fastsvm.losses import Loss
+from fastsvm.memory import parse_memory
+from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalSettings, LinearPrimalState, ProximalNewton
+from fastsvm.solvers.outer_loop import Limits, StopReason, drive
+
+__all__ = ["PrimalFit", "PrimalFitState"]
+
+_HESSIAN_SHARE = 4  # of the memory
+
+
+@storable("linear primal fit")
+class PrimalFitState(NamedTuple):
+    """Checkpoint of a fit, or its state at the end.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Digest of its task, loss and constant feature; empty if the fit cannot be resumed.
+    state : LinearPrimalState
+        State of the solver.
+    resident : bool
+        Whether all rows were in memory.
+    finished : bool
+        Whether the fit came to its end.
+    consistent : bool
+        Whether the fit stopped between two steps, so that no Hessian is incomplete.
+    records : list of tuple
+        Records of the steps so far.
+    """
+
+    fingerprint: str
+    state: LinearPrimalState
+    resident: bool
+    finished: bool
+    consistent: bool
+    records: list[tuple]
+
+
+class PrimalFit:
+    """A run of Newton's method for an estimator.
+
+    Parameters
+    ----------
+    estimator : LinearSVC or LogisticRegression
+        Its parameters are valid.
+    task : Task
+        Samples, targets and weights.
+    loss : Loss
+        Smooth loss of a sample.
+    pool : Pool
+        Threads.
+    last : PrimalFitState or None
+        Checkpoint or end of an earlier fit.
+    resumable : bool
+        Whether this fit may be resumed, or resumes; a fingerprint is then computed.
+    """
+
+    def __init__(
+        self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: PrimalFitState | None, resumable: bool
+    ) -> None:
+        memory = parse_memory(estimator.memory)
+        problem = problem_of(estimator, task, loss, memory)
+        self._fingerprint, self._last = fingerprint_of(task, problem) if resumable else "", last
+        self._resident = problem.source.resident
+        self._finished = self._consistent = False
+        settings = LinearPrimalSettings(estimator.tol, estimator.criterion, memory // _HESSIAN_SHARE)
+        self.solver = ProximalNewton(problem, settings, pool)
+
+    def initial_state(self) -> LinearPrimalState:
+        """Return the state of the last fit if its problem was the same and it did not finish.
+
+        Else begin at its weights if there are as many, or at zero.
+        """
+        last, solver = self._last, self.solver
+        if last is None or last.state.weights.shape != (solver.n_scores, solver.n_weights):
+            return solver.init()
+        if last.finished or last.fingerprint != self._fingerprint:
+            return solver.init(last.state.weights)
+        if last.consistent and last.resident == self._resident:
+            return last.state
+        return solver.init(last.state.weights)._replace(epoch=last.state.epoch)
+
+    def run(
+        self, state: LinearPrimalState, n_steps: int, deadline: float, monitor: DualAscentMonitor
+    ) -> tuple[LinearPrimalState, StopReason]:
+        """Return the state after at most `n_steps` steps in all, and why it stopped there."""
+        limits = Limits(max(0, n_steps - state.epoch), deadline)
+        state, reason, _ = drive(self.solver, state, limits, monitor.observe)
+        self._consistent = True
+        self._finished = reason not in (StopReason.MAX_TIME, StopReason.CALLBACK, StopReason.MAX_ITER)
+        return state, reason
+
+    def checkpoint(self, state: LinearPrimalState, records: list[tuple]) -> PrimalFitState:
+        """Return a checkpoint between two steps."""
+        return PrimalFitState(self._fingerprint, state, self._resident, False, True, records)
+
+    def last_state(self, state: LinearPrimalState, records: list[tuple]) -> PrimalFitState:
+        """Return what the next fit resumes after this one ended or was interrupted."""
+        if self._finished:  # the next one takes the weights alone
+            state = state._replace(models=(), scores=state.scores[:, :0])
+        return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)

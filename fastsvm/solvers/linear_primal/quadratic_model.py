@@ -1,0 +1,174 @@
+"""Second-order models of the loss of a linear machine, in the weights of a working set of features.
+
+The Hessian X_Wᵀ D X_W of a model has the curvatures D of the losses at the scores. It is a Gram matrix of features, and
+a sum over rows: a pass over the rows in any order computes it, from memory or from a file. A row is added again, with
+the change of its curvature, only if the curvature has changed much. The steps stay correct with a slightly other
+Hessian, and near the minimum few rows change.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import Pool, spans
+from fastsvm.files.storable import storable
+from fastsvm.linalg.dense_products import mirror
+from fastsvm.linalg.sparse_products import readable
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
+
+__all__ = ["QuadraticModel", "empty_model", "update_models"]
+
+_CHANGED = 0.2  # share of a curvature by which it must change
+_CANCELLED = 1e-3  # share of all that was added that must be left, or rounding error would count
+_ROWS, _PANEL = 4096, 128  # of a product: rows at a time, and features of a piece of work
+
+
+@storable("quadratic model")
+class QuadraticModel(NamedTuple):
+    """A Hessian in the weights of some features.
+
+    Attributes
+    ----------
+    features : ndarray of int64, shape (m,)
+        Indices of the features, in increasing order; that of the constant feature is the number of features.
+    curvatures : ndarray of float64, shape (n,)
+        Second derivatives of the losses of the rows, as the Hessian has them.
+    hessian : ndarray of float64, shape (m, m)
+        Modified in place.
+    added : float
+        Sum of the sizes of all changes of curvatures since the Hessian was zero.
+    """
+
+    features: np.ndarray
+    curvatures: np.ndarray
+    hessian: np.ndarray
+    added: float
+
+
+def empty_model(features: np.ndarray, n: int) -> QuadraticModel:
+    """Return the model of no rows."""
+    m = len(features)
+    return QuadraticModel(features, np.zeros(n), np.zeros((m, m)), 0.0)
+
+
+def update_models(
+    problem: LinearProblem, models: list[QuadraticModel], curvatures: np.ndarray, pool: Pool
+) -> list[QuadraticModel]:
+    """Return models with the curvatures of the rows, by a pass over the rows; the Hessians are modified in place.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        The problem.
+    models : list of QuadraticModel
+        Models with other curvatures.
+    curvatures : ndarray of float64, shape (n_models, n)
+        Curvatures for each model.
+    pool : Pool
+        Threads.
+    """
+    found, changes = [], []
+    for model, wanted in zip(models, curvatures, strict=True):
+        model, change = _due(model, wanted)
+        found.append(model._replace(curvatures=model.curvatures + change, added=model.added + np.abs(change).sum()))
+        changes.append(change)
+    for start, block in _blocks(problem):
+        parts = [change[start : start + block.shape[0]] for change in changes]
+        if isinstance(block, CSRBlock):
+            _add_sparse_block(problem, block, found, parts, pool)
+        else:
+            for model, part in zip(found, parts, strict=True):
+                _add_dense_block(problem, block, model, part, pool)
+    for model in found:
+        mirror(model.hessian, len(model.hessian))
+    return found
+
+
+def _due(model: QuadraticModel, wanted: np.ndarray) -> tuple[QuadraticModel, np.ndarray]:
+    """Return the model to which curvatures are added, and these changes.
+
+    A model begins again at zero where this takes less time, or where most of what was added has cancelled.
+    """
+    change = wanted - model.curvatures
+    change[np.abs(change) <= _CHANGED * np.maximum(wanted, model.curvatures)] = 0.0
+    cancelled = model.added + np.abs(change).sum() > np.abs(wanted).sum() / _CANCELLED
+    if model.added > 0 and (cancelled or np.count_nonzero(wanted) <= np.count_nonzero(change)):
+        model.hessian[:] = 0.0
+        return model._replace(curvatures=np.zeros_like(wanted), added=0.0), wanted
+    return model, change
+
+
+def _blocks(problem: LinearProblem) -> Iterator[tuple[int, Block]]:
+    """Yield all rows of a source in memory at once, or block by block, with the number of the first."""
+    if isinstance(problem.source, MemorySource):
+        yield 0, problem.block
+    else:
+        yield from problem.source.blocks()
+
+
+def _add_dense_block(
+    problem: LinearProblem, block: DenseBlock, model: QuadraticModel, changes: np.ndarray, pool: Pool
+) -> None:
+    """Add Σ change x xᵀ of a block to the lower triangle of a Hessian."""
+    changed, hessian = np.flatnonzero(changes), model.hessian
+    for a, b in spans(len(changed), _ROWS):
+        rows = _columns(problem, block.values, changed[a:b], model.features)
+        scaled = rows * changes[changed[a:b], None]
+
+        def add(low: int, high: int, rows: np.ndarray = rows, scaled: np.ndarray = scaled) -> None:
+            hessian[low:high, :high] += scaled[:, low:high].T @ rows[:, :high]
+
+        pool.run(add, spans(len(hessian), _PANEL))
+
+
+def _columns(problem: LinearProblem, values: np.ndarray, places: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """Return some features of some rows in float64, mapped and with the constant feature."""
+    d = problem.source.shape[1]
+    stored = features[features < d]
+    found = np.empty((len(places), len(features)))
+    picked = values[places[0] : places[-1] + 1] if places[-1] - places[0] == len(places) - 1 else values[places]
+    found[:, : len(stored)] = picked if len(stored) == d else picked[:, stored]
+    if problem.scale.size:
+        found[:, : len(stored)] -= problem.shift[stored]
+        found[:, : len(stored)] *= problem.scale[stored]
+    found[:, len(stored) :] = problem.constant
+    return found
+
+
+def _add_sparse_block(
+    problem: LinearProblem, block: CSRBlock, models: list[QuadraticModel], parts: list[np.ndarray], pool: Pool
+) -> None:
+    """Add Σ change x xᵀ of a block to the lower triangle of each Hessian."""
+    block, _ = readable(block, np.arange(block.shape[0]))
+    d = block.n_features
+
+    def add(k: int) -> None:
+        places = np.full(d + 1, -1, np.int64)
+        places[models[k].features] = np.arange(len(models[k].features))
+        _add_squares(block, np.flatnonzero(parts[k]), parts[k], places, problem.constant, models[k].hessian)
+
+    pool.run(add, [(k,) for k in range(len(models))])
+
+
+@jit
+def _add_squares(block, rows, changes, places, constant, hessian):
+    """Add Σ change x xᵀ of sparse rows to the lower triangle; `places` are those of the features in the Hessian."""
+    data, indices, indptr = block.data, block.indices, block.indptr
+    at, values = np.empty(hessian.shape[0], np.int64), np.empty(hessian.shape[0])
+    for i in rows:
+        count = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            place = places[indices[p]]
+            if place >= 0:
+                at[count], values[count] = place, float(data[p])
+                count += 1
+        if places[places.size - 1] >= 0:
+            at[count], values[count] = places[places.size - 1], constant
+            count += 1
+        for s in range(count):
+            value, target = changes[i] * values[s], hessian[at[s]]
+            for t in range(s + 1):
+                target[at[t]] += value * values[t]
