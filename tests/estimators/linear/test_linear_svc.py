@@ -119,7 +119,7 @@ def test_one_row_a_class(name):
 
 
 BAD_OF_CLASSES = {
-    "penalty": ["l1", None],
+    "penalty": ["elasticnet", None],
     "multi_class": ["ovo", None],
     "class_weight": ["even", {5: 1.0}, {0: -1}],
 }
