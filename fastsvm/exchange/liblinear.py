@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators import SGDClassifier, SGDRegressor
+from fastsvm.estimators import LogisticRegression, SGDClassifier, SGDRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.exchange.imported import estimator_named, linear_model
 from fastsvm.exchange.labels import whole_labels
@@ -35,10 +35,10 @@ SOLVERS = (
     LinearSolver("L2R_L2LOSS_SVR", "LinearSVR", {"loss": "squared_epsilon_insensitive"}),
     LinearSolver("L2R_L2LOSS_SVR_DUAL", "LinearSVR", {"loss": "squared_epsilon_insensitive"}),
     LinearSolver("L2R_L1LOSS_SVR_DUAL", "LinearSVR", {"loss": "epsilon_insensitive"}),
-    LinearSolver("L2R_LR", "SGDClassifier", {"loss": "log_loss"}),
-    LinearSolver("L2R_LR_DUAL", "SGDClassifier", {"loss": "log_loss"}),
-    LinearSolver("L1R_LR", "SGDClassifier", {"loss": "log_loss", "penalty": "l1"}),
-    LinearSolver("L1R_L2LOSS_SVC", "SGDClassifier", {"loss": "squared_hinge", "penalty": "l1"}),
+    LinearSolver("L2R_LR", "LogisticRegression", {"penalty": "l2"}),
+    LinearSolver("L2R_LR_DUAL", "LogisticRegression", {"penalty": "l2"}),
+    LinearSolver("L1R_LR", "LogisticRegression", {"penalty": "l1"}),
+    LinearSolver("L1R_L2LOSS_SVC", "LinearSVC", {"loss": "squared_hinge", "penalty": "l1"}),
 )
 
 
@@ -100,15 +100,17 @@ def liblinear_text_of(model: Any) -> LiblinearText:
 
 def _solver_of(model: Any) -> str:
     """Return the solver whose text predicts the same; where there are several, the one with the same objective."""
+    if isinstance(model, LogisticRegression):
+        return "L1R_LR" if model._has_l1_penalty() else "L2R_LR"
     loss = model.loss if isinstance(model.loss, str) else ""
     if isinstance(model, SGDRegressor) or not hasattr(model, "classes_"):
         return "L2R_L1LOSS_SVR_DUAL" if loss == "epsilon_insensitive" else "L2R_L2LOSS_SVR_DUAL"
     is_sgd = isinstance(model, SGDClassifier)
     if loss_of(model.loss).of_classes if is_sgd else model.multi_class != "ovr":
         return "MCSVM_CS"
-    is_sparse = is_sgd and model.penalty == "l1"
+    has_l1_penalty = model.penalty == "l1"
     if loss == "log_loss":
-        return "L1R_LR" if is_sparse else "L2R_LR"
-    if is_sparse:
+        return "L1R_LR" if has_l1_penalty else "L2R_LR"
+    if has_l1_penalty:
         return "L1R_L2LOSS_SVC"
     return "L2R_L1LOSS_SVC_DUAL" if loss == "hinge" else "L2R_L2LOSS_SVC_DUAL"

@@ -35,7 +35,7 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor
         A fitted estimator. Its kernel is "linear", "poly", "rbf", "sigmoid" or "precomputed", its labels are whole
         numbers. LIBLINEAR has fewer losses: the text of another one names a solver that predicts the same classes or
         numbers.
@@ -114,9 +114,8 @@ def load_libsvm(path: str | Path, *, n_features: int | None = None) -> Any:
     Returns
     -------
     estimator
-        Fitted: SVC for c_svc, NuSVC, SVR, NuSVR or OneClassSVM for LIBSVM's others, LinearSVC
-        or LinearSVR with the loss of LIBLINEAR's solver, SGDClassifier
-        with the logarithmic loss or the L1 penalty.
+        Fitted: SVC for c_svc, NuSVC, SVR, NuSVR or OneClassSVM for LIBSVM's others, LinearSVC,
+        LinearSVR or LogisticRegression with the loss and penalty of LIBLINEAR's solver.
 
     Raises
     ------

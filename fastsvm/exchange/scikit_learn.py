@@ -24,7 +24,7 @@ def to_sklearn(model: Any) -> Any:
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, SGDClassifier or SGDRegressor
+    model : a kernel or linear machine, LogisticRegression, SGDClassifier or SGDRegressor
         A fitted estimator.
 
     Returns
@@ -35,7 +35,8 @@ def to_sklearn(model: Any) -> Any:
         machine takes sparse samples if it was fitted to such. Kernels that scikit-learn has under no name become
         functions of scikit-learn's: "laplacian" `laplacian_kernel`, "exponential" `Matern(nu=0.5)`, which takes dense
         samples only. Losses of all classes become `LogisticRegression` ("softmax") or
-        `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores.
+        `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores, and logistic regression of more than
+        two classes, each against the rest, becomes `SGDClassifier("log_loss")`, which has the same probabilities.
 
     Raises
     ------
@@ -75,8 +76,8 @@ def from_sklearn(model: Any) -> Any:
     Parameters
     ----------
     model : a kernel or linear machine, SGDClassifier, SGDRegressor or LogisticRegression of scikit-learn, or Pipeline
-        A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression` becomes
-        `SGDClassifier`.
+        A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression`
+        becomes `SGDClassifier` if its solver, unlike "liblinear", does not penalise the intercept.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn import linear_model as theirs
 from sklearn import svm
 
-from fastsvm.estimators import LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
+from fastsvm.estimators import LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.exchange.imported import linear_model
@@ -18,6 +18,7 @@ __all__ = ["TWINS", "from_sklearn", "name_of", "to_sklearn"]
 TWINS: dict[str, tuple[Any, Any]] = {
     "LinearSVC": (LinearSVC, svm.LinearSVC),
     "LinearSVR": (LinearSVR, svm.LinearSVR),
+    "LogisticRegression": (LogisticRegression, theirs.LogisticRegression),
     "SGDClassifier": (SGDClassifier, theirs.SGDClassifier),
     "SGDRegressor": (SGDRegressor, theirs.SGDRegressor),
 }
@@ -28,8 +29,6 @@ _RATES = ("constant", "optimal", "invscaling", "adaptive")  # of both
 
 def name_of(model: Any) -> str | None:
     """Return the name of an estimator of scikit-learn that has a twin."""
-    if type(model) is theirs.LogisticRegression:
-        return _LOGISTIC
     return next((name for name, (_, kind) in TWINS.items() if type(model) is kind), None)
 
 
@@ -52,7 +51,14 @@ def to_sklearn(model: Any) -> Any:
 def _twin(model: Any) -> tuple[Any, dict[str, Any]]:
     """Return the class in scikit-learn, and the parameters that differ."""
     kind = TWINS[type(model).__name__][1]
+    if kind is theirs.LogisticRegression or (kind is svm.LinearSVC and model.loss == "log_loss"):
+        is_l1 = model._has_l1_penalty()
+        if len(model.classes_) > 2:  # whose probabilities LogisticRegression takes from a softmax
+            return theirs.SGDClassifier, {"loss": "log_loss", "penalty": "l1" if is_l1 else "l2"}
+        return theirs.LogisticRegression, _penalty(is_l1) | {"solver": "liblinear"}
     is_name = isinstance(model.loss, str)
+    if kind is svm.LinearSVC and model.loss == "log_loss":
+        return theirs.LogisticRegression, _penalty(model._has_l1_penalty()) | {"solver": "liblinear"}
     if kind is svm.LinearSVC:
         several = {} if model.multi_class == "ovr" else {"multi_class": "crammer_singer"}
         return kind, several if is_name else several | {"loss": "squared_hinge"}
@@ -68,11 +74,23 @@ def _twin(model: Any) -> tuple[Any, dict[str, Any]]:
     return kind, found
 
 
+def _penalty(is_l1: bool) -> dict[str, Any]:
+    """Return the parameters of scikit-learn's `LogisticRegression`, which since 1.8 are a ratio of penalties."""
+    if theirs.LogisticRegression().penalty == "l2":
+        return {"penalty": "l1" if is_l1 else "l2", "l1_ratio": None}
+    return {"l1_ratio": float(is_l1), "penalty": theirs.LogisticRegression().penalty}
+
+
 def from_sklearn(name: str, model: Any, map_: Standardization | None) -> Any:
     """Return the estimator of fastsvm; weights for standardised samples become such for samples as they are."""
-    if name == _LOGISTIC:
-        of_pairs = len(model.classes_) == 2 or model.solver == "liblinear" or getattr(model, "multi_class", "") == "ovr"
-        kind: Any = SGDClassifier
+    kind: Any
+    if name == _LOGISTIC and model.solver == "liblinear":  # which penalises the intercept
+        kind = LogisticRegression
+        is_l1 = model.penalty == "l1" or model.l1_ratio == 1
+        parameters = shared_parameters(model, kind) | {"penalty": "l1" if is_l1 else "l2", "l1_ratio": 0.0}
+    elif name == _LOGISTIC:
+        of_pairs = len(model.classes_) == 2 or getattr(model, "multi_class", "") == "ovr"
+        kind = SGDClassifier
         parameters = {"loss": "log_loss" if of_pairs else "softmax", "fit_intercept": model.fit_intercept}
     else:
         kind = TWINS[name][0]

@@ -15,7 +15,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import fastsvm
-from fastsvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, SGDClassifier, SGDRegressor
+from fastsvm import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    SGDClassifier,
+    SGDRegressor,
+)
 from fastsvm.kernels import Polynomial
 
 FAST = {"max_iter": 5, "tol": None, "random_state": 0}
@@ -25,6 +36,7 @@ LINEAR = [
     LinearSVC(loss="hinge", standardize=True, fit_intercept=False),
     LinearSVC(multi_class="weston_watkins"),
     LinearSVR(standardize=True),
+    LogisticRegression("l1", C=0.1),
     SGDClassifier(learning_rate="optimal", average=False, **FAST),
     SGDClassifier("log_loss", **FAST),
     SGDClassifier("modified_huber", **FAST),
@@ -115,6 +127,7 @@ THEIRS = [
     linear_model.SGDClassifier("log_loss", random_state=0),
     linear_model.SGDRegressor(random_state=0),
     linear_model.LogisticRegression(),
+    linear_model.LogisticRegression(solver="liblinear", C=0.3),
 ]
 
 
