@@ -57,8 +57,6 @@ def _twin(model: Any) -> tuple[Any, dict[str, Any]]:
             return theirs.SGDClassifier, {"loss": "log_loss", "penalty": "l1" if is_l1 else "l2"}
         return theirs.LogisticRegression, _penalty(is_l1) | {"solver": "liblinear"}
     is_name = isinstance(model.loss, str)
-    if kind is svm.LinearSVC and model.loss == "log_loss":
-        return theirs.LogisticRegression, _penalty(model._has_l1_penalty()) | {"solver": "liblinear"}
     if kind is svm.LinearSVC:
         several = {} if model.multi_class == "ovr" else {"multi_class": "crammer_singer"}
         return kind, several if is_name else several | {"loss": "squared_hinge"}
