@@ -35,8 +35,8 @@ def to_sklearn(model: Any) -> Any:
         machine takes sparse samples if it was fitted to such. Kernels that scikit-learn has under no name become
         functions of scikit-learn's: "laplacian" `laplacian_kernel`, "exponential" `Matern(nu=0.5)`, which takes dense
         samples only. Losses of all classes become `LogisticRegression` ("softmax") or
-        `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores. Logistic regression of more than two
-        classes becomes `SGDClassifier("log_loss")`, which has the same probabilities.
+        `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores. Logistic regression of more than
+        two classes becomes `SGDClassifier("log_loss")`, which has the same probabilities.
 
     Raises
     ------

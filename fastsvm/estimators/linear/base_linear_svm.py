@@ -13,7 +13,7 @@ from fastsvm.estimators.fitting.parameters import boolean, check_parameters, eit
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, small_fit
-from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState
+from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState, newton_is_faster
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, merged, task_of_classes
@@ -59,8 +59,9 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any]) -> None:
         """Solve the problem; `names` are fitted attributes beside those of the solution."""
         session, l1 = FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
+        kind: Any = PrimalFit if l1 or newton_is_faster(task, loss) else DualFit
         last = session.initial_state("_fit_state")
-        last = last if isinstance(last, PrimalFitState if l1 else DualFitState) else None
+        last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
         session.begin()
         with Pool.open() as pool:
             small = None if l1 else small_fit(self, task, loss, session, pool)
@@ -70,7 +71,6 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
                 session.end(small, warn_of_gap)
                 return
             task = merged(task) if task.source.resident else task
-            kind: Any = PrimalFit if l1 else DualFit
             fit = kind(self, task, loss, pool, last, session.can_be_resumed)
             solver, state = fit.solver, fit.initial_state()
             records = last.records if last is not None and state.epoch > 0 else []

@@ -1,1 +1,1 @@
-"""Linear machines with an L1 penalty, solved in the primal: Newton's method on a working set of features."""
+"""Linear machines with a smooth loss, solved in the primal: Newton's method, with an L1 penalty on a working set."""

@@ -1,7 +1,7 @@
-"""Newton's method for smooth losses with an L1 penalty, on a working set of features.
+"""Newton's method for smooth losses, with an L1 penalty on a working set of features.
 
 Problem
-    minimise    ‖w‖₁ + Σ_i c_i ℓ(w·x_i, y_i)
+    minimise    ‖w‖₁ or ½‖w‖² + Σ_i c_i ℓ(w·x_i, y_i)
     for each score, with a smooth loss ℓ. The weight of a constant feature is the intercept, which is penalised too.
 
 Step
@@ -20,6 +20,7 @@ Model
 Certificate
     The variables β_i = -c_i ℓ'(f_i), divided by max(1, ‖Xᵀβ‖∞), are feasible in the dual problem
         maximise    -Σ_i c_i ℓ*(-β_i / c_i)    where ‖Xᵀβ‖∞ ≤ 1.
+    With ½‖w‖² all β are feasible, and -½‖Xᵀβ‖² is added.
     Their objective D bounds the minimum from below. Scores, gradients and objectives are in float64.
 
 Cost
@@ -42,7 +43,7 @@ from fastsvm.losses import cost_of, dual_losses, loss_curvature, loss_slope, pri
 from fastsvm.solvers.linear_dual.certificate import Certificate, combination
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
 from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
-from fastsvm.solvers.linear_primal.model_minimum import minimum, violations
+from fastsvm.solvers.linear_primal.penalties import Penalty
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
 from fastsvm.solvers.linear_primal.step_length import Line, best_length
 from fastsvm.solvers.outer_loop import Memoryless, Report
@@ -54,9 +55,8 @@ _ALL_FEATURES = 256  # of at most so many features, all are in the working set
 _LEAST_ADDED = 256  # features
 _NEAR = 0.8  # of the bound of its gradient, from which on a feature may be added
 _MOST_FEATURES = 4096  # of a working set
-_INNER = 0.01  # violation at the minimum of a model, as a share of that at its centre
 _LEAST_CURVATURE = 1e-3  # of a loss, relative to its slope
-_RIDGE, _ROUNDING = 1e-10, 1e-13  # relative errors of a Hessian and of an objective
+_ROUNDING = 1e-13  # relative error of an objective
 _ROWS = 4096  # of a piece of work
 
 
@@ -71,11 +71,14 @@ class LinearPrimalSettings(NamedTuple):
         "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
     memory : int
         Bytes for the Hessians of all scores.
+    penalty : Penalty
+        ‖w‖₁ or ½‖w‖².
     """
 
     tol: float
     criterion: str
     memory: int
+    penalty: Penalty
 
 
 @storable("linear primal state")
@@ -108,7 +111,7 @@ class LinearPrimalState(NamedTuple):
 
 
 class ProximalNewton(Memoryless):
-    """Newton's method for smooth losses with an L1 penalty.
+    """Newton's method for smooth losses with an L1 or L2 penalty.
 
     Parameters
     ----------
@@ -157,11 +160,13 @@ class ProximalNewton(Memoryless):
         dual = np.empty(scores.shape[::-1])
         self.pool.run(lambda a, b: _write_slopes(loss, demands, scores, dual, (a, b)), spans(len(dual), _ROWS))
         combined = combination(self.problem, dual, self.pool)
-        primal = self._losses(scores) + np.abs(weights).sum(axis=1)
+        primal = self._losses(scores) + self.settings.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
             self._explain()
         conjugates = np.zeros(self.n_scores)
-        dual_losses(loss, demands, dual / np.maximum(1.0, np.abs(combined).max(axis=1)), conjugates)
+        penalty, factors = self.settings.penalty, self.settings.penalty.factors(combined)
+        dual_losses(loss, demands, dual * factors, conjugates)
+        conjugates += penalty.conjugates(factors[:, None] * combined)
         return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, -conjugates))
 
     def _losses(self, scores: np.ndarray) -> np.ndarray:
@@ -197,7 +202,9 @@ class ProximalNewton(Memoryless):
         """Return the scores that are not within tolerance."""
         if self.settings.criterion == "gap":
             return np.flatnonzero(state.primal - state.dual_value > self.settings.tol * state.primal)
-        return np.flatnonzero(violations(state.gradient, state.weights).max(axis=1) > self.settings.tol)
+        return np.flatnonzero(
+            self.settings.penalty.violations(state.gradient, state.weights).max(axis=1) > self.settings.tol
+        )
 
     def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel, ...]:
         """Return models at the weights of a state, those of `active` scores updated by a pass over the rows."""
@@ -217,9 +224,9 @@ class ProximalNewton(Memoryless):
     def _working_set(self, weights: np.ndarray, gradient: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `known` itself if it has all that violate their conditions."""
         n, most = len(weights) - (self.problem.constant == 0), self._most_features
-        if n <= min(_ALL_FEATURES, most):
+        if n <= min(_ALL_FEATURES, most) or self.settings.penalty.l1_ratio == 0:
             return known if len(known) else np.arange(n)
-        violation, used = violations(gradient, weights), weights != 0
+        violation, used = self.settings.penalty.violations(gradient, weights), weights != 0
         if len(known):
             outside = np.ones(len(weights), bool)
             outside[known] = False
@@ -236,8 +243,7 @@ class ProximalNewton(Memoryless):
     def _aim(self, state: LinearPrimalState, model: QuadraticModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
-        tol = _INNER * violations(gradient, weights).max()
-        out[model.features] = minimum(model.hessian, gradient, weights, _RIDGE, tol) - weights
+        out[model.features] = self.settings.penalty.target(model.hessian, gradient, weights) - weights
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after a line search in each score; a step that does not lead downhill is not taken."""
@@ -245,7 +251,7 @@ class ProximalNewton(Memoryless):
 
         def search(c: int) -> None:
             along = state.scores[c], change[c], state.weights[c], direction[c]
-            length[c] = best_length(Line(problem.loss, problem.demands, c, *along))
+            length[c] = best_length(Line(problem.loss, problem.demands, c, *along, self.settings.penalty.l1_ratio))
 
         self.pool.run(search, [(c,) for c in np.flatnonzero(direction.any(axis=1))])
         weights = state.weights + length[:, None] * direction
@@ -264,7 +270,9 @@ class ProximalNewton(Memoryless):
 
     def _is_better(self, after: LinearPrimalState, before: LinearPrimalState) -> np.ndarray:
         """Return for each score whether its objective fell, or its violation within rounding error of the objective."""
-        violation = [violations(each.gradient, each.weights).max(axis=1) for each in (after, before)]
+        violation = [
+            self.settings.penalty.violations(each.gradient, each.weights).max(axis=1) for each in (after, before)
+        ]
         same = after.primal <= before.primal * (1 + _ROUNDING)
         return (after.primal < before.primal * (1 - _ROUNDING)) | (same & (violation[0] < violation[1]))
 
@@ -272,7 +280,7 @@ class ProximalNewton(Memoryless):
 
     def certify(self, state: LinearPrimalState) -> Certificate:
         """Return both objectives, and the largest violation of an optimality condition."""
-        worst = float(violations(state.gradient, state.weights).max())
+        worst = float(self.settings.penalty.violations(state.gradient, state.weights).max())
         self.certificate = Certificate(state.primal, state.dual_value, worst)
         return self.certificate
 

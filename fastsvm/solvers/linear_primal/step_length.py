@@ -1,4 +1,4 @@
-"""The length of a step along which a convex loss and an L1 penalty change."""
+"""The length of a step along which a convex loss and a penalty change."""
 
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ class Line(NamedTuple):
         Scores, and their change in a step of length 1.
     weights, direction : ndarray of float64, shape (n_weights,)
         Weights, and their change.
+    l1_ratio : float
+        1 for the penalty ‖w‖₁, 0 for ½‖w‖².
     """
 
     loss: Loss
@@ -38,6 +40,7 @@ class Line(NamedTuple):
     change: np.ndarray
     weights: np.ndarray
     direction: np.ndarray
+    l1_ratio: float
 
 
 @slope_at.register(Line)
@@ -49,7 +52,10 @@ def _slope(line, t):
             total += line.change[i] * cost * loss_slope(line.loss, line.scores[i] + t * line.change[i], target)
     for j in range(line.weights.size):
         there = line.weights[j] + t * line.direction[j]
-        total += abs(line.direction[j]) if there == 0 else line.direction[j] if there > 0 else -line.direction[j]
+        if line.l1_ratio == 0:
+            total += there * line.direction[j]
+        else:
+            total += abs(line.direction[j]) if there == 0 else line.direction[j] if there > 0 else -line.direction[j]
     return total
 
 
@@ -64,7 +70,7 @@ def best_length(line):
         return 0.0
     below = above
     for j in range(line.weights.size):
-        if line.weights[j] + line.direction[j] == 0:
+        if line.l1_ratio > 0 and line.weights[j] + line.direction[j] == 0:
             below -= 2 * abs(line.direction[j])
     if above >= _FLAT * begin and below <= -_FLAT * begin:
         return 1.0

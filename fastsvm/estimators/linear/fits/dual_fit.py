@@ -5,7 +5,7 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
@@ -42,6 +42,7 @@ _MOST_SAMPLES = 2048  # of a Gram matrix
 _LONG, _MORE_SAMPLES = 64, 4  # of at least so many features, so many times as many samples
 _EPOCHS_OF_ROWS = 60  # samples for each epoch that is taken before the Gram matrix is computed
 _EPOCHS_OF_MATRIX, _MOST_EPOCHS = 120, 200  # of sparse rows: multiplications of a factorisation that take their time
+_GRAM_RIDGE = 1e-13  # of its mean diagonal
 _GRAM_ROWS = 96  # rows of the Gram matrix that are a piece of work
 _PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
 
@@ -225,7 +226,6 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
         return None
     is_few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE
     is_wide = n < _least_samples(loss, d + 1) and n <= _MOST_SAMPLES
-    is_wide = is_wide and is_piecewise(type(loss))
     if is_wide and not is_few:
         needed = 8 * (n * (d + 1) if not source.sparse else 2 * source.nbytes) + 4 * 8 * n * n
         is_wide = estimator.max_time is None and needed <= parse_memory(estimator.memory, needed)
@@ -271,15 +271,33 @@ def _solve_wide(problem: LinearProblem, accepted: float, pool: Pool) -> tuple[np
     (weights, dual, found), size = _empty(n, d, k), block.stored.size
     most = n // (_EPOCHS_OF_ROWS * k) if isinstance(block, DenseBlock) else n**3 // (_EPOCHS_OF_MATRIX * size)
     limits = max(1, min(most, _MOST_EPOCHS)), accepted
-    pool.run(lambda a, b: begin_scores(loss, demands, block, (a, b, *limits), dual, weights, found), _parts(k, size))
+    found[:] = np.inf
+    if is_piecewise(type(loss)):
+        parts = _parts(k, size)
+        pool.run(lambda a, b: begin_scores(loss, demands, block, (a, b, *limits), dual, weights, found), parts)
     rows: Any = block.values if isinstance(block, DenseBlock) else sparse.csr_matrix(block[:3], block.shape)
     if not found[:, 0].max() <= accepted:
         gram, epochs = _gram(rows, pool), found[:, 3].copy()
-        pool.run(lambda a, b: solve_on_gram(loss, demands, gram, (a, b), dual, epochs), _parts(k, n * n))
-        found[:, 3] = epochs
+        if is_piecewise(type(loss)):
+            pool.run(lambda a, b: solve_on_gram(loss, demands, gram, (a, b), dual, epochs), _parts(k, n * n))
+            found[:, 3] = epochs
+        else:
+            _solve_factor(problem, gram, (dual, found), pool)
     weights = np.ascontiguousarray((rows.T @ dual.T).T)
     certify_scores(loss, demands, weights, np.ascontiguousarray((rows @ weights.T).T), dual, found)
     return weights, found
+
+
+def _solve_factor(problem: LinearProblem, gram: np.ndarray, out: tuple, pool: Pool) -> None:
+    """Write the dual variables and the certificate, by steps on weights of fewer features with the same Gram matrix."""
+    n, (dual, found) = len(gram), out
+    gram.flat[:: n + 1] += _GRAM_RIDGE * gram.trace() / n  # equal rows make it singular
+    factor = np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
+    weights = np.empty((len(dual), n))
+    pool.run(
+        lambda a, b: solve_scores(problem.loss, problem.demands, factor, (a, b), dual, weights, found),
+        _parts(len(dual), n * n),
+    )
 
 
 def _empty(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
