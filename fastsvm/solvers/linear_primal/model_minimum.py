@@ -9,12 +9,12 @@ Sweeps
     costs m additions to the gradient, no change costs none.
 
 Faces
-    Where features are correlated, sweeps converge slowly. Once they change few signs, steps on faces take their place: a
-    step costs as much as many sweeps, and is in vain on a face that the minimum is not on. On the face of the orthant that z is in, the function is
+    Where features are correlated, sweeps converge slowly. On the face of the orthant that z is in, the function is
     quadratic. A Newton step leads to the minimum on the face; weights that would change their sign are set to zero, and
     the next step is on the smaller face. Of some lengths of a step the best is taken, among them that at which the
     first weight becomes zero (as in Byrd, Chin, Nocedal and Oztoprak 2016, A family of second-order methods for convex
-    ℓ1-regularized optimization, with an exact solution on the face).
+    ℓ1-regularized optimization, with an exact solution on the face). A step takes the time of many sweeps, so that
+    there are none as long as sweeps change many signs.
 """
 
 import numpy as np

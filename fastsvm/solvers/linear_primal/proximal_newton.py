@@ -158,21 +158,26 @@ class ProximalNewton(Memoryless):
         """Return the state at weights, with objectives and gradients by a pass over the rows."""
         loss, demands = self.problem.loss, self.problem.demands
         dual = np.empty(scores.shape[::-1])
-        self.pool.run(lambda a, b: _write_slopes(loss, demands, scores, dual, (a, b)), spans(len(dual), _ROWS))
+        pieces = list(spans(len(dual), _ROWS))
+        losses, conjugates = np.zeros((len(pieces), self.n_scores)), np.zeros((len(pieces), self.n_scores))
+
+        def add_losses(a: int, b: int) -> None:
+            _write_slopes(loss, demands, scores, dual, (a, b))
+            primal_losses(loss, demands, a, np.ascontiguousarray(scores[:, a:b]), losses[a // _ROWS])
+
+        def add_conjugates(a: int, b: int) -> None:
+            some = demands._replace(targets=demands.targets[a:b], costs=demands.costs[a:b])
+            dual_losses(loss, some, dual[a:b] * factors, conjugates[a // _ROWS])
+
+        self.pool.run(add_losses, pieces)
         combined = combination(self.problem, dual, self.pool)
-        primal = self._losses(scores) + self.settings.penalty.values(weights)
+        primal = losses.sum(axis=0) + self.settings.penalty.values(weights)
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
             self._explain()
-        conjugates = np.zeros(self.n_scores)
-        penalty, factors = self.settings.penalty, self.settings.penalty.factors(combined)
-        dual_losses(loss, demands, dual * factors, conjugates)
-        conjugates += penalty.conjugates(factors[:, None] * combined)
-        return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, -conjugates))
-
-    def _losses(self, scores: np.ndarray) -> np.ndarray:
-        found = np.zeros(self.n_scores)
-        primal_losses(self.problem.loss, self.problem.demands, 0, scores, found)
-        return found
+        factors = self.settings.penalty.factors(combined)
+        self.pool.run(add_conjugates, pieces)
+        value = -conjugates.sum(axis=0) - self.settings.penalty.conjugates(factors[:, None] * combined)
+        return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
 
     def _explain(self) -> None:
         """Raise the error for a result that is not finite: a bad value of a row, or overflow."""
@@ -251,7 +256,10 @@ class ProximalNewton(Memoryless):
 
         def search(c: int) -> None:
             along = state.scores[c], change[c], state.weights[c], direction[c]
-            length[c] = best_length(Line(problem.loss, problem.demands, c, *along, self.settings.penalty.l1_ratio))
+            slope = float(state.gradient[c] @ direction[c])
+            length[c] = best_length(
+                Line(problem.loss, problem.demands, c, *along, self.settings.penalty.l1_ratio), slope
+            )
 
         self.pool.run(search, [(c,) for c in np.flatnonzero(direction.any(axis=1))])
         weights = state.weights + length[:, None] * direction

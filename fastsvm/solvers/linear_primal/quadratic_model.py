@@ -23,6 +23,7 @@ __all__ = ["QuadraticModel", "empty_model", "update_models"]
 
 _CHANGED = 0.2  # share of a curvature by which it must change
 _CANCELLED = 1e-3  # share of all that was added that must be left, or rounding error would count
+_PARTS, _PARTED = 4, 512  # sums of sparse rows that threads share, of Hessians of at most so many features
 _ROWS, _PANEL = 4096, 128  # of a product: rows at a time, and features of a piece of work
 
 
@@ -143,14 +144,22 @@ def _add_sparse_block(
 ) -> None:
     """Add Σ change x xᵀ of a block to the lower triangle of each Hessian."""
     block, _ = readable(block, np.arange(block.shape[0]))
-    d = block.n_features
-
-    def add(k: int) -> None:
+    d, sums, pieces = block.n_features, [], []
+    for k, (model, changes) in enumerate(zip(models, parts, strict=True)):
+        rows, m = np.flatnonzero(changes), len(model.features)
         places = np.full(d + 1, -1, np.int64)
-        places[models[k].features] = np.arange(len(models[k].features))
-        _add_squares(block, np.flatnonzero(parts[k]), parts[k], places, problem.constant, models[k].hessian)
+        places[model.features] = np.arange(m)
+        several = list(spans(len(rows), len(rows) // _PARTS + 1)) if m <= _PARTED else [(0, len(rows))]
+        sums.append([model.hessian, *(np.zeros((m, m)) for _ in several[1:])])
+        pieces += [(k, rows[a:b], places, out) for (a, b), out in zip(several, sums[k], strict=False)]
 
-    pool.run(add, [(k,) for k in range(len(models))])
+    def add(k: int, rows: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+        _add_squares(block, rows, parts[k], places, problem.constant, out)
+
+    pool.run(add, pieces)
+    for hessian, *others in sums:
+        for other in others:
+            hessian += other
 
 
 @jit

@@ -50,6 +50,12 @@ def _slope(line, t):
         target, cost = cost_of(line.demands, i, line.c)
         if cost > 0:
             total += line.change[i] * cost * loss_slope(line.loss, line.scores[i] + t * line.change[i], target)
+    return total + _penalty_slope(line, t)
+
+
+@jit
+def _penalty_slope(line, t):
+    total = 0.0
     for j in range(line.weights.size):
         there = line.weights[j] + t * line.direction[j]
         if line.l1_ratio == 0:
@@ -60,12 +66,14 @@ def _slope(line, t):
 
 
 @jit
-def best_length(line):
+def best_length(line, losses_slope):
     """Return the length of the best step, or 1 if a slope there is small; 0 if no step leads downhill.
+
+    `losses_slope` is the derivative of the losses at length 0.
 
     Weights that become 0 in a step of length 1 make the slope jump there: it is often the minimum.
     """
-    begin, above = slope_at(line, 0.0), slope_at(line, 1.0)
+    begin, above = losses_slope + _penalty_slope(line, 0.0), slope_at(line, 1.0)
     if not begin < 0:
         return 0.0
     below = above
