@@ -47,14 +47,14 @@ class LogisticRegression(BaseLinearClassifier):
     solver : {"auto", "liblinear"}, default="auto"
         Accepted for code written for scikit-learn: both are the same, and mean its "liblinear".
     max_iter : int, default=1000
-        Largest number of epochs: Newton steps, of two or three passes over the samples, with penalty "l1" or for samples
-        in memory with fewer than 1,024 features. Else they are passes of dual coordinate ascent, which Newton steps
-        follow within this limit if they do not suffice.
+        Largest number of epochs: Newton steps, of two or three passes over the samples, with penalty "l1" or for
+        samples in memory with fewer than 1,024 features. Else they are passes of dual coordinate ascent, which Newton
+        steps follow within this limit if they do not suffice.
     verbose : bool or int, default=False
         Show progress, on a terminal.
     warm_start : bool, default=False
-        Begin the next fit at the dual variables of the last, or after Newton steps at its weights, if there are as many.
-        A fit that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
+        Begin the next fit at the dual variables of the last, or after Newton steps at its weights, if there are as
+        many. A fit that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
     n_jobs : int or None, default=None
         Accepted for code written for scikit-learn: all fits use the threads there are.
     memory : "auto", int or str, default="auto"
