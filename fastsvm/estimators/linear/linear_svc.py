@@ -72,8 +72,8 @@ class LinearSVC(BaseLinearClassifier):
         Sparse samples are scaled only.
     criterion : {"gap", "gradient"}, default="gap"
         What `tol` bounds: the relative duality gap, or, as in LIBLINEAR, the violation of the optimality conditions of
-        the dual problem, the projected gradient, which takes much longer to become small. With penalty "l1", that of
-        the problem itself.
+        the dual problem, the projected gradient, which takes much longer to become small. With penalty "l1",
+        it is that of the problem itself.
     window_visits : "auto" or int, default="auto"
         For samples on disk: how often an epoch processes each window while it is in memory. "auto" is as often as there
         is time for while the next window is read, at most 4 times. Results then depend on the speed of the machine.

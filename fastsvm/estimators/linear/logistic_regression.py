@@ -71,8 +71,8 @@ class LogisticRegression(BaseLinearClassifier):
         Sparse samples are scaled only.
     criterion : {"gap", "gradient"}, default="gap"
         What `tol` bounds: the relative duality gap, or, as in LIBLINEAR, the violation of the optimality conditions of
-        the dual problem, the projected gradient, which takes much longer to become small. With penalty "l1", that of
-        the problem itself.
+        the dual problem, the projected gradient, which takes much longer to become small. Where epochs are Newton
+        steps, it is that of the problem itself.
     window_visits : "auto" or int, default="auto"
         For samples on disk: how often an epoch processes each window while it is in memory. "auto" is as often as there
         is time for while the next window is read, at most 4 times. Results then depend on the speed of the machine.
@@ -94,8 +94,8 @@ class LogisticRegression(BaseLinearClassifier):
     duality_gap_ : float
         Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
     kkt_violation_ : float
-        Largest projected gradient of the dual problem, in units of scores; with penalty "l1" the largest distance of 0
-        from the subdifferential of the objective by a weight.
+        Largest projected gradient of the dual problem, in units of scores; where epochs are Newton steps the largest
+        distance of 0 from the subdifferential of the objective by a weight.
     n_iter_ : int
         Epochs.
     converged_ : bool

@@ -12,10 +12,15 @@ def objective(model, X, y, C):
     return (np.sum(model.coef_**2) + model.intercept_[0] ** 2) / 2 + C * np.logaddexp(0, -margin).sum()
 
 
-@pytest.mark.parametrize("max_iter", [1000, 99], ids=["few samples", "epochs"])
+@pytest.mark.parametrize(
+    ("n_features", "max_iter"),
+    [(5, 1000), (5, 99), (150, 1000), (150, 99)],
+    ids=["few samples", "Newton's method", "Gram matrix", "epochs"],
+)
 @pytest.mark.parametrize("C", [0.01, 1.0, 1e3])
-def test_the_l2_objective_is_that_of_liblinear(two, C, max_iter):
+def test_the_l2_objective_is_that_of_liblinear(two, C, n_features, max_iter):
     X, y = two
+    X = np.c_[X, np.random.default_rng(0).normal(size=(len(X), n_features - 5))]
     model = LogisticRegression(C=C, tol=1e-8, max_iter=max_iter, random_state=0).fit(X, y)
     peer = linear_model.LogisticRegression(C=C, tol=1e-9, solver="liblinear").fit(X, y)
     assert model.converged_
