@@ -25,9 +25,9 @@ from fastsvm._compiled.compiler import jit
 __all__ = ["minimum", "violations"]
 
 _SWEEPS = 40
-_TURNED = 0.01  # share of the signs that sweeps may change before a step on the face
+_TURNED = 0.02  # share of the signs that sweeps may change before a step on the face
 _ROUNDS = 200
-_FACES = 3  # one after another without a sweep
+_FACES = 5  # one after another without a sweep
 _LENGTHS = (1.0, 0.3, 0.1)  # of steps with weights that would change their sign, beside that to the first such change
 _ZERO = 1e-12  # share of a weight that is rounding error
 

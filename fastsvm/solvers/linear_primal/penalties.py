@@ -9,7 +9,7 @@ from fastsvm.solvers.linear_primal.model_minimum import minimum, violations
 
 __all__ = ["L1", "L2", "Penalty"]
 
-_INNER = 0.1  # violation at the minimum of a model, as a share of that at its centre
+_INNER = 0.03  # violation at the minimum of a model, as a share of that at its centre
 _RIDGE = 1e-10  # relative error of a Hessian
 
 

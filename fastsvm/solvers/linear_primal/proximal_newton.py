@@ -52,7 +52,7 @@ from fastsvm.sources import check_finite
 __all__ = ["LinearPrimalSettings", "LinearPrimalState", "ProximalNewton"]
 
 _ALL_FEATURES = 256  # of at most so many features, all are in the working set
-_LEAST_ADDED = 256  # features
+_LEAST_ADDED = 512  # features
 _NEAR = 0.8  # of the bound of its gradient, from which on a feature may be added
 _MOST_FEATURES = 4096  # of a working set
 _LEAST_CURVATURE = 1e-3  # of a loss, relative to its slope
