@@ -49,7 +49,6 @@ _PROBLEMS = 40  # of envelopes
 _FIRST_CURVATURE, _LESS = 0.1, 0.1  # q of the first envelope, in mean squares of the lengths of rows, and a factor
 _TINY = 1e-8  # of the mean square: rounding error may then spoil Newton steps
 _EXACT = 1e-13  # length of the gradient, relative to that of the weights, that is rounding error
-_NEARLY_EXACT = 1e-6  # the same, from which on slow progress is rounding error
 _ACCEPTED = 0.25  # share of the first slope, below which a step of length 1 is accepted
 _HALVINGS = 60
 
@@ -229,24 +228,20 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
     for step in range(_STEPS):
         for k in range(d):
             gradient[k] = weights[k]
-        others, is_curved = 0, False
+        others = 0
         for i in range(n):
             dual[i] = _variable(loss, asked, curvature, i, scores[i])
             now = 0 if dual[i] == 0 else 1 if abs(dual[i]) < box(loss, asked[1][i])[0] else 2
             now = now if dual[i] > 0 else -now
             others += now != piece[i]
             piece[i] = now
-            if abs(now) == 1 and conjugate_curvature(loss, dual[i], asked[1][i]) > 2 * box(loss, asked[1][i])[1]:
-                is_curved = True
             if dual[i] != 0:
                 row = rows[i]
                 for k in range(d):
                     gradient[k] -= dual[i] * row[k]
         size = _dot(gradient, gradient)
         # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
-        # Pieces of a logistic loss are not quadratic, and the first steps may be slow.
-        is_settled = others == 0 and (not is_curved or size <= _NEARLY_EXACT**2 * _dot(weights, weights))
-        is_rounding = is_settled and length == 1.0 and (size > before / 4 or curvature > 0)
+        is_rounding = others == 0 and length == 1.0 and (size > before / 4 or curvature > 0)
         if size <= _EXACT**2 * _dot(weights, weights) or is_rounding:
             return step
         before = size
