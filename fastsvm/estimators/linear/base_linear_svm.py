@@ -59,7 +59,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any]) -> None:
         """Solve the problem; `names` are fitted attributes beside those of the solution."""
         session, l1 = FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
-        kind: Any = PrimalFit if l1 or newton_is_faster(self, task, loss) else DualFit
+        kind: Any = PrimalFit if l1 or newton_is_faster(task, loss) else DualFit
         last = session.initial_state("_fit_state")
         last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
         session.begin()

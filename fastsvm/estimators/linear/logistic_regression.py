@@ -47,9 +47,8 @@ class LogisticRegression(BaseLinearClassifier):
     solver : {"auto", "liblinear"}, default="auto"
         Accepted for code written for scikit-learn: both are the same, and mean its "liblinear".
     max_iter : int, default=1000
-        Largest number of epochs: Newton steps, of two or three passes over the samples, with penalty "l1" or for
-        samples in memory with fewer than 1,024 features. Else they are passes of dual coordinate ascent, which Newton
-        steps follow within this limit if they do not suffice.
+        Largest number of epochs: Newton steps, with penalty "l1" or for samples in memory. For samples on disk with
+        penalty "l2" they are passes of dual coordinate ascent.
     verbose : bool or int, default=False
         Show progress, on a terminal.
     warm_start : bool, default=False

@@ -17,6 +17,9 @@ Working set
 Model
     The Hessian is kept as a matrix (`quadratic_model`), and the minimum is found without the rows (`model_minimum`).
 
+Many features
+    With the penalty ½‖w‖² and many features, directions come from conjugate gradients (`newton_direction`).
+
 Certificate
     The variables β_i = -c_i ℓ'(f_i), divided by max(1, ‖Xᵀβ‖∞), are feasible in the dual problem
         maximise    -Σ_i c_i ℓ*(-β_i / c_i)    where ‖Xᵀβ‖∞ ≤ 1.
@@ -43,6 +46,7 @@ from fastsvm.losses import cost_of, dual_losses, loss_curvature, loss_slope, pri
 from fastsvm.solvers.linear_dual.certificate import Certificate, combination
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
 from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
+from fastsvm.solvers.linear_primal.newton_direction import NewtonDirections
 from fastsvm.solvers.linear_primal.penalties import Penalty
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
 from fastsvm.solvers.linear_primal.step_length import Line, best_length
@@ -55,6 +59,8 @@ _ALL_FEATURES = 256  # of at most so many features, all are in the working set
 _LEAST_ADDED = 512  # features
 _NEAR = 0.8  # of the bound of its gradient, from which on a feature may be added
 _MOST_FEATURES = 4096  # of a working set
+_HESSIAN_FEATURES = 1024  # with the penalty ½‖w‖²: for more, products with the Hessian take less time than itself
+_LARGEST_RESIDUAL = 0.1  # of a truncated Newton direction, as a share of the gradient
 _LEAST_CURVATURE = 1e-3  # of a loss, relative to its slope
 _ROUNDING = 1e-13  # relative error of an objective
 _ROWS = 4096  # of a piece of work
@@ -134,6 +140,9 @@ class ProximalNewton(Memoryless):
         most = int(np.sqrt(settings.memory / (8 * self.n_scores)))
         self._most_features = max(1, min(most, _MOST_FEATURES))
         self.certificate: Certificate | None = None
+        few = min(self._most_features, _HESSIAN_FEATURES, len(problem.source))
+        too_many = settings.penalty.l1_ratio == 0 and self.n_weights > few
+        self._directions = NewtonDirections(problem, pool) if too_many else None
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -194,10 +203,13 @@ class ProximalNewton(Memoryless):
             return state, self._report(state, found, 0)
         if not self.problem.source.resident:
             self.problem.source.check_unchanged()
-        active = self._unsolved(state)
-        models = self._models(state, active)
-        direction = np.zeros_like(state.weights)
-        self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
+        active, direction, models = self._unsolved(state), np.zeros_like(state.weights), state.models
+        if self._directions is not None:
+            for c in active:
+                direction[c] = self._truncated(self._directions, state, c)
+        else:
+            models = self._models(state, active)
+            self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
         certificate = self.certify(after)
         stalled = bool((after.weights == state.weights).all())
@@ -249,6 +261,15 @@ class ProximalNewton(Memoryless):
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
         out[model.features] = self.settings.penalty.target(model.hessian, gradient, weights) - weights
+
+    def _truncated(self, directions: NewtonDirections, state: LinearPrimalState, c: int) -> np.ndarray:
+        """Return a Newton direction of one score, the more exact the nearer the minimum is."""
+        loss, curvatures = self.problem.loss, np.empty(state.scores.shape[1])
+        which = c, _LEAST_CURVATURE, loss.curvature
+        _write_curvatures(loss, self.problem.demands, state.scores[c], which, curvatures)
+        gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
+        share = min(_LARGEST_RESIDUAL, float(np.sqrt(gap)))
+        return directions.direction(curvatures, state.gradient[c] + state.weights[c], share)
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after a line search in each score; a step that does not lead downhill is not taken."""

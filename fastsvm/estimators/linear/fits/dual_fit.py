@@ -225,7 +225,7 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     if not is_ours or session.can_be_resumed or session.has_callbacks:
         return None
     is_few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE
-    is_wide = n < _least_samples(loss, d + 1) and n <= _MOST_SAMPLES
+    is_wide = is_piecewise(type(loss)) and n < _least_samples(loss, d + 1) and n <= _MOST_SAMPLES
     if is_wide and not is_few:
         needed = 8 * (n * (d + 1) if not source.sparse else 2 * source.nbytes) + 4 * 8 * n * n
         is_wide = estimator.max_time is None and needed <= parse_memory(estimator.memory, needed)

@@ -16,18 +16,14 @@ from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 __all__ = ["PrimalFit", "PrimalFitState", "newton_is_faster"]
 
 _HESSIAN_SHARE = 4  # of the memory
-_MOST_FEATURES = 1024  # of a Hessian of all features
 
 
-def newton_is_faster(estimator: Any, task: Task, loss: Loss) -> bool:
+def newton_is_faster(task: Task, loss: Loss) -> bool:
     """Return whether Newton's method takes less time than dual coordinate ascent with the penalty ½‖w‖².
 
     A coordinate of a loss that is not piecewise quadratic takes steps of its own.
     """
-    (n, d), k = task.source.shape, len(task.balance)
-    if not (task.source.resident and d < min(n, _MOST_FEATURES)) or is_piecewise(type(loss)):
-        return False
-    return provides_newton(type(loss)) and 8 * k * (d + 1) ** 2 <= parse_memory(estimator.memory) // _HESSIAN_SHARE
+    return task.source.resident and provides_newton(type(loss)) and not is_piecewise(type(loss))
 
 
 @storable("linear primal fit")
