@@ -134,6 +134,8 @@ THEIRS = [
 @pytest.mark.parametrize("model", THEIRS, ids=lambda model: re.sub("<.*?>", "a function", repr(model)))
 def test_models_of_scikit_learn_predict_the_same_here(model, three_classes, tmp_path):
     X, y = three_classes
+    if getattr(model, "solver", None) == "liblinear":  # which newer versions allow for two classes only
+        y = y % 2
     model.fit(X + 1, y)
     ours = fastsvm.from_sklearn(model)
     check_same(ours, model, X + 1)
