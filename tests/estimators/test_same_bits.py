@@ -93,9 +93,18 @@ def test_rows_of_bytes_beside_others(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("kind", "standardize"), [*((kind, False) for kind in STORED), ("float64", True)])
-@pytest.mark.parametrize("estimator", [LinearSVC, LinearSVR, SGDClassifier, SGDRegressor])
+@pytest.mark.parametrize(
+    ("estimator", "kind", "standardize"),
+    [
+        *((LinearSVC, kind, False) for kind in STORED),
+        (LinearSVC, "float64", True),
+        (LinearSVR, "float64", False),
+        (SGDClassifier, "float64", True),
+        (SGDRegressor, "float64", False),
+    ],
+)
 def test_linear_models(estimator, kind, standardize):
+    """All of them share the code of predictions, so that one takes all kinds of rows."""
     X = STORED[kind]
     y = FLOATS[:, 0] if estimator in (LinearSVR, SGDRegressor) else CLASSES[4]
     model = estimator(standardize=standardize, max_iter=3).fit(X, y)

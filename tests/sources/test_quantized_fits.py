@@ -255,39 +255,25 @@ def test_values_that_are_not_finite_are_named(where, scales):
 
 # --- without byte products --------------------------------------------------------------------------------
 
-ON_ZEROS_AND_ONES = """
-import hashlib
-import numpy as np
-from scipy import sparse
-from fastsvm import SVC
-from fastsvm._compiled import byte_tile
-from fastsvm.estimators.kernel import kernel_parameter
 
-def fits():
+@needs_bytes
+def test_zeros_and_ones_give_the_same_bits_as_floats(scales, monkeypatch):
+    """Their dot products are integers, which floats represent exactly."""
     rng = np.random.default_rng(0)
     X = (rng.random((300, 83)) < 0.3).astype(float)
     y = (X[:, :20].sum(axis=1) + rng.normal(size=300) > 6).astype(int)
-    for small in (0, 2048):  # values in float32 and in float64
-        kernel_parameter._SMALL = small
-        for rows in (X, sparse.csr_array(X)):
-            yield SVC(gamma=0.03).fit(rows, y)
 
-def digests():
-    for model in fits():
-        coef = sparse.csr_array(model.dual_coef_).toarray()
-        yield hashlib.sha256(coef.tobytes() + model.intercept_.tobytes()).hexdigest()
-"""
+    def found():
+        for small in (0, 2048):  # values in float32 and in float64
+            monkeypatch.setattr(kernel_parameter, "_SMALL", small)
+            for rows in (X, sparse.csr_array(X)):
+                model = SVC(gamma=0.03).fit(rows, y)
+                yield sparse.csr_array(model.dual_coef_).toarray().tobytes() + model.intercept_.tobytes()
 
-
-@needs_bytes
-def test_zeros_and_ones_give_the_same_bits_as_floats(python, scales, monkeypatch, tmp_path):
-    """Their dot products are integers, which floats represent exactly."""
-    code = ON_ZEROS_AND_ONES + "assert byte_tile.PRODUCTS is None\nprint(*digests())"
-    other = python.start(code, tmp_path, FASTSVM_BYTE_PRODUCTS=0)
-    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)  # to be undone
-    names = {}
-    exec(ON_ZEROS_AND_ONES, names)
-    found = list(names["digests"]())
+    as_bytes = list(found())
     assert scales == {1.0}
-    assert found == python.output(other).split()
-    assert len(set(found)) == 2  # a precision each
+    scales.clear()
+    monkeypatch.setattr(kernel_parameter, "multiplies_bytes", lambda n_features: False)
+    assert list(found()) == as_bytes
+    assert not scales
+    assert len(set(as_bytes)) == 2  # a precision each
