@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from fastsvm import LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
-from fastsvm.estimators.linear import dual_fit
+from fastsvm.estimators.linear.fits import dual_fit
 from fastsvm.losses import (
     LOSSES,
     box,
