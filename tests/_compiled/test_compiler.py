@@ -3,7 +3,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastsvm._compiled import compiler
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.generic import generic
 from fastsvm._compiled.scalars import exp, maximum, minimum
@@ -120,49 +119,45 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
     assert folder != first[3]
 
 
-def test_the_digest_depends_on_the_files_of_every_folder(package, monkeypatch):
-    monkeypatch.setattr(compiler, "_PACKAGE", package)
-    seen = {compiler.source_digest()}
-    folders = {path.parent: path for path in sorted(package.rglob("*.py"))}
-    for path in folders.values():
-        path.write_bytes(path.read_bytes() + b"\n")
-        digest = compiler.source_digest()
-        assert digest not in seen
-        seen.add(digest)
+CALLER = """
+@jit
+def caller(kernel, dot):
+    return value(kernel, dot) + 1.0
+
+@jit
+def other_caller(kernel, dot):
+    return value(kernel, dot) + 1.0
+"""
+CALLED_BOTH_WAYS = """
+from fastsvm import probe
+from fastsvm.kernels import RBF
+
+def known():
+    stats = probe.value.stats
+    return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+
+{first}
+print(found, *known(), {second}, *known())
+"""
+FROM_PYTHON = "probe.value(RBF(2.0), 3.0)"
+FROM_CODE = "probe.caller(RBF(2.0), 3.0) - 1.0"
+FROM_OTHER_CODE = "probe.other_caller(RBF(2.0), 3.0) - 1.0"
 
 
-def test_the_digest_depends_on_names(package, monkeypatch):
-    monkeypatch.setattr(compiler, "_PACKAGE", package)
-    before = compiler.source_digest()
-    (package / "kernels.py").rename(package / "other.py")
-    assert compiler.source_digest() != before
+def test_a_function_is_called_by_compiled_code_and_by_python_in_any_order(python, package, tmp_path):
+    """What compiled code alone has called has no machine code of its own until Python calls it."""
+    probe = package / "probe.py"
+    probe.write_text(probe.read_text() + CALLER)
+    value = repr(float(np.exp(-6.0)))
+    within = repr(float(np.exp(-6.0) + 1.0 - 1.0))
 
+    def calls(first, second, cache):
+        code = CALLED_BOTH_WAYS.format(first=f"found = {first}", second=second)
+        return python.run(code, package.parent, NUMBA_CACHE_DIR=tmp_path / cache).split()
 
-def old_versions(root, names):
-    for name in names:
-        (root / name).mkdir()
-        (root / name / "kept").write_text("x")
-
-
-def test_the_oldest_code_is_removed(tmp_path):
-    names = [f"fastsvm-{number:016x}" for number in range(6)]
-    old_versions(tmp_path, names)
-    compiler._prune(tmp_path, keep=tmp_path / names[0])
-    assert (tmp_path / names[0]).exists()
-    assert sum(path.exists() for path in map(tmp_path.joinpath, names)) == 4
-
-
-def test_folders_of_the_user_are_never_removed(tmp_path):
-    names = [f"fastsvm-{word}" for word in ("data", "results", "models", "paper", "0123", "backup-of-2024")]
-    old_versions(tmp_path, names)
-    compiler._prune(tmp_path, keep=tmp_path / "fastsvm-0123456789abcdef")
-    assert all((tmp_path / name / "kept").exists() for name in names)
-
-
-def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setattr(compiler, "_cache_root", lambda: tmp_path / "file")
-    monkeypatch.setattr(compiler.tempfile, "gettempdir", lambda: str(tmp_path))
-    folder = compiler._cache_folder()
-    assert folder.parent.parent == tmp_path
-    assert folder.parent.stat().st_mode & 0o077 == 0  # code is loaded from it, so no other user may write there
+    assert calls(FROM_CODE, FROM_PYTHON, "a") == [within, "0", "1", value, "0", "2"]
+    assert calls(FROM_CODE, FROM_PYTHON, "a") == [within, "0", "0", value, "1", "0"]
+    assert calls(FROM_PYTHON, FROM_CODE, "b") == [value, "0", "1", within, "0", "1"]
+    assert calls(FROM_CODE, "None", "c") == [within, "0", "1", "None", "0", "1"]
+    assert calls(FROM_OTHER_CODE, FROM_PYTHON, "c") == [within, "1", "0", value, "1", "1"]
+    assert calls(FROM_CODE, FROM_PYTHON, "c") == [within, "0", "0", value, "1", "0"]
