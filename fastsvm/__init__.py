@@ -1,4 +1,4 @@
-"""Exact kernel SVMs, several times faster, on data that need not fit in memory."""
+"""Exact support vector machines, many times faster, on data that need not fit in memory."""
 
 from fastsvm import kernels
 from fastsvm._compiled.threads import note_usual_limits
@@ -22,7 +22,7 @@ from fastsvm.exchange.scikit_learn import from_sklearn, to_sklearn
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import HDF5Data, open_hdf5
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "SVC",
