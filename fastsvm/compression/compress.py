@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.compression.least_squares import DecisionFit
-from fastsvm.compression.random_pivots import RandomPivots
 from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.object_samples import samples_for
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.low_rank.random_pivots import RandomPivots
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Source

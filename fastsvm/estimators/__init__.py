@@ -10,6 +10,8 @@ from fastsvm.estimators.linear.linear_svr import LinearSVR
 from fastsvm.estimators.linear.logistic_regression import LogisticRegression
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
+from fastsvm.estimators.nystroem.nystroem_svc import NystroemSVC
+from fastsvm.estimators.nystroem.nystroem_svr import NystroemSVR
 from fastsvm.estimators.search.svc_search import SVCSearch
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "LogisticRegression",
     "NuSVC",
     "NuSVR",
+    "NystroemSVC",
+    "NystroemSVR",
     "OneClassSVM",
     "SGDClassifier",
     "SGDRegressor",
@@ -36,6 +40,8 @@ ESTIMATORS = {
     "linear": LinearSVC,
     "linear-regressor": LinearSVR,
     "logistic": LogisticRegression,
+    "nystroem": NystroemSVC,
+    "nystroem-regressor": NystroemSVR,
     "sgd": SGDClassifier,
     "sgd-regressor": SGDRegressor,
 }

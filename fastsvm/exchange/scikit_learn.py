@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators import SVCSearch
 from fastsvm.exchange import scikit_learn_kernel as of_kernel
+from fastsvm.exchange import scikit_learn_landmarks as of_landmarks
 from fastsvm.exchange import scikit_learn_linear as of_linear
 from fastsvm.exchange.scikit_learn_parts import standardization_of
 
@@ -24,7 +25,7 @@ def to_sklearn(model: Any) -> Any:
 
     Parameters
     ----------
-    model : a kernel or linear machine, LogisticRegression, SGDClassifier or SGDRegressor
+    model : a kernel or linear machine, NystroemSVC or -SVR, LogisticRegression, SGDClassifier or SGDRegressor
         A fitted estimator.
 
     Returns
@@ -32,9 +33,10 @@ def to_sklearn(model: Any) -> Any:
     estimator
         An estimator of the same name, with the parameters that scikit-learn's has. A kernel machine with
         `standardize=True` becomes a `Pipeline` of `StandardScaler` and the estimator. As in scikit-learn, a kernel
-        machine takes sparse samples if it was fitted to such. Kernels that scikit-learn has under no name become
-        functions of scikit-learn's: "laplacian" `laplacian_kernel`, "exponential" `Matern(nu=0.5)`, which takes dense
-        samples only. Losses of all classes become `LogisticRegression` ("softmax") or
+        machine takes sparse samples if it was fitted to such. `NystroemSVC` becomes a `Pipeline` of `Nystroem`, whose
+        features are the kernel values with the landmarks, and `LinearSVC`. Kernels that scikit-learn has under no name
+        become functions of scikit-learn's: "laplacian" `laplacian_kernel`, "exponential" `Matern(nu=0.5)`, which takes
+        dense samples only. Losses of all classes become `LogisticRegression` ("softmax") or
         `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores. Logistic regression of more than
         two classes becomes `SGDClassifier("log_loss")`, which has the same probabilities.
 
@@ -45,7 +47,8 @@ def to_sklearn(model: Any) -> Any:
     NotFittedError
         If it is not fitted.
     ValueError
-        If its kernel is a class of your own, which scikit-learn cannot evaluate.
+        If its kernel is one that scikit-learn cannot evaluate, such as a class of your own, or "exponential" or a
+        function for `NystroemSVC`.
 
     Examples
     --------
@@ -59,11 +62,11 @@ def to_sklearn(model: Any) -> Any:
     if isinstance(model, SVCSearch):
         raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
     name = type(model).__name__
-    for room in (of_kernel, of_linear):
+    for room in (of_kernel, of_linear, of_landmarks):
         if room.TWINS.get(name, (None,))[0] is type(model):
             check_is_fitted(model)
             return room.to_sklearn(model)
-    known = ", ".join([*of_kernel.TWINS, *of_linear.TWINS])
+    known = ", ".join([*of_kernel.TWINS, *of_linear.TWINS, *of_landmarks.TWINS])
     raise TypeError(f"Estimators of fastsvm can be converted: {known}. Found {type(model).__module__}.{name}.")
 
 

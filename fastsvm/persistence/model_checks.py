@@ -16,12 +16,13 @@ from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifie
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
 from fastsvm.estimators.linear.prediction import LinearClassifier
+from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.sources.compressed import check_compressed
 
 __all__ = ["check_fitted", "check_name", "is_fitted_name"]
 
 _PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
-_SPARSE = {"support_vectors_", "dual_coef_"}  # after a fit on sparse samples
+_SPARSE = {"support_vectors_", "dual_coef_", "components_"}  # after a fit on sparse samples
 _NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
 _COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and not value < 0, "a count")
 _RULES = {
@@ -64,14 +65,19 @@ def check_fitted(model: Any) -> None:
             _check_plain(name, value)
     if "feature_names_in_" in found:
         _array(found, "feature_names_in_", (found["n_features_in_"],), "OU")
-    (_check_kernel_model if isinstance(model, KernelMachine) else _check_linear_model)(model, found)
+    if isinstance(model, KernelMachine):
+        _check_kernel_model(model, found)
+    elif isinstance(model, NystroemMachine):
+        _check_landmark_model(model, found)
+    else:
+        _check_linear_model(model, found)
 
 
 def _check_parameters(model: Any) -> None:
     parameters = model.get_params(deep=False)
     model._check_parameters()
     for name, value in parameters.items():
-        if name not in ("kernel", "class_weight", "random_state") and not isinstance(value, _PLAIN):
+        if name not in ("kernel", "class_weight", "random_state", "landmarks") and not isinstance(value, _PLAIN):
             raise ValueError(f"the parameter {name} is {_told(value)}")
     weights = parameters.get("class_weight")
     if not (weights is None or weights == "balanced" or isinstance(weights, dict)):
@@ -120,6 +126,26 @@ def _check_kernel_model(model: KernelMachine, found: dict[str, Any]) -> None:
         raise ValueError(f"shape_fit_ must be two ints, it is {_told(shape)}")
     _holds(found, "shape_fit_", shape[1] == d, f"of {d} features")
     _holds(found, "support_", n == 0 or 0 <= support.min() <= support.max() < shape[0], f"rows of {shape[0]}")
+    _check_kernel(model, found, d)
+    if is_precomputed(model):
+        _holds(found, "support_", n == 0 or support.max() < d, f"columns of {d} kernel values")
+        _array(found, "support_vectors_", (0, 0), "biuf")
+    else:
+        _check_rows(found, "support_vectors_", (n, d), "biuf")
+
+
+def _check_landmark_model(model: NystroemMachine, found: dict[str, Any]) -> None:
+    n_classes, d = _classes(found) if isinstance(model, LinearClassifier) else 2, found["n_features_in_"]
+    n_scores, m = 1 if n_classes == 2 else n_classes, np.shape(_require(found, "components_"))[:1]
+    _holds(found, "components_", m and m[0] > 0, "rows of landmarks")
+    _check_rows(found, "components_", (m[0], d), "biuf")
+    _array(found, "coef_", (n_scores, m[0]), "d")
+    _array(found, "intercept_", (n_scores,), "d")
+    _check_kernel(model, found, d)
+
+
+def _check_kernel(model: Any, found: dict[str, Any], d: int) -> None:
+    """Raise ValueError unless kernel values of samples with d features can be computed."""
     for name in ("_gamma", "_sq_norm", "_centred_sq_norm"):
         _require(found, name)
     if found.get("_centre") is not None:
@@ -128,11 +154,6 @@ def _check_kernel_model(model: KernelMachine, found: dict[str, Any]) -> None:
     degree = model.degree if isinstance(model.kernel, str) else getattr(model.kernel, "degree", 0)
     if degree >= _MOST_DEGREE:
         raise ValueError(f"the degree of the kernel is {degree}")
-    if is_precomputed(model):
-        _holds(found, "support_", n == 0 or support.max() < d, f"columns of {d} kernel values")
-        _array(found, "support_vectors_", (0, 0), "biuf")
-    else:
-        _check_rows(found, "support_vectors_", (n, d), "biuf")
 
 
 def _check_rows(found: dict[str, Any], name: str, shape: tuple[int, int], kinds: str) -> None:

@@ -31,7 +31,7 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
+    model : SVC, NystroemSVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
         A fitted estimator. Its kernel must be built-in or precomputed, its class labels numbers or strings. A search is
         stored with its results and its best model, one of these estimators.
     path : str or Path
@@ -72,6 +72,8 @@ def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     parameters = model.get_params()
     if "kernel" in parameters:
         parameters["kernel"] = kernel_words(parameters["kernel"])
+    if not isinstance(parameters.get("landmarks", ""), str):
+        parameters["landmarks"] = {"rows": "components_"}
     if "random_state" in parameters:  # the state of a random number generator is not stored
         seed = parameters["random_state"]
         parameters["random_state"] = int(seed) if isinstance(seed, Integral) else None
@@ -109,7 +111,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    SVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
+    SVC, NystroemSVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
         The fitted estimator.
 
     Raises
@@ -190,8 +192,10 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         parameters["kernel"] = kernel_object(parameters["kernel"])
     if not isinstance(parameters.get("random_state"), int | None):
         raise ValueError(f"the parameter random_state is {parameters['random_state']!r}")
-    model = kind(**parameters)
     found = header["attributes"] | _whole(header, arrays)
+    if isinstance(parameters.get("landmarks"), dict):
+        parameters["landmarks"] = found["components_"]
+    model = kind(**parameters)
     for key, value in found.items():
         check_name(kind, key)
         vars(model)[key] = tuple(value) if isinstance(value, list) else value

@@ -14,6 +14,8 @@ from fastsvm import (
     LogisticRegression,
     NuSVC,
     NuSVR,
+    NystroemSVC,
+    NystroemSVR,
     OneClassSVM,
     SGDClassifier,
     SGDRegressor,
@@ -30,6 +32,8 @@ ESTIMATORS = [
     LinearSVC(),
     LinearSVR(),
     LogisticRegression(),
+    NystroemSVC(),
+    NystroemSVR(),
     SGDClassifier(),
     SGDRegressor(),
 ]
@@ -45,6 +49,7 @@ OTHER_SOLVERS = [
     LinearSVC(multi_class="crammer_singer"),
     LinearSVC(penalty="l1"),
     LogisticRegression(penalty="l1"),
+    NystroemSVC(multi_class="crammer_singer", landmarks="rpcholesky", n_components=20),
     SGDClassifier(loss="softmax"),
     SGDClassifier(loss="log_loss", penalty="l1"),
 ]

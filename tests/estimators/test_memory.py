@@ -72,6 +72,7 @@ KINDS = {
     "search": ("SVCSearch", {"gamma": 0.01}),
     "LinearSVC": ("LinearSVC", {"C": 1e-4, "tol": 0.01}),
     "LinearSVR": ("LinearSVR", {"C": 1e-4, "tol": 0.01, "max_iter": 10}),
+    "NystroemSVC": ("NystroemSVC", {"gamma": 0.01, "n_components": 200, "tol": 0.02, "random_state": 0}),
     "SGDClassifier": ("SGDClassifier", {"max_iter": 2, "tol": None}),
     "SGDRegressor": ("SGDRegressor", {"max_iter": 2, "tol": None}),
 }
@@ -84,7 +85,7 @@ ONE_FORM = {
     "SGDRegressor": "float64",
 }
 CASES = [(name, form, False) for name, form in product(KINDS, FORMS) if ONE_FORM.get(name, form) == form]
-CASES += [(name, form, True) for name, form in product(("smo", "LinearSVC", "SGDClassifier"), FORMS)]
+CASES += [(name, form, True) for name, form in product(("smo", "LinearSVC", "NystroemSVC", "SGDClassifier"), FORMS)]
 
 
 @pytest.mark.parametrize(("name", "form", "on_disk"), CASES)

@@ -23,6 +23,8 @@ from fastsvm import (
     LogisticRegression,
     NuSVC,
     NuSVR,
+    NystroemSVC,
+    NystroemSVR,
     OneClassSVM,
     SGDClassifier,
     SGDRegressor,
@@ -75,6 +77,19 @@ def test_kernel_machines_go_and_come_back(kernel, standardize, layout, n_classes
     assert back.standardize == standardize and back.stop_reason_ == "imported"
     if isinstance(kernel, str):
         assert back.kernel == kernel and back.C == 3
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("model", [
+    NystroemSVC(n_components=20, random_state=0, standardize=True),
+    NystroemSVC(n_components=20, random_state=0, kernel=Polynomial(2, 1.0, 0.3), multi_class="crammer_singer"),
+    NystroemSVR(n_components=20, random_state=0, kernel="laplacian"),
+], ids=repr)  # fmt: skip
+def test_machines_of_landmarks_become_pipelines(model, layout, three_classes):
+    X, y = three_classes
+    check_same(model.fit(layout(X[:70]), y[:70]), fastsvm.to_sklearn(model), layout(X), rtol=1e-7)
+    with pytest.raises(ValueError, match="cannot evaluate the kernel Exponential"):
+        fastsvm.to_sklearn(NystroemSVR(kernel="exponential").fit(X[:70], y[:70]))
 
 
 @pytest.mark.parametrize("model", [SVR(), NuSVR(standardize=True), OneClassSVM(), NuSVC(nu=0.3)], ids=repr)

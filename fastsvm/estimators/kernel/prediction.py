@@ -20,7 +20,7 @@ from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
-from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source
+from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source, check_finite
 
 __all__ = ["Predictor"]
 
@@ -40,16 +40,28 @@ class Predictor:
         Samples whose blocks are passed to `scores`.
     pool : Pool
         Threads.
+    vectors : array, CSR matrix or None
+        Samples that take the place of the support vectors.
+    dtype : numpy.dtype or None
+        Type of kernel values; None for the one that the coefficients need.
     """
 
-    def __init__(self, estimator: Any, coef: np.ndarray, source: Source, pool: Pool) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        coef: np.ndarray,
+        source: Source,
+        pool: Pool,
+        vectors: Any = None,
+        dtype: type | None = None,
+    ) -> None:
         self.estimator, self.coef, self.pool = estimator, writeable(coef), pool
-        self._source = source
+        self._source, self._dtype = source, dtype
         self.geometry = SampleGeometry.of_model(estimator)
         self.kernel: Any = resolve_kernel(estimator, self.geometry.gamma)
         self._standardization = Standardization.of_model(estimator)
         self._factor = common_factor(self.kernel, self._standardization)
-        vectors = estimator.support_vectors_
+        vectors = estimator.support_vectors_ if vectors is None else vectors
         self.stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
         size = np.abs(coef)
@@ -85,15 +97,29 @@ class Predictor:
                 return found
         return self._scores_of_floats(block)
 
-    def exact(self, block: Block) -> tuple[PairwiseKernel, MemorySource, MemorySource]:
-        """Return the kernel with values in float64, and support vectors and rows of a block as it multiplies them."""
+    def decisions(self, source: Source, intercept: np.ndarray, is_checked: bool) -> np.ndarray:
+        """Return the scores of all rows plus the intercepts; rows that are not checked yet must be finite."""
+        found = np.empty((len(source), self.coef.shape[1]))
+        for start, block in source.blocks():
+            if not is_checked:
+                check_finite(block, start)
+            found[start : start + block.shape[0]] = self.scores(block) + intercept
+        return found
+
+    def paired(self, block: Block) -> tuple[PairwiseKernel, MemorySource, MemorySource]:
+        """Return the kernel, and support vectors and rows of a block as it multiplies them."""
         if self._as_bytes is not None:
             quantization, support = self._as_bytes
             converted = quantization.convert(block, self.pool)
             if converted is not None:
-                return self._uint8_pairwise(quantization).widened(), support, MemorySource(converted)
+                return self._uint8_pairwise(quantization), support, MemorySource(converted)
         block = self._standardized(block)
-        return self._pairwise(block).widened(), self.support, MemorySource(block)
+        return self._pairwise(block), self.support, MemorySource(block)
+
+    def exact(self, block: Block) -> tuple[PairwiseKernel, MemorySource, MemorySource]:
+        """Return what `paired` does, with kernel values in float64."""
+        pairwise, support, rows = self.paired(block)
+        return pairwise.widened(), support, rows
 
     def _standardized(self, block: Block) -> Block:
         if self._standardization is None:
@@ -110,7 +136,8 @@ class Predictor:
 
     def _pairwise(self, block: Block) -> PairwiseKernel:
         kernel, geometry = self.kernel, self.geometry
-        given = user_pairwise(kernel, np.asarray(self.estimator.support_, dtype=np.int64), self._source)
+        columns = np.asarray(getattr(self.estimator, "support_", ()), dtype=np.int64)
+        given = user_pairwise(kernel, columns, self._source)
         if given is not None:
             return given
         sparse = self.support.sparse or isinstance(block, CSRBlock)
@@ -122,6 +149,8 @@ class Predictor:
 
     def _value_type(self, sq_norm: float) -> type:
         """Return the type of kernel values for rows of this squared norm."""
+        if self._dtype is not None:
+            return self._dtype
         if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
         return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored))

@@ -1,7 +1,7 @@
 """What linear support vector machines have in common."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, small_fit
 from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState, newton_is_faster
-from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel
+from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
 
-__all__ = ["BaseLinearClassifier", "BaseLinearSVM"]
+__all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
 
 _RULES = {
     "C": number(above=0),
@@ -43,6 +43,9 @@ _RULES = {
 class BaseLinearSVM(CallbackSupportMixin, LinearModel):
     """What classification and regression have in common."""
 
+    _merges_rows: ClassVar[bool] = True
+    """Whether equal rows in memory are merged before they are learnt."""
+
     def _check_parameters(self) -> None:
         check_parameters(self, _RULES | self._own_rules())
         parse_memory(self.memory, enough=0)
@@ -56,9 +59,16 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
         """Return whether ‖w‖₁ is penalised, not ½‖w‖²."""
         return False
 
-    def _fit(self, task: Task, loss: Loss, names: dict[str, Any]) -> None:
-        """Solve the problem; `names` are fitted attributes beside those of the solution."""
-        session, l1 = FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
+    def _memory_left(self) -> int:
+        """Return the bytes that a fit may use."""
+        return parse_memory(self.memory)
+
+    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession | None = None) -> None:
+        """Solve the problem; `names` are fitted attributes beside those of the solution.
+
+        A `session` is given if it began before, with work that comes before the problem.
+        """
+        session, l1 = session or FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
         kind: Any = PrimalFit if l1 or newton_is_faster(task, loss) else DualFit
         last = session.initial_state("_fit_state")
         last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
@@ -68,9 +78,10 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
             if small is not None:
                 self._fit_state = None
                 self.__dict__.update(names | self._weights(small.weights, small.epoch) | small.attributes())
+                self._conclude(small.weights, small, pool)
                 session.end(small, warn_of_gap)
                 return
-            task = merged(task) if task.source.resident else task
+            task = merged(task) if task.source.resident and self._merges_rows else task
             fit = kind(self, task, loss, pool, last, session.can_be_resumed)
             solver, state = fit.solver, fit.initial_state()
             records = last.records if last is not None and state.epoch > 0 else []
@@ -85,11 +96,12 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
             monitor = DualAscentMonitor(monitored, solver.problem.source)
             with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
                 state, reason = fit.run(state, self.max_iter, session.deadline, monitor)
-            self._note(fit, state, reason, attributes)
+            state = self._note(fit, state, reason, attributes)
+            self._conclude(solver.finish(state), state, pool)
         session.end(monitor, warn_of_gap)
 
-    def _note(self, fit: Any, state: Any, reason: StopReason, attributes: Callable) -> None:
-        """Set the fitted attributes, with a certificate of the best state that is known."""
+    def _note(self, fit: Any, state: Any, reason: StopReason, attributes: Callable) -> Any:
+        """Set the fitted attributes, with a certificate of the best state that is known; return that state."""
         solver, certificate = fit.solver, fit.solver.certificate
         if reason is not StopReason.CONVERGED or certificate is None:
             state, certificate = solver.concluded(state)
@@ -100,6 +112,10 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
         self.duality_gap_ = self.objective_ - self.dual_objective_
         self.kkt_violation_ = float(certificate.violation)
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
+        return state
+
+    def _conclude(self, weights: np.ndarray, solution: Any, pool: Pool) -> None:
+        """Take the weights at the end of a fit, and what has their dual variables as `dual`; here for nothing."""
 
     def _weights(self, weights: np.ndarray, n_epochs: int) -> dict[str, Any]:
         """Return the fitted attributes of weights."""
@@ -130,3 +146,18 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
+
+
+class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):
+    """What regressors have in common."""
+
+    def _fit_numbers(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
+        """Learn the targets with a loss."""
+        forget(self)
+        data = check_training_set(self, X, y, sample_weight, of_classes=False)
+        source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
+        task = Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False)
+        self._fit(task, loss, {})
+
+    def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
+        return {"coef_": coef[0], "intercept_": intercept}

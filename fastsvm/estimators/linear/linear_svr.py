@@ -2,21 +2,16 @@
 
 from typing import Any
 
-import numpy as np
-
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import Rule, number
-from fastsvm.estimators.fitting.validation import check_training_set, forget
-from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
-from fastsvm.estimators.linear.prediction import LinearRegressor
-from fastsvm.estimators.linear.training_task import Task
 
 __all__ = ["LinearSVR"]
 
 
-class LinearSVR(LinearRegressor, BaseLinearSVM):
+class LinearSVR(BaseLinearRegressor):
     """Linear support vector regression, exact, from memory or from an HDF5 file larger than it.
 
     Minimises ½‖w‖² + C Σ loss. Names and meanings are those of `sklearn.svm.LinearSVR` where it has them; different
@@ -181,12 +176,5 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable; the message says what was found.
         """
         self._check_parameters()
-        forget(self)
-        data = check_training_set(self, X, y, sample_weight, of_classes=False)
-        source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
-        task = Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False)
-        self._fit(task, loss_of(self.loss, epsilon=float(self.epsilon)), {})
+        self._fit_numbers(X, y, sample_weight, loss_of(self.loss, epsilon=float(self.epsilon)))
         return self
-
-    def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
-        return {"coef_": coef[0], "intercept_": intercept}

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from fastsvm.sources import DenseBlock, MemorySource, ScaledSource, Source
 
-__all__ = ["Task", "as_stored", "fingerprint", "merged", "seed_of", "task_of_classes"]
+__all__ = ["Task", "as_stored", "distinct", "fingerprint", "merged", "seed_of", "task_of_classes"]
 
 _FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 
@@ -97,18 +97,28 @@ def merged(task: Task) -> Task:
 
     A row of weight 2 is then the same as two rows, to the last bit.
     """
+    found = distinct(task)
+    if found is None:
+        return task
+    first, weights = found
+    source = task.source.take(first)
+    if isinstance(source, MemorySource) and not source.sparse:
+        source = MemorySource(DenseBlock(source.block.dense(np.float64)))  # one type, for which alone code is compiled
+    return task._replace(source=source, targets=task.targets[first], weights=weights)
+
+
+def distinct(task: Task) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the numbers of the distinct rows in sorted order, each with the total weight of its equals.
+
+    Returns None for larger tasks, and for rows that are not finite, so that the solver says where.
+    """
     n, d = task.source.shape
     if n * d > _FEW_VALUES:
-        return task
+        return None
     rows = task.source.in_memory().block.dense(np.float64)
     if not np.isfinite(rows).all():
-        return task  # for the solver to say where
+        return None
     used = np.flatnonzero(task.weights > 0)
     keyed = np.column_stack([task.targets[used], rows[used]])
     _, first, inverse = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
-    weights = np.bincount(inverse.ravel(), task.weights[used])
-    first = used[first]
-    source = task.source.take(first)
-    if isinstance(source, MemorySource) and not source.sparse:
-        source = MemorySource(DenseBlock(rows[first]))  # one type, for which alone code is compiled
-    return task._replace(source=source, targets=task.targets[first], weights=weights)
+    return used[first], np.bincount(inverse.ravel(), task.weights[used])

@@ -27,7 +27,7 @@ from fastsvm.estimators.kernel.two_class import Outcome
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason
-from fastsvm.sources import MemorySource, check_finite, is_stored
+from fastsvm.sources import MemorySource, is_stored
 
 __all__ = ["KernelMachine"]
 
@@ -226,11 +226,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
         source = check_rows(self, samples_for(self, X, vectors), reset=False)
         coef = self._coefficients()
-        decisions = np.empty((len(source), coef.shape[1]))
         with Pool.open() as pool:
             predictor = Predictor(self, coef, source, pool)
-            for start, block in source.blocks():
-                if is_stored(X):  # arrays were checked before
-                    check_finite(block, start)
-                decisions[start : start + block.shape[0]] = predictor.scores(block) + self.intercept_
-        return decisions
+            return predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))

@@ -100,7 +100,7 @@ class DualFit:
     def __init__(
         self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: DualFitState | None, resumable: bool
     ) -> None:
-        memory = parse_memory(estimator.memory)
+        memory = estimator._memory_left()
         problem = problem_of(estimator, task, loss, memory)
         source = problem.source
         self._fingerprint = fingerprint_of(task, problem) if resumable else ""
@@ -176,12 +176,16 @@ class SmallFit:
         Weights; that of the constant feature is last.
     certificate : dict of str to ndarray of float64, shape (n_scores,)
         The columns of `CERTIFICATE`.
+    dual : ndarray of float64, shape (n_scores, n_samples)
+        Dual variables.
     seconds : float
         Time taken.
     """
 
-    def __init__(self, weights: np.ndarray, certificate: dict[str, np.ndarray], seconds: float) -> None:
-        self.weights, self._certificate, self._seconds = weights, certificate, seconds
+    def __init__(
+        self, weights: np.ndarray, certificate: dict[str, np.ndarray], dual: np.ndarray, seconds: float
+    ) -> None:
+        self.weights, self.dual, self._certificate, self._seconds = weights, dual.T, certificate, seconds
         self.epoch = int(certificate["n_epochs"].max())
 
     def is_within(self, tol: float, criterion: str) -> bool:
@@ -237,9 +241,9 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     with np.errstate(all="ignore"):
         is_enough = source.sparse and not is_few and estimator.criterion == "gap"
         accepted = estimator.tol if is_enough else EXACT_GAP
-        weights, found = _solve_wide(problem, accepted, pool) if is_wide else _solve_few(problem, pool)
+        weights, found, dual = _solve_wide(problem, accepted, pool) if is_wide else _solve_few(problem, pool)
     certificate = {name: np.ascontiguousarray(column) for name, column in zip(CERTIFICATE, found.T, strict=True)}
-    fit = SmallFit(weights, certificate, time.perf_counter() - begin)
+    fit = SmallFit(weights, certificate, dual, time.perf_counter() - begin)
     is_finite = np.isfinite(found).all() and np.isfinite(weights).all()
     return fit if is_finite and fit.is_within(estimator.tol, estimator.criterion) else None
 
@@ -250,19 +254,19 @@ def _least_samples(loss: Loss, width: int) -> int:
     return width if width < _LONG or is_smooth else _MORE_SAMPLES * width
 
 
-def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights and the certificate of each score, by steps on the weights."""
+def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the weights, the certificate and the dual variables of each score, by steps on the weights."""
     rows, k = problem.dense(problem.block, problem.source.shape[1] + 1), problem.n_scores
     weights, dual, found = _empty(len(rows), rows.shape[1], k)
     pool.run(
         lambda a, b: solve_scores(problem.loss, problem.demands, rows, (a, b), dual, weights, found),
         _parts(k, rows.size),
     )
-    return weights, found
+    return weights, found, dual
 
 
-def _solve_wide(problem: LinearProblem, accepted: float, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights and the certificate of each score, by steps on the dual variables.
+def _solve_wide(problem: LinearProblem, accepted: float, pool: Pool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the weights, the certificate and the dual variables of each score, by steps on the latter.
 
     Where epochs alone come to the relative gap `accepted`, no Gram matrix is computed.
     """
@@ -285,7 +289,7 @@ def _solve_wide(problem: LinearProblem, accepted: float, pool: Pool) -> tuple[np
             _solve_factor(problem, gram, (dual, found), pool)
     weights = np.ascontiguousarray((rows.T @ dual.T).T)
     certify_scores(loss, demands, weights, np.ascontiguousarray((rows @ weights.T).T), dual, found)
-    return weights, found
+    return weights, found, dual
 
 
 def _solve_factor(problem: LinearProblem, gram: np.ndarray, out: tuple, pool: Pool) -> None:

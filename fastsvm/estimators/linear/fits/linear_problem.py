@@ -9,15 +9,19 @@ from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint
 from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
-__all__ = ["fingerprint_of", "problem_of"]
+__all__ = ["demands_of", "fingerprint_of", "problem_of"]
 
 
 def problem_of(estimator: Any, task: Task, loss: Loss, memory: int) -> LinearProblem:
     """Return the problem of an estimator, its rows in memory if they fit."""
     source, shift, scale = as_stored(task.source, memory)
     constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
-    demands = Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
-    return LinearProblem(source, shift, scale, loss, demands, constant)
+    return LinearProblem(source, shift, scale, loss, demands_of(estimator, task), constant)
+
+
+def demands_of(estimator: Any, task: Task) -> Demands:
+    """Return targets and costs of the rows; raise ValueError if a cost underflows."""
+    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:

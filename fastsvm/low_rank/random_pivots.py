@@ -14,7 +14,7 @@ from scipy import linalg
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.gram import Gram
 
-__all__ = ["RandomPivots"]
+__all__ = ["RandomPivots", "diagonal_of"]
 
 _PROPOSALS = 192  # drawn at once
 _COLUMNS = 1024  # of the factor, for a thread
@@ -47,7 +47,7 @@ class RandomPivots:
     def __init__(self, gram: Gram, weight: np.ndarray, rng: np.random.RandomState, pool: Pool) -> None:
         self.rows = np.zeros(0, np.int64)
         self._gram, self._weight, self._rng, self._pool = gram, weight, rng, pool
-        self._diagonal = _diagonal(gram)
+        self._diagonal = diagonal_of(gram)
         self._left = self._diagonal.copy()
         self._factor = np.empty((0, len(gram)))
 
@@ -102,7 +102,7 @@ class RandomPivots:
         return np.array(kept), linalg.cholesky(chosen, lower=True)
 
 
-def _diagonal(gram: Gram) -> np.ndarray:
+def diagonal_of(gram: Gram) -> np.ndarray:
     """Return k(x, x) of all rows."""
     found = np.empty(len(gram))
     for a, b in spans(len(gram), _DIAGONAL):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.compression.random_pivots import RandomPivots
+from fastsvm.low_rank.random_pivots import RandomPivots
 
 
 class Matrix:

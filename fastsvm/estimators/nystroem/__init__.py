@@ -1,0 +1,1 @@
+"""Kernel machines of landmarks: Nyström features, and linear machines that learn on them."""

@@ -1,0 +1,60 @@
+"""The features of an estimator's samples, by its landmarks."""
+
+from typing import Any
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.low_rank.nystroem_map import NystroemMap
+from fastsvm.sources import Block, MemorySource, Source
+
+__all__ = ["FeatureMap"]
+
+
+class FeatureMap:
+    """Nyström features of samples as they are passed: standardised, or as bytes, where the kernel sees them so.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With the parameters of a kernel, `rank_tol`, and the attributes of `SampleGeometry` and `Standardization`.
+    landmarks : array or CSR matrix, shape (n_landmarks, n_features)
+        Samples in the kind in which they are passed.
+    source : Source
+        Samples whose features are wanted.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, estimator: Any, landmarks: Any, source: Source, pool: Pool) -> None:
+        self.landmarks, self.pool = landmarks, pool
+        self._given = estimator, source
+        self._predictors: dict[np.dtype, Predictor] = {}
+        exact = self.predictor(np.float64)
+        pairwise, _, rows = exact.paired(exact.stored.block)
+        self.map = NystroemMap.of(pairwise, rows, estimator.rank_tol, pool)
+
+    @property
+    def rank(self) -> int:
+        """Number of features."""
+        return self.map.rank
+
+    def predictor(self, dtype: np.dtype | type) -> Predictor:
+        """Return what pairs landmarks with samples in a type of kernel values."""
+        dtype = np.dtype(dtype)
+        if dtype not in self._predictors:
+            estimator, source = self._given
+            stored = MemorySource.of(self.landmarks)
+            coef = np.zeros((len(stored), 1))
+            self._predictors[dtype] = Predictor(estimator, coef, source, self.pool, self.landmarks, dtype.type)
+        return self._predictors[dtype]
+
+    def write(self, block: Block, out: np.ndarray) -> None:
+        """Write the features of a block of samples; products are in float64 if `out` is, else in float32."""
+        dtype = np.float64 if out.dtype == np.float64 else np.float32
+        self.map.write(self.predictor(dtype).paired(block), out, self.pool)
+
+    def trace_error(self, block: Block) -> float:
+        """Return the share of the trace of the kernel matrix of samples that the features do not have."""
+        return self.map.trace_error(self.predictor(np.float64).paired(block), self.pool)

@@ -1,0 +1,141 @@
+"""The choice of landmarks: drawn uniformly, by randomly pivoted Cholesky factorisation, or given."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.validation import check_rows
+from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.nystroem.feature_map import FeatureMap
+from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.low_rank.random_pivots import RandomPivots
+from fastsvm.sources import Block, CSRBlock, Source, check_finite
+
+__all__ = ["Chosen", "choose"]
+
+MOST_AUTO, TRACE_ERROR = 2048, 0.01  # of n_components="auto": as the docstrings of the estimators say
+_FIRST = 64
+_SAMPLE = 1024  # rows on which the trace error is measured
+_POOL = 16  # rows from which pivots are drawn, for each landmark
+_BYTES = (
+    96  # for each pair of landmarks: the kernel matrix, its eigenvectors and the factor, in a quarter of the memory
+)
+_SHARE = 4  # of the memory for the factor of pivots
+
+
+class Chosen(NamedTuple):
+    """Landmarks and their features.
+
+    Attributes
+    ----------
+    features : FeatureMap
+        The map to features.
+    places : ndarray of int64 or None
+        Numbers of the landmarks among the rows; None if they were given.
+    trace_error : float
+        Share of the trace of the kernel matrix that the features do not have, on a sample of the rows.
+    """
+
+    features: FeatureMap
+    places: np.ndarray | None
+    trace_error: float
+
+
+def choose(
+    estimator: Any, source: Source, used: np.ndarray, rng: np.random.RandomState, budget: int, pool: Pool
+) -> Chosen:
+    """Return the landmarks of a fit.
+
+    Parameters
+    ----------
+    estimator : NystroemSVC or NystroemSVR
+        Its parameters are valid.
+    source : Source
+        Samples.
+    used : ndarray of int64
+        Numbers of the samples that may be landmarks, in rising order.
+    rng : RandomState
+        Source of random numbers.
+    budget : int
+        Bytes of the fit.
+    pool : Pool
+        Threads.
+
+    Raises
+    ------
+    ValueError
+        If given landmarks are not usable, so many do not fit in memory, or the kernel is not positive semi-definite.
+    """
+    sample = source.rows(np.sort(rng.permutation(used)[:_SAMPLE]))
+    if not isinstance(estimator.landmarks, str):
+        features = FeatureMap(estimator, _given(estimator), source, pool)
+        return Chosen(features, None, features.trace_error(sample))
+    is_auto, most = estimator.n_components == "auto", _most(estimator, len(used), budget)
+    first = _drawer(estimator, source, used, most, rng, budget, pool)
+    size = min(_FIRST, most) if is_auto else most
+    while True:
+        places = first(size)
+        block = source.rows(places)
+        kept = _distinct(block)
+        features = FeatureMap(estimator, source.as_passed(block.take(kept)), source, pool)
+        error = features.trace_error(sample)
+        if not is_auto or error <= TRACE_ERROR or size == most or len(places) < size:
+            return Chosen(features, places[kept], error)
+        size = min(2 * size, most)
+
+
+def _most(estimator: Any, n: int, budget: int) -> int:
+    """Return the largest number of landmarks; raise ValueError if the memory does not suffice for those asked for."""
+    room = int((budget / _BYTES) ** 0.5)
+    if estimator.n_components == "auto":
+        return max(1, min(n, room, MOST_AUTO))
+    most = min(n, int(estimator.n_components))
+    if most > max(room, 1):
+        raise ValueError(
+            f"n_components={most} needs {_BYTES * most**2 / 1e6:.0f} MB for the kernel matrix of the landmarks and its "
+            f"factor, and memory allows {budget / 1e6:.0f} MB: raise memory, or lower n_components to {room}."
+        )
+    return most
+
+
+def _drawer(
+    estimator: Any, source: Source, used: np.ndarray, most: int, rng: np.random.RandomState, budget: int, pool: Pool
+) -> Callable[[int], np.ndarray]:
+    """Return a function of a number, rising from call to call, that returns so many rows; the first stay the same."""
+    order = rng.permutation(used)
+    if estimator.landmarks == "uniform":
+        return lambda size: order[:size] if size < len(order) else used
+    candidates = np.sort(order[: max(most, min(_POOL * most, budget // (_SHARE * 8 * most)))])
+    block = source.rows(candidates)
+    one = source.as_passed(block.slice(0, 1))
+    kernel, _, rows = Predictor(estimator, np.zeros((1, 1)), source, pool, one, np.float64).paired(block)
+    pivots = RandomPivots(Gram(kernel, rows, pool), np.ones(len(candidates)), rng, pool)
+
+    def first(size: int) -> np.ndarray:
+        pivots.grow(size)
+        return candidates[pivots.rows]
+
+    return first
+
+
+def _given(estimator: Any) -> Any:
+    """Return the landmarks that the user passed."""
+    try:
+        source = check_rows(estimator, estimator.landmarks, reset=False).in_memory()
+    except ValueError as error:
+        raise ValueError(f"landmarks cannot be used: {error}") from error
+    check_finite(source.block, 0)
+    return source.as_passed(source.block.take(_distinct(source.block)))
+
+
+def _distinct(block: Block) -> np.ndarray:
+    """Return the numbers of the rows that no earlier row is equal to."""
+    if isinstance(block, CSRBlock):
+        ends = block.indptr
+        keys = [(block.indices[a:b].tobytes(), block.data[a:b].tobytes()) for a, b in pairwise(ends)]
+    else:
+        keys = [(row.tobytes(), b"") for row in block.values]
+    return np.sort(np.array(list({key: k for k, key in reversed(list(enumerate(keys)))}.values()), np.int64))

@@ -1,0 +1,162 @@
+"""What kernel machines of landmarks have in common: the course of a fit, and sums of kernel values."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of, optional
+from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.validation import check_rows
+from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_gamma
+from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
+from fastsvm.estimators.kernel.standardization import Standardization, attributes_of, warn_of_lengths
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.linear.fits.linear_problem import demands_of
+from fastsvm.estimators.linear.training_task import Task, distinct
+from fastsvm.estimators.nystroem.exact_bounds import Solved, exact_bounds
+from fastsvm.estimators.nystroem.landmarks import Chosen, choose
+from fastsvm.estimators.nystroem.stored_features import stored_features
+from fastsvm.losses import Loss
+from fastsvm.memory import parse_memory
+from fastsvm.sources import Source, SubsetSource, feature_statistics, is_stored
+
+__all__ = ["NystroemMachine"]
+
+_ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
+_FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
+_RULES = {
+    "kernel": KERNEL,
+    "degree": number(integral=True, least=0),
+    "gamma": either(one_of("scale", "auto"), number(least=0)),
+    "coef0": number(),
+    "n_components": either(one_of("auto"), number(integral=True, least=1)),
+    "landmarks": either(one_of("uniform", "rpcholesky"), _ROWS),
+    "rank_tol": number(least=0, below=1),
+    "bounds": optional(one_of("auto", "rigorous")),
+    "scratch_folder": optional(_FOLDER),
+}
+
+
+class _Learning:
+    """What a fit knows until it ends."""
+
+    def __init__(self, chosen: Chosen, task: Task, loss: Loss, left: int, rng: np.random.RandomState) -> None:
+        self.chosen, self.task, self.loss, self.left, self.rng = chosen, task, loss, left, rng
+        self.features: Source
+
+
+def _shuffled(task: Task) -> tuple[Task, np.ndarray]:
+    """Return the task of the distinct rows, if they are few, in an order that mixes classes, and their numbers.
+
+    From a scratch file, consecutive rows are read and learnt together.
+    """
+    places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
+    order = np.random.default_rng(0).permutation(len(places))
+    places, weights = places[order], weights[order]
+    return task._replace(
+        source=SubsetSource(task.source, places), targets=task.targets[places], weights=weights
+    ), places  # fmt: skip
+
+
+class NystroemMachine(BaseLinearSVM):
+    """Learns on features of the samples, which their kernel values with the landmarks determine.
+
+    The class attributes are what linear machines have as parameters.
+    """
+
+    dual: str = "auto"
+    criterion: str = "gap"
+    window_visits: int = 1
+    _merges_rows: ClassVar[bool] = False
+    _learning: _Learning
+
+    def _own_rules(self) -> dict[str, Rule]:
+        return _RULES
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_kernel(self.kernel)
+        if is_precomputed(self):
+            raise ValueError(
+                f"{type(self).__name__} computes kernel values with landmarks, and X would hold all of them: pass "
+                "features and a kernel, or use SVC with kernel='precomputed'."
+            )
+
+    # --- the course of a fit -----------------------------------------------------------------------------
+
+    def _standardized(self, source: Source, weight: np.ndarray) -> Source:
+        """Return the samples as they are passed; the map to standardised ones, and gamma, are attributes."""
+        weights = None if (weight == weight[0]).all() else weight
+        standardization = Standardization.of(source, weights) if self.standardize else None
+        seen = source if standardization is None else standardization.apply(source)
+        statistics = feature_statistics(seen, weights)
+        if standardization is None:
+            warn_of_lengths(type(self).__name__, statistics, len(source), source.sparse)
+        gamma = resolve_gamma(self.gamma, source.shape[1], statistics.variance)
+        self.__dict__.update(SampleGeometry.of(gamma, statistics).attributes() | attributes_of(standardization))
+        return source
+
+    def _memory_left(self) -> int:
+        return self._learning.left
+
+    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession | None = None) -> None:
+        """Choose landmarks, compute features, and learn on them."""
+        session = session or FitSession(self, max_subtasks=self.max_iter)
+        rng, budget = check_random_state(self.random_state), parse_memory(self.memory)
+        task, places = _shuffled(task) if task.source.resident else (task, None)
+        with Pool.open() as pool:
+            chosen = choose(self, task.source, np.flatnonzero(task.weights > 0), rng, budget, pool)
+            self._learning = _Learning(chosen, task, loss, budget, rng)
+            try:
+                with stored_features(self, task.source, chosen.features, budget) as features:
+                    self._learning.left = budget - (features.nbytes if features.resident else 0)
+                    self._learning.features = features
+                    names = names | self._landmark_attributes(chosen, places)
+                    super()._fit(task._replace(source=features), loss, names, session)
+            finally:
+                del self._learning
+
+    def _landmark_attributes(self, chosen: Chosen, places: np.ndarray | None) -> dict[str, Any]:
+        """Return the fitted attributes of landmarks; `places` are the numbers of the samples that are learnt."""
+        found = {"components_": chosen.features.landmarks, "rank_": chosen.features.rank}
+        if chosen.places is not None:
+            found["component_indices_"] = chosen.places if places is None else places[chosen.places]
+        return found | {"trace_error_": chosen.trace_error}
+
+    def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients of the landmarks for those of the features."""
+        return coef @ self._learning.chosen.features.map.whitening, intercept
+
+    def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
+        return {"coef_": coef, "intercept_": intercept}
+
+    def _conclude(self, weights: np.ndarray, solution: Any, pool: Pool) -> None:
+        """Set the bounds of the optimum of the kernel problem."""
+        if self.bounds is None:
+            return
+        now = self._learning
+        features, source = now.chosen.features, now.task.source
+        coef = weights[:, :-1] @ features.map.whitening
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        demands = demands_of(self, now.task)
+        solved = Solved(source, now.features, now.loss, demands, constant, coef, weights[:, -1], solution.dual)
+        predictor = Predictor(self, coef.T, source, pool, features.landmarks, np.float64)
+        found = exact_bounds(self, solved, predictor, features.map.square, now.left, now.rng)
+        self.exact_bounds_ = found.lower, found.upper
+        self.exact_bounds_kind_ = "rigorous" if found.is_rigorous else "estimated"
+
+    # --- scores ------------------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return the scores of samples, shape (n_samples, n_scores)."""
+        check_is_fitted(self)
+        source = check_rows(self, X, reset=False)
+        coef = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
+        with Pool.open() as pool:
+            predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
+            return predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))

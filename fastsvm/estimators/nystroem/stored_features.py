@@ -1,0 +1,75 @@
+"""The features of all samples, computed once: in memory if they fit, else in a scratch file."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy as np
+
+from fastsvm.estimators.fitting.progress import progress_bar
+from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
+from fastsvm.estimators.nystroem.feature_map import FeatureMap
+from fastsvm.kernels import Kernel, is_kernel
+from fastsvm.sources import Block, DenseBlock, MemorySource, Source
+from fastsvm.sources.scratch import ScratchSource
+
+__all__ = ["stored_features"]
+
+_EXACT_VALUES = 1 << 22  # so few that float64 costs little
+_SHARE = 2  # of the memory, for features in it
+_WRITTEN_BYTES = 16 << 20  # of a scratch file, at once
+
+
+@contextmanager
+def stored_features(estimator: Any, source: Source, features: FeatureMap, budget: int) -> Iterator[Source]:
+    """Yield the features of samples; a scratch file is removed at the end, also after an error.
+
+    Few features are in float64. Others are in float32 if half of the budget holds them, else in float16: in memory if
+    half of the budget holds them then, else in a file. Features of kernels that have no bound stay in float32.
+
+    Parameters
+    ----------
+    estimator : NystroemSVC or NystroemSVR
+        Its parameters are valid.
+    source : Source
+        Samples.
+    features : FeatureMap
+        The map to features.
+    budget : int
+        Bytes that may be used.
+    """
+    shape, kernel = (len(source), features.rank), resolve_kernel(estimator, 1.0)
+    n_values = shape[0] * shape[1]
+    is_bounded = is_kernel(kernel) and cast(Kernel, kernel).translation_invariant  # values of at most 1
+    kinds: list[Any] = [np.float64] if n_values <= _EXACT_VALUES else []
+    kinds += [np.float32, np.float16] if is_bounded else [np.float32]
+    for kind in kinds:
+        if n_values * np.dtype(kind).itemsize <= budget // _SHARE:
+            found = np.empty(shape, kind)
+            for start, stop, block in _blocks(estimator, source, len(source)):
+                features.write(block, found[start:stop])
+            yield MemorySource(DenseBlock(found))
+            return
+    scratch = ScratchSource(shape, kinds[-1], estimator.scratch_folder, source.digest())
+    try:
+        most = max(1, _WRITTEN_BYTES // (scratch.dtype.itemsize * shape[1]))
+        for start, stop, block in _blocks(estimator, source, most):
+            found = scratch.buffer(stop - start)
+            features.write(block, found)
+            scratch.append(found)
+        yield scratch
+    finally:
+        scratch.close()
+
+
+def _blocks(estimator: Any, source: Source, most: int) -> Iterator[tuple[int, int, Block]]:
+    """Yield blocks of at most `most` rows, with their bounds, and show the progress."""
+    bar = progress_bar(len(source), "row", f"features of {type(estimator).__name__}", estimator.verbose)
+    try:
+        for start, block in source.blocks():
+            for a in range(0, block.shape[0], most):
+                b = min(a + most, block.shape[0])
+                yield start + a, start + b, block.slice(a, b)
+                bar.update(b - a)
+    finally:
+        bar.close()

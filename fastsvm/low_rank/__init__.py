@@ -1,0 +1,1 @@
+"""Kernels of low rank: landmarks, and features whose dot products approximate the kernel."""

@@ -1,0 +1,104 @@
+"""Rows that are computed once and read many times, in a file without a name.
+
+The file is removed from its folder as soon as it is open, where the system allows it. So its space is free again when
+the process ends, however that happens.
+"""
+
+import hashlib
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastsvm.sources.base import Source
+from fastsvm.sources.block import DenseBlock
+
+__all__ = ["ScratchSource"]
+
+
+class ScratchSource(Source):
+    """Dense rows in a temporary file, which `append` fills and `close` removes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Numbers of rows and features.
+    dtype : numpy.dtype
+        Type of the values.
+    folder : str or None
+        Folder of the file; None for that of the system's temporary files.
+    origin : str
+        Digest of what the rows are computed from.
+
+    Raises
+    ------
+    OSError
+        If no file can be made in the folder. The message names it.
+    """
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype | type, folder: str | None, origin: str) -> None:
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self._folder, self._origin = str(Path(folder or tempfile.gettempdir())), origin
+        self._lock = threading.Lock()
+        try:
+            self._file: Any = tempfile.TemporaryFile(prefix="fastsvm-", dir=self._folder, buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise type(error)(error.errno, f"no scratch file can be made: {error.strerror}", self._folder) from error
+
+    def append(self, rows: np.ndarray) -> None:
+        """Write rows after those written before.
+
+        Raises
+        ------
+        OSError
+            If the disk is full, or fails. The message names the folder and says how much the file needs.
+        """
+        left = np.ascontiguousarray(rows, self.dtype).view(np.uint8).reshape(-1).data
+        try:
+            while len(left):
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise type(error)(
+                error.errno,
+                f"a scratch file of {self.nbytes / 1e6:.0f} MB cannot be written: {error.strerror}. Free some space, "
+                "name another folder, raise the memory or ask for fewer features",
+                self._folder,
+            ) from error
+
+    def close(self) -> None:
+        """Close the file, which removes it."""
+        self._file.close()
+
+    def read(self, start: int, stop: int) -> DenseBlock:
+        """Return rows `start` to `stop`."""
+        return self.read_all([(start, stop)])
+
+    def buffer(self, n_rows: int) -> np.ndarray:
+        """Return memory for so many rows."""
+        return np.empty((n_rows, self.shape[1]), self.dtype)
+
+    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
+        """Return the rows of some spans, one after another, in `out` if given."""
+        n_rows = sum(stop - start for start, stop in spans)
+        values = self.buffer(n_rows) if out is None else out[:n_rows]
+        return self.reads.timed(lambda: self._filled(spans, values))
+
+    def _filled(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
+        place, row_bytes = 0, self.shape[1] * self.dtype.itemsize
+        for start, stop in spans:
+            left = values[place : place + stop - start].view(np.uint8).reshape(-1).data
+            place += stop - start
+            with self._lock:  # the position in the file is shared by all threads
+                self._file.seek(start * row_bytes)
+                while len(left):
+                    count = self._file.readinto(left)
+                    if not count:
+                        raise OSError(f"a scratch file in {self._folder} has lost rows: it ends before row {stop}")
+                    left = left[count:]
+        return DenseBlock(values)
+
+    def digest(self) -> str:
+        """Return a digest of what the rows are computed from."""
+        return hashlib.blake2b(repr((self.shape, str(self.dtype), self._origin)).encode(), digest_size=16).hexdigest()

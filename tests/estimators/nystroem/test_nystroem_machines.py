@@ -1,0 +1,205 @@
+"""Machines with landmarks: the same answers as scikit-learn's features, as the kernel machine, and from any storage."""
+
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+
+from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR, load, save
+from fastsvm.kernels import RBF
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 4))
+SIGNS = np.where(np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + RNG.normal(scale=0.3, size=400) > 0.8, "in", "out")
+CLASSES = (np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2, [-0.3, 0.8])).astype(int)
+NUMBERS = np.sin(2 * X[:, 0]) + RNG.normal(scale=0.1, size=400)
+COMMON = {"gamma": 0.3, "random_state": 0, "tol": 1e-6}
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_decisions_are_those_of_the_same_features_in_scikit_learn(loss):
+    model = NystroemSVC(C=0.5, n_components=60, rank_tol=1e-13, loss=loss, **COMMON).fit(X, SIGNS)
+    features = Nystroem(gamma=0.3, n_components=60).fit(X)
+    features.components_ = model.components_
+    values, vectors = np.linalg.eigh(rbf(model.components_, model.components_))
+    features.normalization_ = vectors / np.sqrt(values) @ vectors.T
+    exact = svm.LinearSVC(C=0.5, loss=loss, dual=True, tol=1e-9, max_iter=10**6, random_state=0)
+    wanted = make_pipeline(features, exact)
+    wanted.steps[1][1].fit(features.transform(X), SIGNS)
+    np.testing.assert_allclose(model.decision_function(X), wanted.decision_function(X), atol=2e-3)
+    np.testing.assert_array_equal(X[model.component_indices_], model.components_)
+
+
+def rbf(A, B):
+    return np.exp(-0.3 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+
+@pytest.fixture(scope="module")
+def optima():
+    """Return lower and upper bounds of the exact optima, which kernel machines without an intercept find on K + 1."""
+    K = rbf(X, X) + 1
+    exact = {"kernel": "precomputed", "tol": 1e-8, "solver": "coordinate"}
+    found = {
+        "hinge": SVC(C=2.0, fit_intercept=False, **exact).fit(K, SIGNS),
+        "numbers": SVR(C=2.0, epsilon=0.1, **exact).fit(K, NUMBERS),
+        "squared_hinge": SVC(
+            C=2.0, kernel="precomputed", tol=1e-8, solver="primal", loss="squared_hinge", fit_intercept=False
+        ).fit(K, SIGNS),
+    }
+    return {name: (model.objective_ - model.duality_gap_, model.objective_) for name, model in found.items()}
+
+
+def machine(name, **parameters):
+    if name == "numbers":
+        return NystroemSVR(C=2.0, epsilon=0.1, **COMMON, **parameters).fit(X, NUMBERS)
+    return NystroemSVC(C=2.0, loss=name, **COMMON, **parameters).fit(X, SIGNS)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "numbers"])
+@pytest.mark.parametrize("n_components", [5, 60])
+def test_bounds_hold_the_optimum_of_the_kernel_problem(name, n_components, optima):
+    model = machine(name, n_components=n_components)
+    lower, upper = model.exact_bounds_
+    assert model.exact_bounds_kind_ == "rigorous"
+    assert 0 < lower <= optima[name][1] * (1 + 1e-9) and upper >= optima[name][0] * (1 - 1e-9)
+    assert abs(model.duality_gap_) <= 1e-5 * model.objective_ and model.converged_
+    assert upper == pytest.approx(model.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "numbers"])
+def test_with_all_samples_as_landmarks_the_problem_is_the_kernel_problem(name, optima):
+    model = machine(name, n_components=1000, rank_tol=1e-14)
+    lower, upper = model.exact_bounds_
+    assert upper - lower <= 1e-5 * upper and upper == pytest.approx(optima[name][1], rel=1e-5)
+    assert len(model.components_) == 400 and model.trace_error_ < 1e-9
+
+
+def test_bounds_of_classes_are_sums_and_fall_with_more_landmarks():
+    for coupled in ("ovr", "crammer_singer", "weston_watkins"):
+        widths = []
+        for m in (10, 200):
+            model = NystroemSVC(C=1.0, multi_class=coupled, n_components=m, **COMMON).fit(X, CLASSES)
+            lower, upper = model.exact_bounds_
+            widths.append(upper - lower)
+            assert 0 < lower <= upper and model.coef_.shape == (3, m) and model.intercept_.shape == (3,)
+        assert widths[1] < 0.1 * widths[0]
+
+
+def test_an_estimated_bound_is_near_the_rigorous_one(monkeypatch):
+    from fastsvm.estimators.nystroem import exact_bounds
+
+    rigorous = NystroemSVC(C=2.0, n_components=200, **COMMON).fit(X, SIGNS)
+    monkeypatch.setattr(exact_bounds, "_VALUES", -(2 * 400 * 200))
+    monkeypatch.setattr(exact_bounds, "_LEAST_SAMPLE", 64)
+    estimated = NystroemSVC(C=2.0, n_components=200, **COMMON).fit(X, SIGNS)
+    assert estimated.exact_bounds_kind_ == "estimated" and rigorous.exact_bounds_kind_ == "rigorous"
+    assert rigorous.exact_bounds_[0] * 0.9 < estimated.exact_bounds_[0] <= rigorous.exact_bounds_[0]
+    assert estimated.exact_bounds_[1] == rigorous.exact_bounds_[1]
+    certain = NystroemSVC(C=2.0, n_components=200, bounds="rigorous", **COMMON).fit(X, SIGNS)
+    assert certain.exact_bounds_ == rigorous.exact_bounds_
+    assert not hasattr(NystroemSVC(bounds=None, n_components=30).fit(X, SIGNS), "exact_bounds_")
+
+
+def test_rpcholesky_needs_fewer_landmarks_and_auto_finds_enough():
+    uniform, pivots = (
+        NystroemSVC(n_components=40, landmarks=landmarks, gamma=0.03, random_state=0).fit(X, SIGNS).trace_error_
+        for landmarks in ("uniform", "rpcholesky")
+    )
+    assert pivots < uniform
+    for landmarks in ("uniform", "rpcholesky"):
+        model = NystroemSVC(landmarks=landmarks, gamma=0.05, random_state=0).fit(X, SIGNS)
+        assert model.trace_error_ <= 0.01 and len(model.components_) in (64, 128, 256)
+
+
+def test_given_landmarks():
+    model = NystroemSVC(landmarks=X[:20].tolist(), **COMMON).fit(X, SIGNS)
+    np.testing.assert_array_equal(model.components_, X[:20])
+    assert not hasattr(model, "component_indices_")
+    again = NystroemSVC(landmarks=np.vstack([X[:20], X[:3]]), **COMMON).fit(X, SIGNS)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    with pytest.raises(ValueError, match="landmarks cannot be used: X has 3 features"):
+        NystroemSVC(landmarks=X[:20, :3]).fit(X, SIGNS)
+    with pytest.raises(ValueError, match="landmarks cannot be used"):
+        NystroemSVC(landmarks=np.full((3, 4), np.nan)).fit(X, SIGNS)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Return the same samples in several kinds, of bytes and of CSR rows, and in files."""
+    pixels = np.random.default_rng(1).integers(0, 256, (400, 40)).astype(np.uint8)
+    path = tmp_path_factory.mktemp("rows") / "rows.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=pixels, chunks=(32, 40))
+    with h5py.File(path) as file:
+        yield {
+            "floats": pixels.astype(np.float64),
+            "bytes": pixels,
+            "CSR": sparse.csr_matrix(pixels),
+            "file": file["X"],
+        }
+
+
+@pytest.mark.parametrize("kind", ["bytes", "CSR", "file"])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_any_storage_gives_the_same_machine(kind, standardize, stored):
+    if kind == "CSR" and standardize:
+        pytest.skip("sparse samples are scaled only")
+    given = {"n_components": 50, "random_state": 0, "standardize": standardize, "C": 2.0}
+    wanted = NystroemSVC(**given).fit(stored["floats"], CLASSES)
+    model = NystroemSVC(**given).fit(stored[kind], CLASSES)
+    if kind != "file":  # equal rows of an array are merged and sorted, so that other rows are drawn
+        np.testing.assert_array_equal(model.component_indices_, wanted.component_indices_)
+    model = NystroemSVC(**given | {"landmarks": wanted.components_}).fit(stored[kind], CLASSES)
+    np.testing.assert_allclose(
+        model.decision_function(stored[kind]), wanted.decision_function(stored["floats"]), atol=3e-3
+    )
+    assert model.exact_bounds_ == pytest.approx(wanted.exact_bounds_, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["linear", "poly", "laplacian", "exponential", RBF(0.3), lambda A, B: (1 + A @ B.T) ** 2]
+)
+def test_kernels(kernel):
+    model = NystroemSVC(kernel=kernel, coef0=1.0, degree=2, n_components=100, standardize=True, random_state=0)
+    lower, upper = model.fit(X, SIGNS).exact_bounds_
+    assert 0 < lower <= upper * (1 + 1e-9) and model.score(X, SIGNS) > 0.6
+    if kernel == "linear":
+        assert model.rank_ == 4
+
+
+def test_kernels_that_are_refused():
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        NystroemSVC(kernel=lambda A, B: -(A @ B.T)).fit(X, SIGNS)
+    with pytest.raises(ValueError, match="precomputed"):
+        NystroemSVC(kernel="precomputed").fit(X @ X.T, SIGNS)
+    with pytest.raises(ValueError, match="lower n_components to"):
+        NystroemSVC(n_components=300, memory=96 * 200**2).fit(X, SIGNS)
+    with pytest.raises(ValueError, match="'landmarks' parameter"):
+        NystroemSVC(landmarks="kmeans").fit(X, SIGNS)
+
+
+def test_weights_equal_repetitions_and_classes_have_factors():
+    weight = RNG.integers(0, 3, 400)
+    weighted = NystroemSVC(class_weight="balanced", n_components=30, **COMMON).fit(X, SIGNS, weight)
+    repeated = NystroemSVC(class_weight="balanced", n_components=30, **COMMON).fit(
+        np.repeat(X, weight, axis=0), np.repeat(SIGNS, weight)
+    )
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+    assert weighted.exact_bounds_ == repeated.exact_bounds_
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_models_are_the_same_from_a_file(layout, tmp_path):
+    for model, y in (
+        (NystroemSVC(landmarks=layout(X[:30]), standardize=True, random_state=0), CLASSES),
+        (NystroemSVR(n_components=30, random_state=0, kernel=RBF(0.2)), NUMBERS),
+    ):
+        save(model.fit(layout(X), y), tmp_path / "a.model")
+        again = load(tmp_path / "a.model")
+        np.testing.assert_array_equal(again.predict(layout(X)), model.predict(layout(X)))
+        assert vars(again).keys() >= {key for key in vars(model) if key.endswith("_")}
+        assert again.exact_bounds_ == model.exact_bounds_
+        np.testing.assert_array_equal(again.fit(layout(X), y).coef_, model.coef_)
