@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=positive, default=os.cpu_count(), metavar="N", help="of each (all)")
     parser.add_argument("--memory", type=positive, default=4000, metavar="MIB", help="of each, for caches (4000)")
     parser.add_argument("--no-gap", action="store_true", help="judge the objective only, which is faster")
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="where streaming writes its large file and keeps it")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="where suites write large files and keep them")
     parser.add_argument("--out", type=Path, default=_RESULTS, metavar="DIR", help=f"folder ({_RESULTS})")
     return parser
 

@@ -14,6 +14,7 @@ FASTSVM_DATA names:
 import gzip
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -65,8 +66,8 @@ def _split(X: np.ndarray, y: np.ndarray) -> Data:
 
 
 def a9a(n: int | None = None) -> Data:
-    X, y = load_svmlight_file(_real("a9a"))
-    X_test, y_test = load_svmlight_file(_real("a9a.t"), n_features=X.shape[1])
+    X, y = load_svmlight_file(real_file("a9a"))
+    X_test, y_test = load_svmlight_file(real_file("a9a.t"), n_features=X.shape[1])
     return Data(_narrow(X[:n]), y[:n], _narrow(X_test), y_test)
 
 
@@ -128,22 +129,25 @@ def cifar10_centred(n: int) -> Data:
 
 def cod_rna(n: int | None = None, scaled: bool = True) -> Data:
     """Return the first n samples of a fixed order and 50,000 test samples, standardised or as they are in the file."""
-    (X, y), (X_test, y_test) = (load_svmlight_file(_real(name)) for name in ("cod-rna", "cod-rna.t"))
+    (X, y), (X_test, y_test) = (load_svmlight_file(real_file(name)) for name in ("cod-rna", "cod-rna.t"))
     order = np.random.default_rng(0).permutation(len(y))[:n]
     data = Data(X.toarray()[order], y[order], X_test[:50_000].toarray(), y_test[:50_000])
     return standardised(data) if scaled else data
 
 
-def kdd(kinds: bool) -> Data:
-    """Return the distinct connections of the tenth that is for training, and 30,000 for test.
+def kdd(kinds: bool, distinct: bool = True) -> Data:
+    """Return the connections of the tenth that is for training, and those for test.
 
     Numbers are standardised, words one-hot. The labels are attack or normal, or with `kinds` the kinds of connections
-    of which there are fifty or more.
+    of which there are fifty or more. If they are to be distinct, 30,000 are for test, else all.
     """
     names = "kddcup.data_10_percent.csv", "corrected.csv"
-    train, test = (sorted(set(_real(f"kddcup99/{name}").read_text().split())) for name in names)
+    train, test = (real_file(f"kddcup99/{name}").read_text().split() for name in names)
+    if distinct:
+        train, test = sorted(set(train)), sorted(set(test))
     rng, cut = np.random.default_rng(0), len(train)
-    lines = [train[k] for k in rng.permutation(cut)] + [test[k] for k in rng.permutation(len(test))[:30_000]]
+    n_test = 30_000 if distinct else len(test)
+    lines = [train[k] for k in rng.permutation(cut)] + [test[k] for k in rng.permutation(len(test))[:n_test]]
     *columns, labels = (np.array(column) for column in zip(*(line.split(",") for line in lines), strict=True))
     numbers = np.stack([*columns[:1], *columns[4:]], axis=1).astype(float)
     words = np.concatenate([column[:, None] == np.unique(column) for column in columns[1:4]], axis=1)
@@ -158,14 +162,36 @@ def kdd(kinds: bool) -> Data:
     return Data(X[some], y, X_test[some_test], y_test)
 
 
+class VesselImages(NamedTuple):
+    """Images of the retina, their fields of view, and which pixels are part of a vessel."""
+
+    images: np.ndarray
+    field: np.ndarray
+    vessel: np.ndarray
+
+    @classmethod
+    def read(cls) -> "VesselImages":
+        with np.load(real_file("drive/drive-training.npz")) as file:
+            return cls(file["images"], *(np.unpackbits(file[name], axis=2) for name in ("mask", "vessel")))
+
+    def corners(self, side: int) -> np.ndarray:
+        """Return image, row and column of the upper left corner of each square whose middle is in the field of view."""
+        edge = side // 2
+        return np.argwhere(self.field[:, edge:-edge, edge : self.images.shape[2] - edge])
+
+    def patches(self, corners: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return side × side pixels of three bytes, and whether the middle is part of a vessel."""
+        image, row, column = corners.T
+        pixels = [self.images[image, row + i, column + j] for i in range(side) for j in range(side)]
+        y = self.vessel[image, row + side // 2, column + side // 2].astype(np.int64)
+        return np.concatenate(pixels, axis=1), y
+
+
 def vessels(n: int) -> Data:
     """Return 5 × 5 pixels of three bytes from images of the retina, and whether the middle is part of a vessel."""
-    with np.load(_real("drive/drive-training.npz")) as file:
-        images, (field, vessel) = file["images"], (np.unpackbits(file[name], axis=2) for name in ("mask", "vessel"))
-    inner = np.argwhere(field[:, 2:-2, 2 : images.shape[2] - 2])
-    image, row, column = inner[np.random.default_rng(0).permutation(len(inner))[: n + n // 5]].T
-    patches = [images[image, row + i, column + j] for i in range(5) for j in range(5)]
-    X, y = np.concatenate(patches, axis=1), vessel[image, row + 2, column + 2].astype(np.int64)
+    images = VesselImages.read()
+    inner = images.corners(5)
+    X, y = images.patches(inner[np.random.default_rng(0).permutation(len(inner))[: n + n // 5]], 5)
     return Data(X[:n], y[:n], X[n:], y[n:])
 
 
@@ -173,7 +199,8 @@ def _float32(data: Data) -> Data:
     return data._replace(X=data.X.astype(np.float32), X_test=data.X_test.astype(np.float32))
 
 
-def _real(name: str) -> Path:
+def real_file(name: str) -> Path:
+    """Return the path of a file of real data. Raise `DataMissing` if it is missing."""
     folder = os.environ.get("FASTSVM_DATA")
     if not folder:
         raise DataMissing("FASTSVM_DATA names no folder with real data")
@@ -192,7 +219,7 @@ def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 def _idx(name: str) -> np.ndarray:
     """Return the bytes of an IDX file, one row per record."""
-    with gzip.open(_real(f"mnist/{name}-ubyte.gz")) as file:
+    with gzip.open(real_file(f"mnist/{name}-ubyte.gz")) as file:
         raw = file.read()
     n_dimensions = raw[3]
     shape = np.frombuffer(raw, ">u4", n_dimensions, offset=4).astype(int)
@@ -201,6 +228,6 @@ def _idx(name: str) -> np.ndarray:
 
 
 def _cifar(batches: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    paths = [_real(f"cifar-10-batches-bin/{name}.bin") for name in batches]
+    paths = [real_file(f"cifar-10-batches-bin/{name}.bin") for name in batches]
     records = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, 1 + _CIFAR_PIXELS)
     return np.ascontiguousarray(records[:, 1:]), records[:, 0].astype(np.int64)

@@ -16,6 +16,11 @@ from bench.linear import curves, goals
 from bench.linear import picture as linear_picture
 from bench.linear import referee as linear_referee
 from bench.linear.competitors import LINEAR_COMPETITORS
+from bench.millions import files
+from bench.millions import picture as millions_picture
+from bench.millions import referee as millions_referee
+from bench.millions import table as millions_table
+from bench.millions.competitors import MILLIONS_COMPETITORS
 from bench.streaming import big_file, comparison
 from bench.streaming import picture as streaming_picture
 from bench.streaming import referee as streaming_referee
@@ -77,6 +82,18 @@ SUITES = {
         View(comparison.compared, comparison.lines, streaming_picture.figure, comparison.failures),
         stays_quick="run",
         prepare=big_file.written,
+        most_repeats=1,
+    ),
+    "millions": Suite(
+        "Kernel machines of many samples: accuracy, and bounds of the exact optimum, over time",
+        "a fit, from the file",
+        "bench.workers.millions",
+        "millions",
+        millions_referee.judge,
+        MILLIONS_COMPETITORS,
+        View(millions_table.compared, millions_table.lines, millions_picture.figure, millions_table.failures),
+        stays="case",
+        prepare=files.written,
         most_repeats=1,
     ),
 }

@@ -48,10 +48,12 @@ def save(data: Data, folder: Path) -> None:
 
 
 def load(folder: Path) -> Data:
-    """Read what `save` wrote. Workers open a linked file themselves."""
+    """Read what `save` wrote. A linked file is opened."""
 
     def read(name: str) -> Any:
         path = folder / f"{name}.npy"
+        if name == "X" and (folder / FILE).exists():
+            return h5py.File(folder / FILE)["X"]
         return np.load(path) if path.exists() else sparse.load_npz(path.with_suffix(".npz"))
 
     return Data(*map(read, Data._fields))
