@@ -6,6 +6,7 @@ from fastsvm.compression.compress import compress
 from fastsvm.estimators import (
     SVC,
     SVR,
+    LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
@@ -30,6 +31,7 @@ __all__ = [
     "SVC",
     "SVR",
     "HDF5Data",
+    "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",

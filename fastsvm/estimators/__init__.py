@@ -5,6 +5,7 @@ from fastsvm.estimators.kernel.machines.nu_svr import NuSVR
 from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
 from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.kernel.machines.svr import SVR
+from fastsvm.estimators.linear.linear_one_class_svm import LinearOneClassSVM
 from fastsvm.estimators.linear.linear_svc import LinearSVC
 from fastsvm.estimators.linear.linear_svr import LinearSVR
 from fastsvm.estimators.linear.logistic_regression import LogisticRegression
@@ -18,6 +19,7 @@ __all__ = [
     "ESTIMATORS",
     "SVC",
     "SVR",
+    "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
@@ -39,6 +41,7 @@ ESTIMATORS = {
     "nu-svr": NuSVR,
     "linear": LinearSVC,
     "linear-regressor": LinearSVR,
+    "linear-one-class": LinearOneClassSVM,
     "logistic": LogisticRegression,
     "nystroem": NystroemSVC,
     "nystroem-regressor": NystroemSVR,

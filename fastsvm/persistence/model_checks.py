@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
-from fastsvm.estimators.kernel.machines.one_class_svm import OneClassSVM
 from fastsvm.estimators.linear.prediction import LinearClassifier
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
 from fastsvm.sources.compressed import check_compressed
@@ -119,7 +119,7 @@ def _check_kernel_model(model: KernelMachine, found: dict[str, Any]) -> None:
     is_shared = np.shape(_require(found, "dual_coef_")) == (n_functions, n)  # of a compressed model
     _check_rows(found, "dual_coef_", (n_functions if is_shared else n_rows, n), "d")
     _array(found, "intercept_", (n_functions,), "d")
-    if isinstance(model, OneClassSVM):
+    if isinstance(model, OutlierDetector):
         _array(found, "offset_", (1,), "d")
     shape = found.get("shape_fit_")
     if not (isinstance(shape, tuple) and len(shape) == 2 and all(isinstance(k, Integral) for k in shape)):
@@ -178,8 +178,10 @@ def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
         n_scores = 1 if n_classes == 2 else n_classes
         _array(found, "coef_", (n_scores, d), "d")
     else:
-        n_scores = 1
-        _array(found, "coef_", (d,), "d")
+        n_scores, is_of_one_class = 1, isinstance(model, OutlierDetector)
+        _array(found, "coef_", (1, d) if is_of_one_class else (d,), "d")
+        if is_of_one_class:
+            _array(found, "offset_", (1,), "d")
     _array(found, "intercept_", (n_scores,), "d")
     _check_standardization(model, found, d)
     if (found.get("_scale") is None) != (found.get("_shift") is None):

@@ -31,9 +31,9 @@ def save(model: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    model : SVC, NystroemSVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
-        A fitted estimator. Its kernel must be built-in or precomputed, its class labels numbers or strings. A search is
-        stored with its results and its best model, one of these estimators.
+    model : estimator
+        A fitted estimator of fastsvm. Its kernel must be built-in or precomputed, its class labels numbers or strings. A
+        search is stored with its results and its best model, another of these estimators.
     path : str or Path
         The file to write, with any name. An existing file is replaced.
 
@@ -111,7 +111,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    SVC, NystroemSVC, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor or SVCSearch
+    estimator
         The fitted estimator.
 
     Raises

@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from fastsvm import (
     SVC,
     SVR,
+    LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
@@ -31,6 +32,7 @@ ESTIMATORS = [
     NuSVR(),
     LinearSVC(),
     LinearSVR(),
+    LinearOneClassSVM(),
     LogisticRegression(),
     NystroemSVC(),
     NystroemSVR(),

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from version_1 import save_version_1
 
 import fastsvm
-from fastsvm import SVC, LinearSVC, LinearSVR, NuSVR, OneClassSVM, SGDClassifier, SGDRegressor
+from fastsvm import SVC, LinearOneClassSVM, LinearSVC, LinearSVR, NuSVR, OneClassSVM, SGDClassifier, SGDRegressor
 from fastsvm.files.array_file import read_arrays, write_arrays
 
 X, Y = load_iris(return_X_y=True)
@@ -26,6 +26,7 @@ MODELS = {
     "linear": LinearSVC(standardize=True, random_state=0),
     "linear of two classes": LinearSVC(random_state=0),
     "regression": LinearSVR(random_state=0),
+    "linear of one class": LinearOneClassSVM(random_state=0),
     "descent": SGDClassifier(standardize=True, random_state=0, max_iter=5, tol=None),
     "descent of numbers": SGDRegressor(random_state=0, max_iter=5, tol=None),
 }

@@ -41,7 +41,7 @@ _RULES = {
 
 
 class BaseLinearSVM(CallbackSupportMixin, LinearModel):
-    """What classification and regression have in common."""
+    """What classification, regression and the machine of one class have in common."""
 
     _merges_rows: ClassVar[bool] = True
     """Whether equal rows in memory are merged before they are learnt."""
@@ -74,7 +74,7 @@ class BaseLinearSVM(CallbackSupportMixin, LinearModel):
         last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
         session.begin()
         with Pool.open() as pool:
-            small = None if l1 else small_fit(self, task, loss, session, pool)
+            small = None if l1 or task.share is not None else small_fit(self, task, loss, session, pool)
             if small is not None:
                 self._fit_state = None
                 self.__dict__.update(names | self._weights(small.weights, small.epoch) | small.attributes())

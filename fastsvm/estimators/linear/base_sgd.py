@@ -10,10 +10,10 @@ from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.linear.fits.sgd_fit import SGDFit, SGDFitState
 from fastsvm.estimators.linear.loss_curve import LossCurve
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.linear.progress import MonitoredFit, SGDMonitor
-from fastsvm.estimators.linear.sgd_fit import SGDFit, SGDFitState
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.memory import parse_memory

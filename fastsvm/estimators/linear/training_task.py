@@ -30,6 +30,8 @@ class Task(NamedTuple):
         As `losses.add_losses` takes it.
     of_classes : bool
         Whether targets are classes.
+    share : float or None
+        Share of the weights that the dual variables of a machine of one class sum up to, else None.
     """
 
     source: Source
@@ -38,6 +40,7 @@ class Task(NamedTuple):
     total: float
     balance: np.ndarray
     of_classes: bool
+    share: float | None = None
 
 
 def task_of_classes(source: Source, labels: np.ndarray, weight: np.ndarray, factors: np.ndarray, coupled: bool) -> Task:

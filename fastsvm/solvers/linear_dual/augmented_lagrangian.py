@@ -47,6 +47,7 @@ from fastsvm.losses import (
     cost_of,
     loss_value,
 )
+from fastsvm.solvers.linear_dual.one_class.given_sum import GivenSum
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["NewtonSolution", "newton_applies", "newton_solve"]
@@ -96,7 +97,9 @@ def newton_applies(problem: LinearProblem, most_values: int) -> bool:
     return not problem.loss.of_classes and source.resident and values <= most_values
 
 
-def newton_solve(problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool) -> NewtonSolution:
+def newton_solve(
+    problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool, least: float = 0.0
+) -> NewtonSolution:
     """Return the solution of all scores, one after another.
 
     Parameters
@@ -109,17 +112,23 @@ def newton_solve(problem: LinearProblem, dual: np.ndarray, tol: float, pool: Poo
         Relative gap of each score; 0 to iterate until rounding ends progress.
     pool : Pool
         Threads.
+    least : float
+        Absolute value of an objective below which its gap is relative to this.
     """
     used = np.flatnonzero(problem.demands.costs)
     demands = problem.demands._replace(targets=problem.demands.targets[used], costs=problem.demands.costs[used])
     rows = problem.dense(problem.block.take(used), problem.source.shape[1] + 1)
     found, parts = np.zeros(dual.shape), []
     for c in range(problem.n_scores):
-        part = _solve_score(_Score(problem.loss, demands, c, rows, pool), dual[used, c].astype(np.float64), tol)
+        given = None if problem.total is None else GivenSum(demands.costs, problem.total)
+        score = _Score(problem.loss, demands, c, rows, pool, given, least)
+        part = _solve_score(score, dual[used, c].astype(np.float64), tol)
         found[used, c] = part.dual
         parts.append(part)
     values = (np.array([getattr(part, name) for part in parts]) for name in ("weights", "primal", "dual_value"))
     weights, primal, dual_value = values
+    if problem.total is not None:
+        weights[:, -1] /= problem.constant
     return NewtonSolution(weights, found, primal, dual_value)
 
 
@@ -127,11 +136,12 @@ def _solve_score(score: "_Score", dual: np.ndarray, tol: float) -> NewtonSolutio
     """Return the solution of one score, from feasible dual variables."""
     best, (ridge, least), accuracy, failures = score.initial(dual), score.ridges(), _SOLVED * tol, 0
     for _ in range(_ROUNDS):
-        if best.gap <= tol * best.primal or failures > _MAX_FAILURES:
+        size = max(abs(best.primal), score.least)
+        if best.gap <= tol * size or failures > _MAX_FAILURES:
             break
         before = best.gap
         found, solved = score.round(best, ridge, accuracy)
-        if found.gap <= before + _ROUNDING * best.primal:
+        if found.gap <= before + _ROUNDING * size:
             best = found
         failures = 0 if found.gap < before else failures + 1
         if not solved and found.gap >= before:
@@ -150,6 +160,8 @@ class _Score(NamedTuple):
     c: int
     rows: np.ndarray
     pool: Pool
+    given: GivenSum | None
+    least: float
 
     def initial(self, dual: np.ndarray) -> NewtonSolution:
         """Return the weights of dual variables, and both objectives."""
@@ -158,13 +170,23 @@ class _Score(NamedTuple):
 
     def _evaluated(self, weights: np.ndarray, dual: np.ndarray, total: np.ndarray) -> NewtonSolution:
         """Return weights and dual variables with their objectives; `total` is Xᵀ β."""
+        if self.given is not None:
+            return self._evaluated_with_sum(weights, dual, self.given)
         losses, conjugates = _objectives(self.loss, self.demands, self.c, dual, self._scores(weights))
         primal = 0.5 * float(weights @ weights) + losses
         return NewtonSolution(weights, dual, primal, -conjugates - 0.5 * float(total @ total))
 
+    def _evaluated_with_sum(self, weights: np.ndarray, dual: np.ndarray, given: GivenSum) -> NewtonSolution:
+        """Return weights with the best offset, and variables of the right sum, with their objectives."""
+        dual, inner = given.corrected(dual), np.append(weights[:-1], 0.0)
+        scores, total = self._scores(inner), self._sum(dual)[:-1]
+        offset = given.offset(scores)
+        primal = 0.5 * float(inner @ inner) + given.losses(scores, offset)
+        return NewtonSolution(np.append(inner[:-1], -offset), dual, primal, -0.5 * float(total @ total))
+
     def ridges(self) -> tuple[float, float]:
         """Return the first ridge and the least; the least is at most the ridge of a squared loss."""
-        size = float(np.einsum("ij,ij->", self.rows, self.rows)) / len(self.rows)
+        size = self.size()
         _, own = box(self.loss, float(self.demands.costs.max() * self.demands.balance.max()))
         least = _LEAST_RIDGE * size
         return _FIRST_RIDGE * size, min(least, own) if own > 0 else least
@@ -175,14 +197,18 @@ class _Score(NamedTuple):
         Return the weights with the next variables, and whether the squared gradient, relative to the objective, is at
         most `accuracy`.
         """
-        weights, scores = begin.weights, self._scores(begin.weights)
+        weights, fixed = begin.weights.copy(), np.zeros_like(begin.weights)
+        if self.given is not None:
+            weights[-1] /= self._stretch(ridge)
+            fixed[-1] = weights[-1] - self.given.total * self.rows[0, -1]
+        scores = self._scores(weights)
         dual, stiffness = np.empty_like(scores), np.empty_like(scores)
         here, solved = _Round(self.loss, self.demands, self.c, begin.dual, ridge), False
         for _ in range(_STEPS):
             _maximise(here, scores, dual, stiffness)
             total = self._sum(dual)
-            gradient = weights - total
-            allowed = max(accuracy * abs(begin.dual_value), _ROUNDING**2 * float(weights @ weights))
+            gradient = weights - total - fixed
+            allowed = max(accuracy * max(abs(begin.dual_value), self.least), _ROUNDING**2 * float(weights @ weights))
             solved = bool(gradient @ gradient <= allowed)
             if solved:
                 break
@@ -191,13 +217,26 @@ class _Score(NamedTuple):
             except linalg.LinAlgError:  # numerically singular: the ridge is too small
                 break
             change = self._scores(direction)
-            line = _Line(here, scores, change, float(weights @ direction), float(direction @ direction))
+            line = _Line(here, scores, change, float((weights - fixed) @ direction), float(direction @ direction))
             length = _best_length(line)
             if length == 0:  # rounding prevents progress
                 solved = True
                 break
             weights, scores = weights + length * direction, scores + length * change
         return self._evaluated(weights, dual, total), solved
+
+    def _stretch(self, ridge: float) -> float:
+        """Return a new value of the constant feature, by which the offset is learnt the faster, the less the ridge is.
+
+        Its weight has the proximal term ½ (b - b⁰)², and is -ρ divided by the value.
+        """
+        self.rows[:, -1] = self.size() / np.sqrt(ridge)
+        return float(self.rows[0, -1])
+
+    def size(self) -> float:
+        """Return the mean ‖x‖² of the rows, without the constant feature if it has no penalty."""
+        rows = self.rows if self.given is None else self.rows[:, :-1]
+        return float(np.einsum("ij,ij->", rows, rows)) / len(rows) or 1.0
 
     def _newton(self, stiffness: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return (I + X_Fᵀ S X_F)⁻¹ gradient, from a linear system in the shorter dimension of X_F."""

@@ -15,7 +15,7 @@ from fastsvm.solvers.linear_dual.epoch import class_bounds
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 
-__all__ = ["Certificate", "certify", "combination", "primal_of"]
+__all__ = ["Certificate", "all_scores", "certify", "combination", "primal_of"]
 
 _ROWS = 1024  # of a piece of work
 _SPARSE_ROWS = 1 << 15  # at a time: the scores of all classes of a row stay in the cache
@@ -195,6 +195,18 @@ def _exact_scores(problem: LinearProblem, block: Block, weights: np.ndarray) -> 
         coef = coef * problem.scale
         intercept = intercept - coef @ problem.shift
     return _products(readable_rows(block.values), coef, intercept, np.dtype(np.float64))
+
+
+def all_scores(problem: LinearProblem, weights: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return weights · x for all rows in float64, shape (n_scores, n)."""
+    found = np.empty((len(weights), len(problem.source)))
+    for start, block in problem.source.blocks():
+
+        def some(a: int, b: int, block: Block = block, start: int = start) -> None:
+            found[:, start + a : start + b] = _exact_scores(problem, block.slice(a, b), weights)
+
+        pool.run(some, spans(block.shape[0], _ROWS))
+    return found
 
 
 def _sparse_scores(problem: LinearProblem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -119,7 +119,7 @@ class LinearDualAscent:
             dual = np.zeros((len(self.rows), self.n_scores), real)
         else:
             dual = feasible(self.problem.loss, self.problem.demands, dual)
-            position = self._padded(combination(self.problem, dual, self.pool))
+            position = self._position_of(dual)
             usable = np.broadcast_to(self.proximal.best_share(dual, position) > _FITTING, self.n_scores)
             dual, position = np.ascontiguousarray(dual * usable, real), position * usable[:, None]
         n_problems = self.problem.by_problem(np.zeros(self.n_scores)).size
@@ -147,7 +147,7 @@ class LinearDualAscent:
         With other windows the epoch begins again, and objectives are discarded.
         """
         self.proximal.take_metric(state.path.metric)
-        position = self._padded(combination(self.problem, state.dual, self.pool))
+        position = self._position_of(state.dual)
         path = self.proximal.path(position, state.anchor, state.path)
         if same_windows:
             return state._replace(path=path)
@@ -155,6 +155,14 @@ class LinearDualAscent:
             path=path, window=0, seen=0, candidate=None, losses=np.zeros(self.n_scores),
             primal=np.full_like(state.primal, np.inf), gap=np.inf, next_evaluation=state.epoch + 1,
         )  # fmt: skip
+
+    def _position_of(self, dual: np.ndarray) -> np.ndarray:
+        """Return Σ β_i x_i, by a pass over the rows."""
+        return self._padded(combination(self.problem, dual, self.pool))
+
+    def _dual_value(self, dual: np.ndarray, conjugates: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Return the dual objectives."""
+        return -self.problem.by_problem(conjugates) - self.proximal.sizes(position)
 
     def _padded(self, weights: np.ndarray) -> np.ndarray:
         """Return weights with zero padding between those of the features and of the constant feature."""
@@ -256,7 +264,7 @@ class LinearDualAscent:
             anchor=anchor, last=before, momentum=momentum,
             path=self.proximal.path(position, anchor, state.path._replace(turn=state.path.turn + state.passes)),
             passes=self._passes_next(state), epoch=state.epoch + 1, window=0, seen=0,
-            dual_value=-self.problem.by_problem(conjugates) - self.proximal.sizes(position),
+            dual_value=self._dual_value(state.dual, conjugates, position),
             initial_value=self.proximal.near_value(conjugates, position, anchor),
         )  # fmt: skip
         if moved:
@@ -279,7 +287,7 @@ class LinearDualAscent:
         self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool
     ) -> tuple[LinearDualState, Report]:
         """Record the objective of weights, adapt the metric, and check convergence."""
-        primal = self.problem.by_problem(losses) + self.proximal.sizes(weights)
+        primal = self.problem.by_problem(losses) + self.problem.penalty(weights)
         if not np.isfinite(primal).all():
             raise ValueError(OVERFLOW)
         state, gap = recorded(state, weights, primal, self.settings)
@@ -300,32 +308,36 @@ class LinearDualAscent:
     def _certified(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Certify the best weights and the variables, and report whether they are within tolerance."""
         self.certificate = self.certify(state)
-        if not self.is_within(self.certificate):
+        return self._judged(state, report, self.certificate)
+
+    def _judged(self, state: LinearDualState, report: Report, found: Certificate) -> tuple[LinearDualState, Report]:
+        """Report whether a certificate is within tolerance."""
+        if not self.is_within(found):
             return state, report
-        gap = relative_gap(self.certificate.primal, self.certificate.dual)
+        gap = relative_gap(found.primal, found.dual, self.settings.least)
         return state, report._replace(gap=gap, within=True, converged=True)
 
     def is_within(self, found: Certificate) -> bool:
         """Return whether a certificate is within tolerance."""
         if self.settings.criterion == "gap":
-            return relative_gap(found.primal, found.dual) <= self.settings.tol
+            return relative_gap(found.primal, found.dual, self.settings.least) <= self.settings.tol
         return found.violation <= self.settings.tol
 
     def _newton_step(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the state after Newton steps to the tolerance."""
         tol = _WITHIN * self.settings.tol if self.settings.criterion == "gap" else 0.0
-        found = newton_solve(self.problem, state.dual, tol, self.pool)
+        found = newton_solve(self.problem, state.dual, tol, self.pool, self.settings.least)
         better = found.primal < state.primal
         state.dual[:] = found.dual
-        position = self._padded(combination(self.problem, state.dual, self.pool))
+        position = self._position_of(state.dual)
         best = np.where(better[:, None], self._padded(found.weights), state.best)
         state = state._replace(
             best=best, primal=np.where(better, found.primal, state.primal),
-            dual_value=-self.proximal.conjugates(state.dual) - self.proximal.sizes(position),
+            dual_value=self._dual_value(state.dual, self.proximal.conjugates(state.dual), position),
             next_finish=_AGAIN * state.epoch,
         )  # fmt: skip
         state = self.proximal.placed(state, position, best)
-        state = state._replace(gap=relative_gap(state.primal, state.dual_value))
+        state = state._replace(gap=relative_gap(state.primal, state.dual_value, self.settings.least))
         return state, report._replace(gap=state.gap, objective=float(state.dual_value.sum()))
 
     def certify(self, state: LinearDualState) -> Certificate:

@@ -10,21 +10,33 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric, diagonal, principal
 from fastsvm.sources import CSRBlock, Window
 
-__all__ = ["metric_of"]
+__all__ = ["mean_square", "metric_of"]
 
 _DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
 _SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
 _SPARSE_VALUES = 1 << 17  # at a time
+_ONE_CLASS = 0.3  # the same for a machine of one class, whose costs have no scale
 _LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose variables are small, are clipped to this
 
 
 def metric_of(problem: LinearProblem, width: int) -> Metric:
     """Return the metric for rows with `width` weights."""
     costs, source = _mean_costs(problem), problem.source
+    if problem.total is not None:
+        costs = np.full(1, _ONE_CLASS / mean_square(problem))
     if source.sparse:
         return diagonal(costs, _mean_squares(problem, width))
     most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS
     return principal(costs, _sampled(problem, width), most, np.finfo(product_type(source.dtype)).eps)
+
+
+def mean_square(problem: LinearProblem) -> float:
+    """Return the mean ‖x‖², the constant feature included; long rows are shortened."""
+    width = problem.source.shape[1] + 1
+    if problem.source.sparse:
+        return float(_mean_squares(problem, width).sum())
+    rows = _sampled(problem, width)
+    return float(np.vdot(rows, rows)) / len(rows)
 
 
 def _mean_costs(problem: LinearProblem) -> np.ndarray:

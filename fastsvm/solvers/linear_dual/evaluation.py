@@ -17,9 +17,9 @@ _GROWTH = 3  # evaluations are at most one epoch apart, and one more for each `_
 _NEWTON_EPOCHS, _NEWTON_FACTOR = 20, 2  # epochs before Newton steps: a constant, and per unit of the shorter side
 
 
-def relative_gap(primal: np.ndarray, dual: np.ndarray) -> float:
-    """Return the largest relative duality gap of a problem."""
-    return float(np.max((primal - dual) / np.maximum(np.abs(primal), 1e-300)))
+def relative_gap(primal: np.ndarray, dual: np.ndarray, least: float = 1e-300) -> float:
+    """Return the largest duality gap of a problem, relative to its primal objective, or to `least` if that is more."""
+    return float(np.max((primal - dual) / np.maximum(np.abs(primal), least)))
 
 
 def recorded(
@@ -42,7 +42,7 @@ def recorded(
     by_score = np.broadcast_to(better, len(weights))[:, None]
     best = np.where(by_score, weights, state.best)
     primal = np.where(better, primal, state.primal)
-    gap = relative_gap(primal, state.dual_value)
+    gap = relative_gap(primal, state.dual_value, settings.least)
     progress_at = state.epoch if gap < _PROGRESS * state.gap else state.progress_at
     change = 1 / STRICTER if progress_at < state.epoch else _LAXER
     state = state._replace(

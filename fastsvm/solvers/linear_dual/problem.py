@@ -32,6 +32,9 @@ class LinearProblem(NamedTuple):
         Targets and costs of rows.
     constant : float
         Value of the constant feature; 0 for no intercept.
+    total : float or None
+        Sum of the dual variables of the one score. The weight b of the constant feature is then not penalised, and
+        `total` constant b is added to the objective.
     """
 
     source: Source
@@ -40,6 +43,7 @@ class LinearProblem(NamedTuple):
     loss: Loss
     demands: Demands
     constant: float
+    total: float | None = None
 
     @property
     def block(self) -> Block:
@@ -54,6 +58,13 @@ class LinearProblem(NamedTuple):
     def by_problem(self, of_scores: np.ndarray) -> np.ndarray:
         """Return sums over the scores of each problem: one for a loss of all classes, otherwise one a score."""
         return of_scores.sum(keepdims=True) if self.loss.of_classes else of_scores
+
+    def penalty(self, weights: np.ndarray) -> np.ndarray:
+        """Return the objective less the losses, for each problem."""
+        if self.total is None:
+            return self.by_problem(0.5 * np.einsum("cj,cj->c", weights, weights))
+        inner = weights[:, :-1]
+        return 0.5 * np.einsum("cj,cj->c", inner, inner) + self.total * self.constant * weights[:, -1]
 
     def dense(self, block: Block, width: int) -> np.ndarray:
         """Return the mapped rows in float64, padded to `width` columns with the constant feature last."""

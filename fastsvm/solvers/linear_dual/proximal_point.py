@@ -83,12 +83,19 @@ class ProximalPoint:
 
     def path(self, position: np.ndarray, anchor: np.ndarray, before: EpochState | None = None) -> EpochState:
         """Return the state of a new epoch at Σ β_i x_i = position, with the shrinking of the epoch `before`."""
-        anchor_term = self.metric.times(anchor)
+        anchor_term = self._proximal(anchor)
         weights = self.metric.solve(position + anchor_term)
         fresh = Shrinking.of(self.problem.demands.costs), 0
         shrinking, turn = fresh if before is None else (before.shrinking, before.turn)
         gaps = np.zeros(self.problem.n_scores)
         return EpochState(weights, weights.copy(), position.copy(), anchor_term, gaps, self.metric, shrinking, turn)
+
+    def _proximal(self, weights: np.ndarray) -> np.ndarray:
+        """Return M times weights; what is not penalised otherwise has a proximal term in place of the penalty."""
+        found = self.metric.times(weights)
+        if self.problem.total is not None:
+            found[:, -1] += weights[:, -1]
+        return found
 
     def sizes(self, weights: np.ndarray) -> np.ndarray:
         """Return ½ ‖W‖² for each problem."""
@@ -98,12 +105,12 @@ class ProximalPoint:
         """Return anchor, last solution and momentum, updated for each problem whose subproblem is solved."""
         path = state.path
         away = path.mean - state.anchor
-        proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self.metric.times(away)))
+        proximal = self.problem.by_problem(0.5 * np.einsum("cj,cj->c", away, self._proximal(away)))
         climb = _CLIMB * np.sqrt(state.inexactness / MAX_INEXACTNESS)
         climbed = self.near_value(conjugates, path.position, state.anchor) - state.initial_value
         ready = (self.problem.by_problem(path.gaps) <= state.inexactness * proximal) | (climbed <= climb * proximal)
         forth = path.mean - state.last
-        against = self.problem.by_problem(np.einsum("cj,cj->c", away, self.metric.times(forth))) < 0
+        against = self.problem.by_problem(np.einsum("cj,cj->c", away, self._proximal(forth))) < 0
         momentum = np.where(against, 1.0, state.momentum)
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         factor = np.minimum((momentum - 1) / following, self.most_momentum)[:, None]
@@ -132,5 +139,5 @@ class ProximalPoint:
 
     def near_value(self, conjugates: np.ndarray, position: np.ndarray, anchor: np.ndarray) -> np.ndarray:
         """Return the dual objectives of the subproblems up to constants."""
-        total = position + self.metric.times(anchor)
+        total = position + self._proximal(anchor)
         return -self.problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", total, self.metric.solve(total)))

@@ -32,6 +32,8 @@ class LinearDualSettings(NamedTuple):
         Largest number of values of the rows in memory for which Newton steps are allowed.
     criterion : str
         "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
+    least : float
+        Absolute value of an objective below which its gap is relative to this.
     """
 
     tol: float
@@ -43,6 +45,7 @@ class LinearDualSettings(NamedTuple):
     n_passes: int = 1
     most_values: int = 0
     criterion: str = "gap"
+    least: float = 1e-300
 
 
 @storable("linear dual state")

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
@@ -15,10 +15,8 @@ from fastsvm.estimators.kernel.two_class import Outcome
 
 __all__ = ["OneClassSVM"]
 
-_ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
 
-
-class OneClassSVM(OutlierMixin, KernelMachine):
+class OneClassSVM(OutlierDetector, KernelMachine):
     """Support of a distribution, and outliers beyond it, exact, from memory or from an HDF5 file.
 
     Names, defaults and attributes are those of `sklearn.svm.OneClassSVM`. Minimises
@@ -193,69 +191,6 @@ shape (n_samples, n_features)
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         return super()._expansion(outcome, classes) | {"offset_": -outcome.intercept}
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores of samples less the offset.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks. For a precomputed kernel, (n_samples, n_samples_fit).
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples,)
-            Decision values, negative for outliers.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        decisions = self._decisions(X)[:, 0]
-        decisions[np.abs(decisions) <= _ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
-        return decisions
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the scores of samples, larger where samples of the fit are dense.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples,)
-            Scores.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return 1 for each inlier and -1 for each outlier.
-
-        Parameters
-        ----------
-        X : as for `fit`, shape (n_samples, n_features)
-            Samples; those on disk are read in blocks.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_samples,)
-            1 or -1.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return self._decided(X)[0]
-
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return predictions and decision values, from one pass."""
-        decisions = self.decision_function(X)
-        return np.where(decisions >= 0, 1, -1), decisions
+    def _plain_decisions(self, X: Any) -> np.ndarray:
+        found: np.ndarray = self._decisions(X)[:, 0]
+        return found

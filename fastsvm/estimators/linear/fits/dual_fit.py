@@ -19,13 +19,14 @@ from fastsvm.losses import Demands, Loss, is_piecewise
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
+from fastsvm.solvers.linear_dual.one_class.ascent import GivenSumAscent, least_objective
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, EXACT_GAP, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.small.wide_samples import certify_scores, solve_on_gram
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
-from fastsvm.sources import DenseBlock, Source
+from fastsvm.sources import DenseBlock
 
 __all__ = ["DualFit", "DualFitState", "SmallFit", "small_fit"]
 
@@ -83,7 +84,7 @@ class DualFit:
 
     Parameters
     ----------
-    estimator : LinearSVC or LinearSVR
+    estimator : LinearSVC, LinearSVR, LogisticRegression or LinearOneClassSVM
         Its parameters are valid.
     task : Task
         Samples, targets and weights.
@@ -105,10 +106,11 @@ class DualFit:
         source = problem.source
         self._fingerprint = fingerprint_of(task, problem) if resumable else ""
         seed = seed_of(estimator) if last is None else last.seed
-        self._settings, self._last = _settings(estimator, source, len(task.balance), memory, seed), last
+        self._settings, self._last = _settings(estimator, problem, memory, seed), last
         self._windows = self._settings.window_rows, source.resident
         self._finished = self._consistent = False
-        self.solver = LinearDualAscent(problem, self._settings, pool)
+        kind = LinearDualAscent if problem.total is None else GivenSumAscent
+        self.solver = kind(problem, self._settings, pool)
 
     def initial_state(self) -> LinearDualState:
         """Return the state of the last fit if its problem was the same and it did not finish.
@@ -146,7 +148,8 @@ class DualFit:
         return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)
 
 
-def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) -> LinearDualSettings:
+def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) -> LinearDualSettings:
+    source, k = problem.source, problem.n_scores
     n, d = source.shape
     item = product_type(source.dtype).itemsize
     if source.resident:
@@ -161,7 +164,8 @@ def _settings(estimator: Any, source: Source, k: int, memory: int, seed: int) ->
         kept = 0
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
     values = memory // _DENSE_SHARE
-    return LinearDualSettings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, values, estimator.criterion)
+    found = LinearDualSettings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, values, estimator.criterion)
+    return found if problem.total is None else found._replace(least=least_objective(problem))
 
 
 # --- few samples ---------------------------------------------------------------------------------------------

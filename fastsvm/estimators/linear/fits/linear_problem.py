@@ -1,22 +1,31 @@
 """From an estimator's parameters and samples to the problem of a linear machine."""
 
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
 
 from fastsvm.estimators.linear.training_task import Task, as_stored, fingerprint
 from fastsvm.losses import Demands, Loss
+from fastsvm.solvers.linear_dual.curvature import mean_square
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["demands_of", "fingerprint_of", "problem_of"]
+
+_LONGER = 2.0  # times the length of the rows: the constant feature whose weight is the offset of a machine of one class
 
 
 def problem_of(estimator: Any, task: Task, loss: Loss, memory: int) -> LinearProblem:
     """Return the problem of an estimator, its rows in memory if they fit."""
     source, shift, scale = as_stored(task.source, memory)
     constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
-    return LinearProblem(source, shift, scale, loss, demands_of(estimator, task), constant)
+    demands = demands_of(estimator, task)
+    if task.share is None:
+        return LinearProblem(source, shift, scale, loss, demands, constant)
+    plain = LinearProblem(source, shift, scale, loss, demands, 0.0)
+    length = math.sqrt(mean_square(plain))
+    return plain._replace(constant=_LONGER * length or 1.0, total=task.share * float(demands.costs.sum()))
 
 
 def demands_of(estimator: Any, task: Task) -> Demands:
@@ -40,7 +49,8 @@ def _costs(task: Task, C: float) -> np.ndarray:
 def fingerprint_of(task: Task, problem: LinearProblem) -> str:
     """Return a digest of all that defines a problem."""
     digest = hashlib.blake2b(fingerprint(task).encode())
-    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist())).encode())
+    given = () if problem.total is None else (problem.total,)
+    digest.update(repr((problem.loss, problem.constant, problem.demands.balance.tolist(), *given)).encode())
     for array in (problem.demands.costs, problem.shift, problem.scale):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()

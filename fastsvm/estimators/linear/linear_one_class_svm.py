@@ -1,0 +1,180 @@
+"""The linear one-class SVM: outliers among millions of samples."""
+
+from typing import Any
+
+import numpy as np
+
+from fastsvm._compiled.threads import one_threaded_blas
+from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.outliers import OutlierDetector
+from fastsvm.estimators.fitting.parameters import NU, Rule
+from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.linear.loss_parameter import loss_of
+from fastsvm.estimators.linear.training_task import Task
+
+__all__ = ["LinearOneClassSVM"]
+
+
+class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
+    """Linear one-class SVM, exact, from memory or from an HDF5 file larger than it.
+
+    Minimises ½ ‖w‖² - ν n ρ + Σ max(0, ρ - w·x), as `OneClassSVM` with the linear kernel, LIBSVM, and `train -s 21` of
+    LIBLINEAR. A sample is an outlier if w·x is less than the offset ρ. The boundary is a hyperplane that separates
+    samples from the origin: features should have a meaningful zero, as counts, intensities and random features of a
+    kernel have.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the samples of the fit are outliers, and at least this share are support vectors; above 0
+        and at most 1.
+    tol : float, default=1e-3
+        The fit ends when (P - D) / |P| is at most this, with the objective P and a lower bound D of what it could be.
+        Where the optimum is w = 0, as for features whose means are 0, P - D is relative to 1e-6 of the objective of
+        samples that are all the same.
+    max_iter : int, default=1000
+        Largest number of epochs, which are passes over the samples that change the weights. Newton steps follow within
+        this limit if the epochs do not suffice and there are few features or few samples.
+    max_time : float or None, default=None
+        Time limit of a fit in seconds.
+    memory : "auto", int or str, default="auto"
+        Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
+        Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
+        of what is available. Samples in memory do not count.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which samples are processed.
+    standardize : bool, default=False
+        Whether features are standardised during the fit, by statistics of one more pass over the samples. The means
+        of dense samples are then 0, and little is left to be learnt; sparse samples are scaled only. The stored samples
+        do not change. `coef_` and `offset_` are for samples as they are passed.
+    warm_start : bool, default=False
+        Begin the next fit at the dual variables of the last, if the number of samples is the same. A fit that was
+        interrupted, or ran out of time or epochs, is resumed if nothing has changed.
+    verbose : bool or int, default=False
+        Show progress, on a terminal.
+    window_visits : "auto" or int, default="auto"
+        For samples on disk: how often an epoch processes each window while it is in memory. "auto" is as often as there
+        is time for while the next window is read, at most 4 times. Results then depend on the speed of the machine.
+        With an int they are the same for the same `random_state`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (1, n_features)
+        Weights of the features.
+    offset_ : ndarray of float64, shape (1,)
+        Offset ρ: decision values are scores less the offset.
+    intercept_ : ndarray of float64, shape (1,)
+        Minus the offset.
+    objective_ : float
+        The objective of these weights, which is negative unless they are 0.
+    dual_objective_ : float
+        -½ ‖Σ α x‖² of feasible dual variables α, a lower bound of the minimum.
+    duality_gap_ : float
+        Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
+    kkt_violation_ : float
+        Largest projected gradient of the dual problem, in units of scores.
+    n_iter_ : int
+        Epochs.
+    converged_ : bool
+        Whether the relative gap is within `tol`.
+    stop_reason_ : str
+        "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    history_ : dict of str to ndarray
+        One entry an epoch: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
+        so far), bytes_read.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+
+    References
+    ----------
+    Schölkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), Estimating the support of a high-dimensional
+    distribution, Neural Computation 13. Chou, Lin and Lin (2020), Dual coordinate-descent methods for linear one-class
+    SVM and SVDD, SDM. Rockafellar (1976), Augmented Lagrangians and applications of the proximal point algorithm in
+    convex programming, Mathematics of Operations Research 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastsvm import LinearOneClassSVM
+    >>> X = np.random.default_rng(0).exponential(size=(1000, 5)) + 1
+    >>> model = LinearOneClassSVM(nu=0.1, random_state=0).fit(X)
+    >>> float((model.predict(X) == -1).mean().round(2))
+    0.1
+    >>> model.predict([[0.5, 0.5, 0.5, 0.5, 0.5]])
+    array([-1])
+    """
+
+    # What the siblings let choose: weights are factors of 1, the offset is a scaled weight, and `tol` bounds the gap.
+    C, fit_intercept, intercept_scaling, dual, criterion = 1.0, True, 1.0, "auto", "gap"
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        memory: str | int = "auto",
+        random_state: Any = None,
+        standardize: bool = False,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+        window_visits: int | str = "auto",
+    ) -> None:
+        self.nu = nu
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.memory = memory
+        self.random_state = random_state
+        self.standardize = standardize
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.window_visits = window_visits
+
+    def _own_rules(self) -> dict[str, Rule]:
+        return {"nu": NU}
+
+    @with_callbacks
+    @one_threaded_blas
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearOneClassSVM":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Samples; they are not copied.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,) or None
+            Upper bounds of the dual variables, which sum up to ν times the sum of the weights. Samples of weight 0 are
+            left out.
+
+        Returns
+        -------
+        LinearOneClassSVM
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable; the message says what was found.
+        """
+        self._check_parameters()
+        forget(self)
+        data = check_training_set(self, X, None, sample_weight, of_classes=False, has_targets=False)
+        source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
+        labels = np.ones(len(data.weight))
+        task = Task(source, labels, data.weight, total, np.ones(1), of_classes=False, share=float(self.nu))
+        self._fit(task, loss_of("perceptron"), {})
+        return self
+
+    def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
+        return {"coef_": coef, "intercept_": intercept, "offset_": -intercept}
+
+    def _plain_decisions(self, X: Any) -> np.ndarray:
+        return self._scores(X)[:, 0]

@@ -1,0 +1,1 @@
+"""The dual problem of a linear one-class machine, whose variables have a given sum."""

@@ -1,0 +1,146 @@
+"""Dual coordinate ascent for the linear one-class machine, whose dual variables have a given sum.
+
+Problem
+    minimise    ½ ‖w‖² - s ρ + Σ_i c_i max(0, ρ - w·x_i)
+    over the weights w and the offset ρ. The dual variables are 0 ≤ β_i ≤ c_i with Σ_i β_i = s; w = Σ_i β_i x_i.
+
+Sum
+    ρ = -k b, with the weight b of a constant feature of value k, which is as long as the rows. It has no penalty ½ b²,
+    but a proximal term ½ (b - v)², as the other weights have (`proximal_point`). β attains its sum while the anchor v
+    moves (Rockafellar 1976, Augmented Lagrangians and applications of the proximal point algorithm in convex
+    programming).
+
+Bounds
+    The dual objective is -½ ‖Σ β̂_i x_i‖², with variables of the right sum: β̂ is a multiple of β, or lies between β
+    and c. The best offset for given weights is a quantile of their scores.
+
+After
+    Schölkopf, Platt, Shawe-Taylor, Smola and Williamson 2001 (problem); Chou, Lin and Lin 2020, Dual coordinate-descent
+    methods for linear one-class SVM and SVDD (exchange of pairs, instead of the proximal term).
+"""
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.losses import feasible, violation_of
+from fastsvm.solvers.linear_dual.certificate import Certificate, all_scores, combination
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
+from fastsvm.solvers.linear_dual.curvature import mean_square
+from fastsvm.solvers.linear_dual.one_class.given_sum import GivenSum
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.outer_loop import Report
+
+__all__ = ["GivenSumAscent", "least_objective"]
+
+_LEAST = 1e-6  # of the objective if all rows were the same: a smaller objective is that of features whose means are 0
+
+
+class GivenSumAscent(LinearDualAscent):
+    """Block-exact dual coordinate ascent for variables of a given sum.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Rows, costs and the sum.
+    settings : LinearDualSettings
+        Tolerance, order of rows and sizes of windows and blocks.
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
+        super().__init__(problem, settings, pool)
+        if problem.total is None:
+            raise ValueError("The problem gives no sum of the dual variables.")
+        self.given = GivenSum(problem.demands.costs, problem.total)
+        self._whole: np.ndarray | None = None
+
+    @property
+    def whole(self) -> np.ndarray:
+        """Σ c_i x_i, from a pass over the rows."""
+        if self._whole is None:
+            self._whole = self._padded(combination(self.problem, self.given.costs[:, None], self.pool))
+        return self._whole
+
+    def init(self, dual: np.ndarray | None = None) -> LinearDualState:
+        """Return the state at variables in proportion to the costs, or at given ones if these are better."""
+        real, share = product_type(self.problem.source.dtype), self.given.total / float(self.given.costs.sum())
+        position, begin = share * self.whole, (share * self.given.costs[:, None]).astype(real)
+        if dual is not None and dual.any():
+            given = self._corrected(dual)
+            found = self._position_of(given)
+            if np.vdot(found[:, :-1], found[:, :-1]) < np.vdot(position[:, :-1], position[:, :-1]):
+                position, begin = found, given.astype(real)
+        position[:, -1] = self._excess(begin)
+        anchor = position.copy()
+        anchor[:, -1] = -np.einsum("cj,cj->c", position[:, :-1], position[:, :-1]) / (
+            self.given.total * self.problem.constant
+        )
+        return LinearDualState(
+            dual=begin, anchor=anchor, last=anchor, momentum=np.ones(1), path=self.proximal.path(position, anchor),
+            candidate=None, losses=np.zeros(1), best=anchor, primal=np.full(1, np.inf), dual_value=np.zeros(1),
+            initial_value=self.proximal.near_value(np.zeros(1), position, anchor),
+        )  # fmt: skip
+
+    def _corrected(self, dual: np.ndarray) -> np.ndarray:
+        """Return feasible variables near others."""
+        found = feasible(self.problem.loss, self.problem.demands, dual.astype(np.float64))
+        return self.given.corrected(found[:, 0])[:, None]
+
+    def _excess(self, dual: np.ndarray) -> np.ndarray:
+        """Return k (Σ β_i - s)."""
+        return self.problem.constant * (dual.sum(axis=0, dtype=np.float64) - self.given.total)
+
+    def _position_of(self, dual: np.ndarray) -> np.ndarray:
+        found = super()._position_of(dual)
+        found[:, -1] = self._excess(dual)
+        return found
+
+    def _dual_value(self, dual: np.ndarray, conjugates: np.ndarray, position: np.ndarray) -> np.ndarray:
+        factor, share = self.given.factors(dual)
+        inner = factor * position[:, :-1] + (share * self.whole[:, :-1] if share else 0.0)
+        return -0.5 * np.einsum("cj,cj->c", inner, inner)
+
+    def finish(self, state: LinearDualState) -> np.ndarray:
+        """Return the weights of the features and, last, minus the offset."""
+        found = super().finish(state)
+        found[:, -1] *= self.problem.constant
+        return found
+
+    # --- certificate -------------------------------------------------------------------------------------
+
+    def _certified(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
+        state, self.certificate = self._best_offset(state, [self._weights(state)])
+        return self._judged(state, report, self.certificate)
+
+    def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
+        """Return the state at the end of a fit, with the best offset, and its certificate."""
+        choices = [self._weights(state)]
+        return self._best_offset(state, choices if state.candidate is None else [*choices, state.candidate])
+
+    def _best_offset(self, state: LinearDualState, choices: list[np.ndarray]) -> tuple[LinearDualState, Certificate]:
+        """Return the state with the best of some weights with its best offset, and a certificate in float64."""
+        problem, given, dual = self.problem, self.given, self._corrected(state.dual)
+        position = self._padded(combination(problem, dual, self.pool))
+        every = np.concatenate([*choices, position])
+        every[:, -1] = 0
+        scores, found = all_scores(problem, every, self.pool), []
+        for own, weights in zip(scores, every[:-1], strict=False):
+            offset = given.offset(own)
+            value = 0.5 * float(weights @ weights) + given.losses(own, offset)
+            found.append((value, -offset / problem.constant, weights))
+        primal, last, weights = min(found, key=lambda each: each[0])
+        best = weights.copy()[None]
+        best[:, -1] = last
+        of_dual = scores[-1:] - given.offset(scores[-1])
+        violation = violation_of(problem.loss, problem.demands, 0, dual, of_dual)
+        value = -0.5 * np.einsum("cj,cj->c", position[:, :-1], position[:, :-1])
+        return state._replace(best=best, primal=np.array([primal])), Certificate(np.array([primal]), value, violation)
+
+
+def least_objective(problem: LinearProblem) -> float:
+    """Return the absolute value of the objective below which the gap is relative to this."""
+    square = mean_square(problem._replace(constant=0.0))
+    return max(_LEAST * 0.5 * (problem.total or 0.0) ** 2 * square, np.finfo(np.float64).tiny)

@@ -1,0 +1,56 @@
+"""Dual variables between 0 and their costs that have a given sum, and the offset that is its multiplier."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["GivenSum"]
+
+_ROUNDING = 1e-12  # of the sum
+
+
+class GivenSum(NamedTuple):
+    """The constraint Σ β_i = total, 0 ≤ β_i ≤ c_i.
+
+    Attributes
+    ----------
+    costs : ndarray of float64, shape (n,)
+        c.
+    total : float
+        The sum; at most that of the costs.
+    """
+
+    costs: np.ndarray
+    total: float
+
+    def factors(self, dual: np.ndarray) -> tuple[float, float]:
+        """Return the factors of variables, and of the costs, with which they add up to feasible ones.
+
+        Variables whose sum is too large are diminished in proportion, others are moved towards the costs.
+        """
+        found, most = float(dual.sum(dtype=np.float64)), float(self.costs.sum())
+        if found >= self.total:
+            return self.total / found, 0.0
+        share = (self.total - found) / (most - found) if most > found else 0.0
+        return 1 - share, share
+
+    def corrected(self, dual: np.ndarray) -> np.ndarray:
+        """Return feasible variables near others, which are within their bounds; shape (n,)."""
+        factor, share = self.factors(dual)
+        return factor * dual + share * self.costs
+
+    def offset(self, scores: np.ndarray) -> float:
+        """Return the offset ρ that minimises -total ρ + Σ c_i max(0, ρ - s_i), a weighted quantile of the scores.
+
+        Where each offset between two scores is such, it is the middle, as in LIBSVM.
+        """
+        order = np.argsort(scores)
+        order = order[self.costs[order] > 0]
+        sums = np.cumsum(self.costs[order])
+        low, high = np.searchsorted(sums, (self.total * (1 - _ROUNDING), self.total * (1 + _ROUNDING)))
+        low, high = scores[order[np.minimum((low, high), len(order) - 1)]]
+        return float(low + (high - low) / 2)
+
+    def losses(self, scores: np.ndarray, offset: float) -> float:
+        """Return -total ρ + Σ c_i max(0, ρ - s_i)."""
+        return float(self.costs @ np.maximum(0.0, offset - scores)) - self.total * offset
