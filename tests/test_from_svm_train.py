@@ -1,4 +1,4 @@
-"""docs/from_svm_train.md has a row for each option of the programs, and names parameters and options that exist."""
+"""docs/coming_from/libsvm.md has a row for each option of the programs, and names parameters and options that exist."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from fastsvm.cli.arguments import make_parser
 from fastsvm.estimators import ESTIMATORS
 
-PAGE = (Path(__file__).parents[1] / "docs" / "from_svm_train.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "coming_from" / "libsvm.md").read_text(encoding="utf-8")
 USAGE = {
     "svm-train": {
         "-s": "01234",

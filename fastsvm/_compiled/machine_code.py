@@ -41,6 +41,14 @@ class _Closed(JITCodeLibrary):
         else:
             super().add_linking_library(library)
 
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add code of this function; one that is outlined is not to be inlined."""
+        if self.name in OUTLINED:  # here, since llvmlite before 0.48 would set the attribute on what it returns
+            for function in ir_module.functions:
+                if not function.is_declaration and f"{self.name}B" in function.name:
+                    function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
     def _optimize_final_module(self) -> None:
         self._close()
         super()._optimize_final_module()
@@ -56,8 +64,6 @@ class _Closed(JITCodeLibrary):
     def _close(self) -> None:
         """Make the copies of other functions private."""
         for function in self._final_module.functions:
-            if self.name in OUTLINED and not function.is_declaration and f"{self.name}B" in function.name:
-                function.add_function_attribute("noinline")
             copied = not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr
             if copied and not function.name.startswith("NRT_"):  # Numba looks these up by name
                 function.linkage = "internal"

@@ -1,4 +1,4 @@
-"""fastsvm in place of scikit-learn: both are tried, and each difference has a row in docs/drop_in.md."""
+"""fastsvm in place of scikit-learn: each difference has a row in docs/coming_from/scikit_learn.md."""
 
 import re
 import warnings
@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 import fastsvm
 
 pytestmark = pytest.mark.filterwarnings("ignore:Attribute `prob")
-TABLE = Path(__file__).parents[2] / "docs" / "drop_in.md"
+TABLE = Path(__file__).parents[2] / "docs" / "coming_from" / "scikit_learn.md"
 X, Y = load_iris(return_X_y=True)
 PAIRS = {
     "SVC": (fastsvm.SVC, svm.SVC),
