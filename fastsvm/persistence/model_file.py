@@ -32,8 +32,8 @@ def save(model: Any, path: str | Path) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted estimator of fastsvm. Its kernel must be built-in or precomputed, its class labels numbers or strings. A
-        search is stored with its results and its best model, another of these estimators.
+        A fitted estimator of fastsvm. Its kernel must be built-in or precomputed, its class labels numbers or strings.
+        A search is stored with its results and its best model, another of these estimators.
     path : str or Path
         The file to write, with any name. An existing file is replaced.
 
