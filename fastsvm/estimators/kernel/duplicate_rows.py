@@ -15,6 +15,9 @@ from fastsvm.sources import DenseBlock, MemorySource, Source
 __all__ = ["Repeats"]
 
 _WORTH = 0.01  # share of duplicates, below which merging does not pay for a copy of the other rows
+_FEW = 2048  # numbers that are not bytes are compared in more rows only: fewer are solved in less time
+_HASHED_ROWS = 4096  # at once
+_WORDS = {4: np.uint32, 8: np.uint64}
 
 
 class Repeats(NamedTuple):
@@ -39,13 +42,17 @@ class Repeats(NamedTuple):
 
     @classmethod
     def find(cls, source: Source, labels: np.ndarray, upper: np.ndarray) -> "Repeats | None":
-        """Return the duplicates within each class; None if there are few, or the rows are not dense bytes in memory."""
+        """Return the duplicates within each class; None if there are few, or the rows are not dense and in memory."""
         block = source.block if isinstance(source, MemorySource) else None
-        if not isinstance(block, DenseBlock) or source.dtype != np.uint8:
+        is_bytes = source.dtype == np.uint8
+        if not isinstance(block, DenseBlock) or not (is_bytes or _is_long(block.values)):
             return None
         values = np.ascontiguousarray(block.values)
-        key = np.empty(len(values), np.uint32)
-        _hash(values, np.random.default_rng(0).integers(1, 2**32, values.shape[1], np.uint32) | np.uint32(1), key)
+        if is_bytes:
+            key = np.empty(len(values), np.uint32)
+            _hash(values, np.random.default_rng(0).integers(1, 2**32, values.shape[1], np.uint32) | np.uint32(1), key)
+        else:
+            key, values = _hash_of_words(values), values.view(np.uint8)  # equal bits: 0 and -0 are different
         order = np.lexsort((key, labels))
         first = np.arange(len(values))
         _link(values, labels, key, order, first)
@@ -75,6 +82,27 @@ class Repeats(NamedTuple):
         full = sums >= self.bounds()[self.first][self.order]
         result[self.order] = np.where(full, upper, np.clip(sums - self.before, 0, upper))
         return result
+
+
+def _is_long(values: np.ndarray) -> bool:
+    """Return whether there are many rows of words."""
+    return len(values) > _FEW and values.dtype.itemsize in _WORDS
+
+
+def _hash_of_words(values: np.ndarray) -> np.ndarray:
+    """Return the hash of each row: of the dot product of its words with factors, modulo 2**64, the upper half.
+
+    The upper half of a word is added to its lower half. Floats of few digits have no bits there, and the product would
+    not depend on most bits of the factors.
+    """
+    words = values.view(_WORDS[values.dtype.itemsize])
+    factors = np.random.default_rng(0).integers(1, 2**64, words.shape[1], np.uint64) | np.uint64(1)
+    half, key = np.uint64(4 * values.dtype.itemsize), np.empty(len(words), np.uint32)
+    for a in range(0, len(words), _HASHED_ROWS):
+        some = words[a : a + _HASHED_ROWS].astype(np.uint64)
+        some ^= some >> half
+        key[a : a + _HASHED_ROWS] = (some @ factors) >> np.uint64(32)
+    return key
 
 
 @jit

@@ -1,5 +1,6 @@
 """From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ __all__ = ["PreparedFit", "enough_memory", "plan_shared", "prepare"]
 _PROBLEM_BYTES = 24  # for a row of a two-class problem: number, label and bound
 _STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
 _MATRICES = 16  # of the samples with each other and of their features in float64, more than a fit has
+_PART_SEED = 0  # of the samples of which a part is fitted
 _SHARED = 1024  # rows of a two-class problem from which on problems share kernel rows
 
 
@@ -56,6 +58,8 @@ class PreparedFit(NamedTuple):
         Map of samples to standardised ones.
     more : dict of str to Any
         Fitted attributes that do not depend on the solution.
+    part : callable
+        `part(share)` returns the fit of a random share of the samples, on the same kernel.
     """
 
     task: OneVsOneFit
@@ -63,6 +67,7 @@ class PreparedFit(NamedTuple):
     geometry: SampleGeometry
     standardization: Standardization | None
     more: dict[str, Any]
+    part: Callable[[float], OneVsOneFit]
 
 
 def enough_memory(source: Source, n_threads: int) -> int | None:
@@ -129,7 +134,17 @@ def prepare(
     small = _small(estimator, gram, pairs, pool if not observed else Pool(1), left)
     task = OneVsOneFit(gram, pairs, labels, spent, solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
-    return PreparedFit(task, samples, SampleGeometry.of(gamma, rows.statistics), standardization, stated.more)
+
+    def part(share: float) -> OneVsOneFit:
+        few = np.where(np.random.default_rng(_PART_SEED).random(len(labels)) < share, labels, -1)
+        counts = np.bincount(few[few >= 0], minlength=1)
+        need = _need(source, pairwise, counts, int(np.sort(counts)[-2:].sum()), k)
+        signs = np.ptp(pairs[0].y)  # a class may have no sample here
+        problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
+        return OneVsOneFit(gram, problems, few, _spent(estimator, left, need), solver_of(estimator))
+
+    geometry = SampleGeometry.of(gamma, rows.statistics)
+    return PreparedFit(task, samples, geometry, standardization, stated.more, part)
 
 
 def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:

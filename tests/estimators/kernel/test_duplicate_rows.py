@@ -44,10 +44,28 @@ def test_few_repeats_are_left_alone():
 
 
 @pytest.mark.parametrize("convert", [np.float32, np.int64, lambda X: X.astype(np.int8), sparse.csr_matrix])
-def test_rows_that_are_not_dense_bytes_are_left_alone(convert):
+def test_few_rows_that_are_not_dense_bytes_are_left_alone(convert):
     X, labels, upper = draw(0)
     assert Repeats.find(as_source(X), labels, upper) is not None
     assert Repeats.find(as_source(convert(X)), labels, upper) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
+def test_many_rows_of_numbers_repeat_as_bytes_do(dtype):
+    X, labels, upper = draw(0, n=3000, d=8)
+    found = Repeats.find(as_source(X.astype(dtype)), labels, upper)
+    np.testing.assert_array_equal(found.first, Repeats.find(as_source(X), labels, upper).first)
+
+
+def test_repeated_floats_are_one_sample_with_their_weight():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(900, 4)), rng.integers(0, 2, 900)
+    weight = rng.uniform(0.5, 1.5, (3, 900))
+    found = SVC(tol=1e-6).fit(np.tile(X, (3, 1)), np.tile(y, 3), sample_weight=weight.ravel())
+    wanted = SVC(tol=1e-6, gamma=found._gamma).fit(X, y, sample_weight=weight.sum(axis=0))
+    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-6)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-4)
+    assert found.history_["rows_computed"][-1] <= 900
 
 
 @given(seed=st.integers(0, 1000))

@@ -14,6 +14,7 @@ from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import TrainingSet, check_rows, check_training_set, forget
+from fastsvm.estimators.kernel.expected_time import warn_of_time
 from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel
 from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
 from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
@@ -52,13 +53,14 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
     The first class attributes say what a machine learns, as `check_training_set` takes it, along which parameters a fit
-    begins at the solution for other values, and what warns of its end. The others are what `SVC` has as parameters, for
-    machines that have one solver only.
+    begins at the solution for other values, which estimator is for many samples, and what warns of its end. The others
+    are what `SVC` has as parameters, for machines that have one solver only.
     """
 
     of_classes: ClassVar[bool] = True
     has_targets: ClassVar[bool] = True
     follows: ClassVar[tuple[str, ...]] = ("C",)
+    of_many: ClassVar[str] = ""
     _warns: ClassVar[Any] = staticmethod(warn_of_violation)
 
     C: float = 1.0
@@ -126,6 +128,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             last = session.warm_start("_multipliers")
             if last is not None and np.array_equal(last[0], classes) and task.has_as_many(last[1]):
                 task.start(last[1])
+            elif session.resume_from is None and self.of_many:
+                warn_of_time(self, prepared, self.of_many)
 
             def attributes() -> dict[str, Any]:
                 return self._attributes(prepared, classes)

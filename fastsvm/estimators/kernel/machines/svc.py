@@ -1,6 +1,6 @@
 """Support vector classification with kernels."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
@@ -173,6 +173,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     >>> model.converged_
     True
     """
+
+    of_many: ClassVar[str] = "NystroemSVC"
 
     def __init__(
         self,

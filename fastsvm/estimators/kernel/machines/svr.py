@@ -1,6 +1,6 @@
 """Support vector regression with kernels."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
@@ -119,6 +119,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     """
 
     fit_intercept = False  # of "coordinate", whose problem has no intercept
+
+    of_many: ClassVar[str] = "NystroemSVR"
 
     def __init__(
         self,

@@ -1,0 +1,72 @@
+"""How long will the fit of many samples take? Predicted from a fit of some of them."""
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fastsvm.estimators.kernel.prepare import PreparedFit
+from fastsvm.estimators.kernel.progress import NoMonitor
+from fastsvm.estimators.kernel.solver_parameter import most_steps
+from fastsvm.solvers.outer_loop import Limits
+
+__all__ = ["expected_seconds", "warn_of_time"]
+
+_MANY = 150_000  # samples of the largest problem from which on a fit of some of them costs little beside it
+_SOME = 10_000  # samples of the largest problem
+_MOST = 40_000  # samples in all
+_EXPONENT = 1.7  # between 1.3 and 2 on tables and images of up to 300,000 samples
+_LONG = 600.0  # seconds
+_STACK_LEVEL = 6  # the call of `fit`: above are this file, what `fit` calls, it and its two decorators
+
+
+def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
+    """Return the expected seconds of a fit. The fit of a part of the samples is timed.
+
+    Parameters
+    ----------
+    estimator : SVC
+        Its parameters are valid.
+    prepared : PreparedFit
+        The fit.
+    """
+    task = prepared.task
+    largest, total = max(len(pair.rows) for pair in task.pairs), np.count_nonzero(task.labels >= 0)
+    share = min(1.0, _SOME / largest, _MOST / total)
+    part, begin = prepared.part(share), time.perf_counter()
+    part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), NoMonitor())
+    return (time.perf_counter() - begin) * share**-_EXPONENT
+
+
+def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
+    """Warn if a fit of many samples is expected to take long.
+
+    Parameters
+    ----------
+    estimator : SVC
+        Its parameters are valid.
+    prepared : PreparedFit
+        The fit.
+    other : str
+        Name of the estimator that fits as many samples in less time.
+    """
+    n = max(len(pair.rows) for pair in prepared.task.pairs)
+    if n < _MANY or estimator.solver != "smo" or estimator.max_time is not None:
+        return
+    seconds = expected_seconds(estimator, prepared)
+    if seconds >= _LONG:
+        seconds = min(seconds, expected_seconds(estimator, prepared))  # the first one may have waited for compilation
+    if seconds < _LONG:
+        return
+    warnings.warn(
+        f"{type(estimator).__name__} is expected to take about {_told(seconds)} for {n:,} different samples, by the "
+        f"time that some of them took. {other} takes less, and bounds how far it is from the exact optimum. What else "
+        "to try: fewer samples, or max_time, which gives the model that is reached by then.",
+        UserWarning,
+        stacklevel=_STACK_LEVEL,
+    )
+
+
+def _told(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.2g} hours"
