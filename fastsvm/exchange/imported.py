@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm.estimators import ESTIMATORS
+from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.persistence.model_checks import check_fitted
@@ -135,7 +136,7 @@ def linear_model(
     coef, intercept : ndarray of float64
         Shapes (n_scores, n_features) and (n_scores,); one score of two classes stands for the second.
     classes : ndarray or None
-        Labels, in rising order; None for a regression.
+        Labels, in rising order; None for a regression, and for one class.
     standardization : Standardization or None
         How features were standardised during the fit.
     **known
@@ -146,8 +147,9 @@ def linear_model(
     ValueError
         If a parameter is not valid, or the parts do not fit together.
     """
+    is_of_one_class = issubclass(kind, OutlierDetector)
     found = {
-        "coef_": np.array(coef if classes is not None else coef[0], np.float64, order="C"),
+        "coef_": np.array(coef if classes is not None or is_of_one_class else coef[0], np.float64, order="C"),
         "intercept_": np.array(intercept, np.float64),
         "n_features_in_": coef.shape[1],
         "stop_reason_": _REASON,
@@ -156,6 +158,8 @@ def linear_model(
     }
     if classes is not None:
         found["classes_"] = classes
+    if is_of_one_class:
+        found["offset_"] = -found["intercept_"]
     return _checked(kind(**parameters), found)
 
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm.estimators import LogisticRegression, SGDClassifier, SGDRegressor
+from fastsvm.estimators import LinearOneClassSVM, LogisticRegression, SGDClassifier, SGDRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.exchange.imported import estimator_named, linear_model
 from fastsvm.exchange.labels import whole_labels
-from fastsvm.exchange.liblinear_text import LiblinearText
+from fastsvm.exchange.liblinear_text import ONE_CLASS, LiblinearText
 
 __all__ = ["SOLVERS", "liblinear_text_of", "model_of_liblinear_text"]
 
@@ -39,6 +39,7 @@ SOLVERS = (
     LinearSolver("L2R_LR_DUAL", "LogisticRegression", {"penalty": "l2"}),
     LinearSolver("L1R_LR", "LogisticRegression", {"penalty": "l1"}),
     LinearSolver("L1R_L2LOSS_SVC", "LinearSVC", {"loss": "squared_hinge", "penalty": "l1"}),
+    LinearSolver(ONE_CLASS, "LinearOneClassSVM", {}),
 )
 
 
@@ -60,7 +61,7 @@ def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> Any:
         weights = np.vstack([weights, np.zeros((n_features - len(weights), weights.shape[1]))])
     if len(weights) == 0:
         raise ValueError("it has no features")
-    coef, intercept, classes = weights.T, max(text.bias, 0.0) * text.bias_weights, None
+    coef, intercept, classes = weights.T, max(text.bias, 0.0) * text.bias_weights - text.rho, None
     if text.labels is not None:
         order = np.argsort(text.labels)
         classes = text.labels[order]
@@ -70,10 +71,10 @@ def model_of_liblinear_text(text: LiblinearText, n_features: int | None) -> Any:
             coef, intercept = -coef, -intercept
         if len(coef) == len(classes) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
-    parameters = solver.parameters | {"fit_intercept": text.bias > 0}
     kind = estimator_named(solver.estimator)
-    if text.bias > 0 and "intercept_scaling" in kind().get_params():
-        parameters["intercept_scaling"] = text.bias
+    given = {"fit_intercept": text.bias > 0} | ({"intercept_scaling": text.bias} if text.bias > 0 else {})
+    known = kind().get_params()
+    parameters = solver.parameters | {name: value for name, value in given.items() if name in known}
     return linear_model(kind, parameters, coef, intercept + 0.0, classes)
 
 
@@ -89,6 +90,8 @@ def liblinear_text_of(model: Any) -> LiblinearText:
     coef = coef.toarray() if sparse.issparse(coef) else np.atleast_2d(coef)
     intercept, classes = np.atleast_1d(model.intercept_), getattr(model, "classes_", None)
     name, labels = _solver_of(model), None
+    if name == ONE_CLASS:
+        return LiblinearText(name, None, coef.T, -1.0, np.zeros(1), float(model.offset_[0]))
     if classes is not None:
         labels = whole_labels(classes, "LIBLINEAR")
         if len(classes) == 2 and name == "MCSVM_CS":  # which has a score for each
@@ -102,6 +105,8 @@ def _solver_of(model: Any) -> str:
     """Return the solver whose text predicts the same; where there are several, the one with the same objective."""
     if isinstance(model, LogisticRegression):
         return "L1R_LR" if model._has_l1_penalty() else "L2R_LR"
+    if isinstance(model, LinearOneClassSVM):
+        return ONE_CLASS
     loss = model.loss if isinstance(model.loss, str) else ""
     if isinstance(model, SGDRegressor) or not hasattr(model, "classes_"):
         return "L2R_L1LOSS_SVR_DUAL" if loss == "epsilon_insensitive" else "L2R_L2LOSS_SVR_DUAL"

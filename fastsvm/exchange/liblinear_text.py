@@ -13,7 +13,7 @@ import numpy as np
 from fastsvm.exchange.text_lines import TextLines, shown
 from fastsvm.files.atomic_file import atomic_write
 
-__all__ = ["LiblinearText", "read_liblinear_text", "write_liblinear_text"]
+__all__ = ["ONE_CLASS", "LiblinearText", "read_liblinear_text", "write_liblinear_text"]
 
 _OF_CLASSES = (
     "L2R_LR",
@@ -26,8 +26,8 @@ _OF_CLASSES = (
     "L2R_LR_DUAL",
 )
 _OF_NUMBERS = ("L2R_L2LOSS_SVR", "L2R_L2LOSS_SVR_DUAL", "L2R_L1LOSS_SVR_DUAL")
-_ONE_CLASS = "ONECLASS_SVM"
-_TYPES = (*_OF_CLASSES, *_OF_NUMBERS, _ONE_CLASS)
+ONE_CLASS = "ONECLASS_SVM"
+_TYPES = (*_OF_CLASSES, *_OF_NUMBERS, ONE_CLASS)
 
 
 class LiblinearText(NamedTuple):
@@ -64,7 +64,8 @@ def write_liblinear_text(path: str | Path, text: LiblinearText) -> None:
         file.write(f"nr_class {2 if text.labels is None else len(text.labels)}\n")
         if text.labels is not None:
             file.write(f"label {' '.join(map(str, text.labels))}\n")
-        file.write(f"nr_feature {len(text.weights)}\nbias {text.bias!r}\nw\n")
+        file.write(f"nr_feature {len(text.weights)}\nbias {text.bias!r}\n")
+        file.write(f"rho {text.rho!r}\nw\n" if text.solver_type == ONE_CLASS else "w\n")
         rows = text.weights.tolist() + ([text.bias_weights.tolist()] if text.bias >= 0 else [])
         for row in rows:
             file.write(" ".join(map(repr, row)) + " \n")
@@ -97,7 +98,7 @@ def read_liblinear_text(path: str | Path) -> LiblinearText:
     n_features = found["nr_feature"]
     bias_weights = weights[n_features] if n_rows > n_features else np.zeros(n_scores)
     is_of_classes = found["solver_type"] in _OF_CLASSES
-    rho = float(found["rho"]) if found["solver_type"] == _ONE_CLASS else 0.0
+    rho = float(found["rho"]) if found["solver_type"] == ONE_CLASS else 0.0
     labels = found["label"] if is_of_classes else None
     return LiblinearText(found["solver_type"], labels, weights[:n_features], found["bias"], bias_weights, rho)
 
@@ -130,7 +131,7 @@ def _checked(lines: TextLines, found: dict[str, Any]) -> int:
     kind, n_classes = found.get("solver_type"), found.get("nr_class", 0)
     if kind in _OF_CLASSES:
         needed.append("label")
-    if kind == _ONE_CLASS:
+    if kind == ONE_CLASS:
         needed.append("rho")
     missing = [name for name in needed if name not in found]
     if missing:

@@ -35,10 +35,10 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor
-        A fitted estimator. Its kernel is "linear", "poly", "rbf", "sigmoid" or "precomputed", its labels are whole
-        numbers. LIBLINEAR has fewer losses: the text of another one names a solver that predicts the same classes or
-        numbers.
+    model : estimator
+        A fitted kernel machine, linear machine, `LogisticRegression`, `SGDClassifier` or `SGDRegressor`. Its kernel is
+        "linear", "poly", "rbf", "sigmoid" or "precomputed", its labels are whole numbers. LIBLINEAR has fewer losses:
+        the text of another one names a solver that predicts the same classes or numbers.
     path : str or Path
         The file to write. An existing file is replaced.
     range_path : str or Path or None, default=None
@@ -114,8 +114,8 @@ def load_libsvm(path: str | Path, *, n_features: int | None = None) -> Any:
     Returns
     -------
     estimator
-        Fitted: SVC for c_svc, NuSVC, SVR, NuSVR or OneClassSVM for LIBSVM's others, LinearSVC,
-        LinearSVR or LogisticRegression with the loss and penalty of LIBLINEAR's solver.
+        Fitted: SVC for c_svc, NuSVC, SVR, NuSVR or OneClassSVM for LIBSVM's others, LinearSVC, LinearSVR,
+        LinearOneClassSVM or LogisticRegression with the loss and penalty of LIBLINEAR's solver.
 
     Raises
     ------

@@ -38,7 +38,8 @@ def to_sklearn(model: Any) -> Any:
         become functions of scikit-learn's: "laplacian" `laplacian_kernel`, "exponential" `Matern(nu=0.5)`, which takes
         dense samples only. Losses of all classes become `LogisticRegression` ("softmax") or
         `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores. Logistic regression of more than
-        two classes becomes `SGDClassifier("log_loss")`, which has the same probabilities.
+        two classes becomes `SGDClassifier("log_loss")`, which has the same probabilities. `LinearOneClassSVM` becomes
+        `SGDOneClassSVM`.
 
     Raises
     ------
@@ -80,7 +81,8 @@ def from_sklearn(model: Any) -> Any:
     ----------
     model : a kernel or linear machine, SGDClassifier, SGDRegressor or LogisticRegression of scikit-learn, or Pipeline
         A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression`
-        becomes `SGDClassifier` if its solver, unlike "liblinear", does not penalise the intercept.
+        becomes `SGDClassifier` if its solver, unlike "liblinear", does not penalise the intercept. `SGDOneClassSVM`
+        becomes `LinearOneClassSVM`.
 
     Returns
     -------

@@ -7,7 +7,14 @@ from scipy import sparse
 from sklearn import linear_model as theirs
 from sklearn import svm
 
-from fastsvm.estimators import LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor
+from fastsvm.estimators import (
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    SGDClassifier,
+    SGDRegressor,
+)
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.exchange.imported import linear_model
@@ -18,6 +25,7 @@ __all__ = ["TWINS", "from_sklearn", "name_of", "to_sklearn"]
 TWINS: dict[str, tuple[Any, Any]] = {
     "LinearSVC": (LinearSVC, svm.LinearSVC),
     "LinearSVR": (LinearSVR, svm.LinearSVR),
+    "LinearOneClassSVM": (LinearOneClassSVM, theirs.SGDOneClassSVM),
     "LogisticRegression": (LogisticRegression, theirs.LogisticRegression),
     "SGDClassifier": (SGDClassifier, theirs.SGDClassifier),
     "SGDRegressor": (SGDRegressor, theirs.SGDRegressor),
@@ -40,7 +48,10 @@ def to_sklearn(model: Any) -> Any:
     found = kind(**(given | parameters))
     coef = model.coef_
     found.coef_ = coef.copy() if sparse.issparse(coef) else np.array(coef, np.float64, order="C")
-    found.intercept_ = np.array(model.intercept_, np.float64)
+    if kind is theirs.SGDOneClassSVM:
+        found.offset_ = np.array(model.offset_, np.float64)
+    else:
+        found.intercept_ = np.array(model.intercept_, np.float64)
     found.n_features_in_ = int(model.n_features_in_)
     for name in ("classes_", "feature_names_in_", "n_iter_", "t_"):
         if hasattr(model, name):
@@ -51,6 +62,8 @@ def to_sklearn(model: Any) -> Any:
 def _twin(model: Any) -> tuple[Any, dict[str, Any]]:
     """Return the class in scikit-learn, and the parameters that differ."""
     kind = TWINS[type(model).__name__][1]
+    if kind is theirs.SGDOneClassSVM:
+        return kind, {}
     if kind is theirs.LogisticRegression or (kind is svm.LinearSVC and model.loss == "log_loss"):
         is_l1 = model._has_l1_penalty()
         if len(model.classes_) > 2:  # whose probabilities LogisticRegression takes from a softmax
@@ -95,7 +108,8 @@ def from_sklearn(name: str, model: Any, map_: Standardization | None) -> Any:
         parameters = shared_parameters(model, kind)
     coef: Any = model.coef_
     coef = np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
-    intercept = np.broadcast_to(np.asarray(model.intercept_, np.float64), len(coef))
+    intercept = -model.offset_ if kind is LinearOneClassSVM else model.intercept_
+    intercept = np.broadcast_to(np.asarray(intercept, np.float64), len(coef))
     if map_ is not None:
         parameters["standardize"] = True
         coef = coef * map_.scale

@@ -6,7 +6,7 @@ from model_texts.evaluation import liblinear_decisions
 from model_texts.written import LIBLINEAR, ROWS
 
 import fastsvm
-from fastsvm import LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor
+from fastsvm import LinearOneClassSVM, LinearSVC, LinearSVR, LogisticRegression, SGDClassifier, SGDRegressor
 from fastsvm.exchange.liblinear import SOLVERS
 
 ROWS = np.array(ROWS)
@@ -22,7 +22,8 @@ def compare(model, text, X):
     """Compare the scores of a model with those of a text."""
     labels, found = liblinear_decisions(text, X)
     if not labels:
-        np.testing.assert_allclose(model.predict(X), found[:, 0], rtol=1e-10, atol=1e-12)
+        scores = getattr(model, "decision_function", model.predict)(X)
+        np.testing.assert_allclose(scores, found[:, 0], rtol=1e-10, atol=1e-12)
         return
     if found.shape[1] == 1:
         found = found[:, 0] * (1 if labels[0] > labels[1] else -1)
@@ -64,6 +65,8 @@ MODELS = [
     LinearSVR(),
     LinearSVR(loss="squared_epsilon_insensitive"),
     LinearSVC(penalty="l1"),
+    LinearOneClassSVM(nu=0.2),
+    LinearOneClassSVM(nu=0.2, standardize=True),
     LogisticRegression(),
     LogisticRegression(penalty="l1", C=0.1),
     SGDClassifier("log_loss", penalty="l1", **FAST),

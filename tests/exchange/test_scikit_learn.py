@@ -18,6 +18,7 @@ import fastsvm
 from fastsvm import (
     SVC,
     SVR,
+    LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
@@ -38,6 +39,8 @@ LINEAR = [
     LinearSVC(loss="hinge", standardize=True, fit_intercept=False),
     LinearSVC(multi_class="weston_watkins"),
     LinearSVR(standardize=True),
+    LinearOneClassSVM(nu=0.2),
+    LinearOneClassSVM(nu=0.2, standardize=True),
     LogisticRegression("l1", C=0.1),
     SGDClassifier(learning_rate="optimal", average=False, **FAST),
     SGDClassifier("log_loss", **FAST),
@@ -141,6 +144,8 @@ THEIRS = [
     svm.LinearSVC(fit_intercept=False, loss="hinge", C=0.01),
     linear_model.SGDClassifier("log_loss", random_state=0),
     linear_model.SGDRegressor(random_state=0),
+    linear_model.SGDOneClassSVM(nu=0.2, random_state=0),
+    make_pipeline(StandardScaler(), linear_model.SGDOneClassSVM(random_state=0)),
     linear_model.LogisticRegression(),
     linear_model.LogisticRegression(solver="liblinear", C=0.3),
 ]
@@ -192,7 +197,7 @@ def test_pickles_predict_where_fastsvm_cannot_be_imported(three_classes, tmp_pat
 
 def test_what_cannot_be_converted_is_refused(three_classes):
     X, y = three_classes
-    with pytest.raises(TypeError, match=r"SGDClassifier, SGDRegressor\. Found sklearn"):
+    with pytest.raises(TypeError, match=r"SGDRegressor, NystroemSVC, NystroemSVR\. Found sklearn"):
         fastsvm.to_sklearn(Ridge().fit(X, y))
     with pytest.raises(TypeError, match="Found Ridge"):
         fastsvm.from_sklearn(Ridge().fit(X, y))
@@ -209,7 +214,7 @@ def test_what_cannot_be_converted_is_refused(three_classes):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", [SVC(), SVC(kernel="poly", standardize=True), *LINEAR[:4], *LINEAR[5:8]], ids=repr)
+@pytest.mark.parametrize("model", [SVC(), SVC(kernel="poly", standardize=True), *LINEAR[:4], *LINEAR[7:10]], ids=repr)
 def test_onnx(model, three_classes):
     skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

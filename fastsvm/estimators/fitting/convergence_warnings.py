@@ -98,13 +98,16 @@ def warn_of_gap(model: Any) -> None:
     """Warn if the criterion of a linear SVM is not within its tolerance."""
     if model.converged_:
         return
-    asked = f"tol allows a share of {model.tol:g}"
+    asked, reason = f"tol allows a share of {model.tol:g}", StopReason(model.stop_reason_)
+    advice = _GAP_ADVICE[reason]
+    if reason is StopReason.MAX_ITER and "C" not in model.get_params(deep=False):
+        advice = "raise max_iter or tol"
     if model.criterion == "gradient":
         asked = f"the optimality conditions are violated by {model.kkt_violation_:.3g}, tol is {model.tol:g}"
     warnings.warn(
         f"{type(model).__name__} stopped before it converged ({model.stop_reason_}) after {model.n_iter_} epochs: its "
         f"objective, {model.objective_:.6g}, may be too high by {model.duality_gap_:.3g}; {asked}. "
-        f"What to try: {_GAP_ADVICE[StopReason(model.stop_reason_)]}.",
+        f"What to try: {advice}.",
         ConvergenceWarning,
         stacklevel=_STACK_LEVEL,
     )

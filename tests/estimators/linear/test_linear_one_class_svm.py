@@ -158,6 +158,8 @@ def test_a_fit_without_time_says_so_and_has_bounds(rows):
         model = LinearOneClassSVM(nu=0.1, max_time=1e-9, tol=1e-9).fit(rows)
     wanted = LinearOneClassSVM(nu=0.1, tol=1e-8).fit(rows).objective_
     assert model.dual_objective_ <= wanted <= model.objective_
+    with pytest.warns(ConvergenceWarning, match=r"try: raise max_iter or tol\.$"):
+        LinearOneClassSVM(nu=0.1, max_iter=1, tol=1e-9).fit(rows)
 
 
 @pytest.mark.parametrize("standardize", [False, True])

@@ -53,7 +53,7 @@ def liblinear_decisions(text, X):
     weights, bias = np.array([line.split() for line in lines], float), float(words["bias"][0])
     if bias >= 0:
         X = np.hstack([X, np.full((len(X), 1), bias)])
-    return [int(label) for label in words.get("label", [])], X @ weights
+    return [int(label) for label in words.get("label", [])], X @ weights - float(words.get("rho", [0.0])[0])
 
 
 def sorted_pairs(labels, decisions):

@@ -1,5 +1,7 @@
 """Models that LIBSVM 3.24 and LIBLINEAR 2.3 wrote, and the decision values that their libraries compute of ROWS."""
 
+from model_texts.one_class import ONE_CLASS
+
 ROWS = [[1.7, 1.7, -1.2, -0.1], [2.7, -0.8, 0.4, -0.0], [1.2, -0.7, -0.3, 0.5]]
 KERNEL_VALUES = [
     [-6.54, 5.73, 7.56, 2.08, -2.69, -0.27, 8.21, -0.79, 1.41, -8.81, 11.04, -3.29],
@@ -394,4 +396,5 @@ w
 """,
         [[2.6911279560405057], [1.7117460052633364], [1.3705521027889183]],
     ),
+    "s21": ONE_CLASS,
 }
