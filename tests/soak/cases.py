@@ -21,6 +21,7 @@ JOBS = {  # words of [model] and [search], rows of floats and bytes
         (2500, 2500),
     ),
     "linear": ('kind = "linear"\nC = {linear_C}\ntol = 1e-9\nmax_iter = {linear_iter}\n', (20_000, 4000)),
+    "nystroem": ('kind = "nystroem"\ngamma = {gamma}\nn_components = 400\ntol = 1e-4\n', (20_000, 4000)),
     "sgd": ('kind = "sgd"\nmax_iter = {epochs}\ntol = 1e-300\nstandardize = true\n', (20_000, 4000)),
     "search": (
         SVC + "tol = 1e-5\n[search]\nC = [0.1, 1.0, {C}]\ngamma = {gammas}\nfolds = 3\n",

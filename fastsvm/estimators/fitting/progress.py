@@ -1,13 +1,14 @@
 """The time left, as it is shown beside a progress bar."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from fastsvm.estimators.fitting.time_left import time_left
+from fastsvm.sources import Block
 
-__all__ = ["LATEST", "left_of", "progress_bar"]
+__all__ = ["LATEST", "left_of", "progress_bar", "shown"]
 
 LATEST = 1000
 """Number of latest records from which the time left is estimated."""
@@ -31,6 +32,17 @@ class _NoBar:
 def progress_bar(total: int, unit: str, name: str, shown: bool) -> Any:
     """Return a bar of tqdm; if it is not to be shown, what does nothing in its place."""
     return tqdm(total=total, unit=unit, desc=name, disable=None) if shown else _NoBar()
+
+
+def shown(blocks: Iterator[tuple[int, Block]], n_rows: int, what: str, estimator: Any) -> Iterator[tuple[int, Block]]:
+    """Yield blocks of rows, and show how many of all rows they were, if the estimator's `verbose` is set."""
+    bar = progress_bar(n_rows, "row", f"{what} of {type(estimator).__name__}", estimator.verbose)
+    try:
+        for start, block in blocks:
+            yield start, block
+            bar.update(block.shape[0])
+    finally:
+        bar.close()
 
 
 def left_of(times: Sequence[float], gaps: Sequence[float], tol: float) -> dict[str, str]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses
 from fastsvm.sources import Source
@@ -29,10 +30,11 @@ from fastsvm.sources import Source
 __all__ = ["ExactBounds", "Solved", "exact_bounds"]
 
 _VALUES = 1 << 30  # kernel values of pairs of rows, beside as many as twice the features took
-_CHUNK = 8192  # rows of an expansion at once
+_MOST_CHUNK = 8192  # rows of an expansion at once
+_CHUNK_SHARE = 64  # of the memory for them
 _LEAST_SAMPLE = 256
 _ERRORS = 3.3  # standard errors
-_ROW_SHARE = 4  # of the memory for rows that were drawn
+_ROW_SHARE = 16  # of the memory for rows that were drawn
 
 
 class Solved(NamedTuple):
@@ -121,7 +123,7 @@ def exact_bounds(
 def _losses(solved: Solved, predictor: Predictor) -> np.ndarray:
     """Return the losses of the model's decision values in float64, per score; of all classes only the first."""
     found, demands = np.zeros(len(solved.coef)), solved.demands
-    for start, block in solved.source.blocks():
+    for start, block in shown(solved.source.blocks(), len(solved.source), "bounds", predictor.estimator):
         rows = slice(start, start + block.shape[0])
         scores = np.ascontiguousarray((predictor.scores(block) + solved.constant * solved.bias).T)
         own = Demands(demands.targets[rows], demands.costs[rows], demands.balance)
@@ -155,7 +157,7 @@ class _Expansion:
         """Return for how many rows sums over all places are affordable, in time and in memory."""
         source = self._solved.source
         values = _VALUES + 2 * len(source) * n_landmarks
-        held = self._budget // _ROW_SHARE // max(1, source.nbytes // max(1, len(source)))
+        held = len(source) if source.resident else self._budget // _ROW_SHARE // _row_bytes(source)
         return max(_LEAST_SAMPLE, min(values // max(1, n_places), held))
 
     def form(self, places: np.ndarray) -> np.ndarray:
@@ -172,8 +174,10 @@ class _Expansion:
         rows = places[distinct]
         known = np.zeros((features.shape[1], beta.shape[1]))  # Σ_j β_j φ_j
         for start, block in features.blocks():
-            known += block.dense(np.float64).T @ beta[start : start + block.shape[0]]
-        of_features = features.rows(rows).dense(np.float64) @ known
+            for a, b in spans(block.shape[0], _LEAST_SAMPLE):
+                known += block.slice(a, b).dense(np.float64).T @ beta[start + a : start + b]
+        pieces = [rows[a:b] for a, b in spans(len(rows), _LEAST_SAMPLE)]
+        of_features = np.concatenate([features.rows(piece).dense(np.float64) @ known for piece in pieces])
         terms = beta[rows] * (self._sums(rows, places) - of_features) / chance[distinct][:, None]
         terms = terms[inverse]
         error = terms.std(axis=0, ddof=1) / np.sqrt(n_rows)
@@ -182,9 +186,18 @@ class _Expansion:
     def _sums(self, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return (K β) of some rows, summed over the rows `places`, shape (n_rows, n_scores)."""
         source, found = self._solved.source, np.zeros((len(rows), self._beta.shape[1]))
-        block = source.rows(rows)
-        for a, b in spans(len(places), _CHUNK):
-            part = source.as_passed(source.rows(places[a:b]))
-            coef = self._beta[places[a:b]]
-            found += Predictor(self._estimator, coef, source, self._pool, part, np.float64).scores(block)
+        most = int(np.clip(self._budget // _CHUNK_SHARE // _row_bytes(source), _LEAST_SAMPLE, _MOST_CHUNK))
+        blocks = spans(len(rows), most if source.resident else len(rows))  # those of a file are read once
+        for first, last in blocks:
+            block = source.rows(rows[first:last])
+            for a, b in spans(len(places), most):
+                part, coef = source.as_passed(source.rows(places[a:b])), self._beta[places[a:b]]
+                predictor = Predictor(self._estimator, coef, source, self._pool, part, np.float64)
+                found[first:last] += predictor.scores(block)
         return found
+
+
+def _row_bytes(source: Source) -> int:
+    """Return the bytes of a row as it is stored or, if that is more, in float64."""
+    stored = source.nbytes // max(1, len(source))
+    return stored + 1 if source.sparse else max(stored, 8 * source.shape[1])

@@ -25,15 +25,22 @@ class FeatureMap:
         Samples whose features are wanted.
     pool : Pool
         Threads.
+    known : NystroemMap or None
+        The map, if it was computed before.
     """
 
-    def __init__(self, estimator: Any, landmarks: Any, source: Source, pool: Pool) -> None:
+    def __init__(
+        self, estimator: Any, landmarks: Any, source: Source, pool: Pool, known: NystroemMap | None = None
+    ) -> None:
         self.landmarks, self.pool = landmarks, pool
         self._given = estimator, source
         self._predictors: dict[np.dtype, Predictor] = {}
+        self.map = self._computed(estimator.rank_tol) if known is None else known
+
+    def _computed(self, rank_tol: float) -> NystroemMap:
         exact = self.predictor(np.float64)
         pairwise, _, rows = exact.paired(exact.stored.block)
-        self.map = NystroemMap.of(pairwise, rows, estimator.rank_tol, pool)
+        return NystroemMap.of(pairwise, rows, rank_tol, self.pool)
 
     @property
     def rank(self) -> int:

@@ -8,35 +8,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of, optional
+from fastsvm.estimators.fitting.parameters import Rule, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_rows
-from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_gamma
 from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of, warn_of_lengths
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, distinct
 from fastsvm.estimators.nystroem.exact_bounds import Solved, exact_bounds
+from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
 from fastsvm.estimators.nystroem.landmarks import Chosen, choose
 from fastsvm.estimators.nystroem.stored_features import stored_features
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
-from fastsvm.sources import Source, SubsetSource, feature_statistics, is_stored
+from fastsvm.sources import Source, SubsetSource, is_stored
 
 __all__ = ["NystroemMachine"]
 
-_ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
+_BLOCK_SHARE, _LEAST_BLOCK = 64, 256  # of the memory for rows that are copied at once, and the fewest of them
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
-    "kernel": KERNEL,
-    "degree": number(integral=True, least=0),
-    "gamma": either(one_of("scale", "auto"), number(least=0)),
-    "coef0": number(),
-    "n_components": either(one_of("auto"), number(integral=True, least=1)),
-    "landmarks": either(one_of("uniform", "rpcholesky"), _ROWS),
-    "rank_tol": number(least=0, below=1),
     "bounds": optional(one_of("auto", "rigorous")),
     "scratch_folder": optional(_FOLDER),
 }
@@ -50,7 +41,7 @@ class _Learning:
         self.features: Source
 
 
-def _shuffled(task: Task) -> tuple[Task, np.ndarray]:
+def _shuffled(task: Task, budget: int) -> tuple[Task, np.ndarray]:
     """Return the task of the distinct rows, if they are few, in an order that mixes classes, and their numbers.
 
     From a scratch file, consecutive rows are read and learnt together.
@@ -58,12 +49,13 @@ def _shuffled(task: Task) -> tuple[Task, np.ndarray]:
     places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
     order = np.random.default_rng(0).permutation(len(places))
     places, weights = places[order], weights[order]
-    return task._replace(
-        source=SubsetSource(task.source, places), targets=task.targets[places], weights=weights
-    ), places  # fmt: skip
+    source = SubsetSource(task.source, places)
+    most = budget // _BLOCK_SHARE // max(1, source.nbytes // max(1, len(source)))
+    source.block_rows = int(np.clip(most, _LEAST_BLOCK, source.block_rows))
+    return task._replace(source=source, targets=task.targets[places], weights=weights), places
 
 
-class NystroemMachine(BaseLinearSVM):
+class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     """Learns on features of the samples, which their kernel values with the landmarks determine.
 
     The class attributes are what linear machines have as parameters.
@@ -76,30 +68,13 @@ class NystroemMachine(BaseLinearSVM):
     _learning: _Learning
 
     def _own_rules(self) -> dict[str, Rule]:
-        return _RULES
+        return LANDMARK_RULES | _RULES
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_kernel(self.kernel)
-        if is_precomputed(self):
-            raise ValueError(
-                f"{type(self).__name__} computes kernel values with landmarks, and X would hold all of them: pass "
-                "features and a kernel, or use SVC with kernel='precomputed'."
-            )
+        self._check_landmark_kernel()
 
     # --- the course of a fit -----------------------------------------------------------------------------
-
-    def _standardized(self, source: Source, weight: np.ndarray) -> Source:
-        """Return the samples as they are passed; the map to standardised ones, and gamma, are attributes."""
-        weights = None if (weight == weight[0]).all() else weight
-        standardization = Standardization.of(source, weights) if self.standardize else None
-        seen = source if standardization is None else standardization.apply(source)
-        statistics = feature_statistics(seen, weights)
-        if standardization is None:
-            warn_of_lengths(type(self).__name__, statistics, len(source), source.sparse)
-        gamma = resolve_gamma(self.gamma, source.shape[1], statistics.variance)
-        self.__dict__.update(SampleGeometry.of(gamma, statistics).attributes() | attributes_of(standardization))
-        return source
 
     def _memory_left(self) -> int:
         return self._learning.left
@@ -108,7 +83,7 @@ class NystroemMachine(BaseLinearSVM):
         """Choose landmarks, compute features, and learn on them."""
         session = session or FitSession(self, max_subtasks=self.max_iter)
         rng, budget = check_random_state(self.random_state), parse_memory(self.memory)
-        task, places = _shuffled(task) if task.source.resident else (task, None)
+        task, places = _shuffled(task, budget) if task.source.resident else (task, None)
         with Pool.open() as pool:
             chosen = choose(self, task.source, np.flatnonzero(task.weights > 0), rng, budget, pool)
             self._learning = _Learning(chosen, task, loss, budget, rng)
@@ -120,13 +95,6 @@ class NystroemMachine(BaseLinearSVM):
                     super()._fit(task._replace(source=features), loss, names, session)
             finally:
                 del self._learning
-
-    def _landmark_attributes(self, chosen: Chosen, places: np.ndarray | None) -> dict[str, Any]:
-        """Return the fitted attributes of landmarks; `places` are the numbers of the samples that are learnt."""
-        found = {"components_": chosen.features.landmarks, "rank_": chosen.features.rank}
-        if chosen.places is not None:
-            found["component_indices_"] = chosen.places if places is None else places[chosen.places]
-        return found | {"trace_error_": chosen.trace_error}
 
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of the landmarks for those of the features."""

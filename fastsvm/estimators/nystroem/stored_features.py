@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from fastsvm.estimators.fitting.progress import progress_bar
+from fastsvm._compiled.threads import spans
+from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.nystroem.feature_map import FeatureMap
 from fastsvm.kernels import Kernel, is_kernel
@@ -64,12 +65,6 @@ def stored_features(estimator: Any, source: Source, features: FeatureMap, budget
 
 def _blocks(estimator: Any, source: Source, most: int) -> Iterator[tuple[int, int, Block]]:
     """Yield blocks of at most `most` rows, with their bounds, and show the progress."""
-    bar = progress_bar(len(source), "row", f"features of {type(estimator).__name__}", estimator.verbose)
-    try:
-        for start, block in source.blocks():
-            for a in range(0, block.shape[0], most):
-                b = min(a + most, block.shape[0])
-                yield start + a, start + b, block.slice(a, b)
-                bar.update(b - a)
-    finally:
-        bar.close()
+    for start, block in shown(source.blocks(), len(source), "features", estimator):
+        for a, b in spans(block.shape[0], most):
+            yield start + a, start + b, block.slice(a, b)

@@ -1,0 +1,62 @@
+"""What all estimators with landmarks have in common: their parameters, and how the kernel sees samples."""
+
+from typing import Any
+
+import numpy as np
+
+from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of
+from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_gamma
+from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
+from fastsvm.estimators.kernel.standardization import Standardization, attributes_of, warn_of_lengths
+from fastsvm.estimators.nystroem.landmarks import Chosen
+from fastsvm.sources import Source, feature_statistics
+
+__all__ = ["LANDMARK_RULES", "LandmarkEstimator"]
+
+_ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
+LANDMARK_RULES = {
+    "kernel": KERNEL,
+    "degree": number(integral=True, least=0),
+    "gamma": either(one_of("scale", "auto"), number(least=0)),
+    "coef0": number(),
+    "n_components": either(one_of("auto"), number(integral=True, least=1)),
+    "landmarks": either(one_of("uniform", "rpcholesky"), _ROWS),
+    "rank_tol": number(least=0, below=1),
+}
+"""Rules of the parameters of landmarks and kernels."""
+
+
+class LandmarkEstimator:
+    """An estimator with a kernel and landmarks."""
+
+    gamma: Any
+    kernel: Any
+    standardize: bool
+
+    def _check_landmark_kernel(self) -> None:
+        """Raise ValueError for a kernel that landmarks cannot have."""
+        check_kernel(self.kernel)
+        if is_precomputed(self):
+            raise ValueError(
+                f"{type(self).__name__} computes kernel values with landmarks, and X would hold all of them: pass "
+                "features and a kernel, or use SVC with kernel='precomputed'."
+            )
+
+    def _standardized(self, source: Source, weight: np.ndarray) -> Source:
+        """Return the samples as they are passed; the map to standardised ones, and gamma, are attributes."""
+        weights = None if (weight == weight[0]).all() else weight
+        standardization = Standardization.of(source, weights) if self.standardize else None
+        seen = source if standardization is None else standardization.apply(source)
+        statistics = feature_statistics(seen, weights)
+        if standardization is None:
+            warn_of_lengths(type(self).__name__, statistics, len(source), source.sparse)
+        gamma = resolve_gamma(self.gamma, source.shape[1], statistics.variance)
+        self.__dict__.update(SampleGeometry.of(gamma, statistics).attributes() | attributes_of(standardization))
+        return source
+
+    def _landmark_attributes(self, chosen: Chosen, places: np.ndarray | None) -> dict[str, Any]:
+        """Return the fitted attributes of landmarks; `places` are the numbers of the samples that are learnt."""
+        found = {"components_": chosen.features.landmarks, "rank_": chosen.features.rank}
+        if chosen.places is not None:
+            found["component_indices_"] = chosen.places if places is None else places[chosen.places]
+        return found | {"trace_error_": chosen.trace_error}
