@@ -1,5 +1,6 @@
 """Memory: parse a budget, ask what is available, and what the process used at most."""
 
+import ctypes
 import os
 import re
 import sys
@@ -8,6 +9,7 @@ from numbers import Integral
 __all__ = ["available", "parse_memory", "peak_memory"]
 
 _LEAST = 64 << 20  # bytes that are taken to be available anyway
+_UNKNOWN = 2 << 30  # bytes that are taken to be available where the system does not say
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -55,15 +57,37 @@ def available() -> int:
             raise OSError("no MemAvailable")
         least.append(int(found[1]) * 1024)
     except OSError:
-        names = getattr(os, "sysconf_names", {})
-        pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
-        least.append(pages * os.sysconf("SC_PAGE_SIZE") // 2 if pages > 0 else 2 << 30)
+        least.append(_of_windows() or _half_of_all() or _UNKNOWN)
     try:  # a container's limit (cgroup v2)
         limit = int(_contents("/sys/fs/cgroup/memory.max"))
         least.append(limit - int(_contents("/sys/fs/cgroup/memory.current")))
     except (OSError, ValueError):
         pass
     return max(_LEAST, min(least))
+
+
+def _half_of_all() -> int:
+    """Return half of the memory of the machine, for systems that do not say what is available; 0 if it is not known."""
+    names = getattr(os, "sysconf_names", {})
+    pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
+    return max(0, pages * os.sysconf("SC_PAGE_SIZE") // 2) if pages > 0 else 0
+
+
+class _MemoryStatus(ctypes.Structure):
+    """What Windows tells of the memory (MEMORYSTATUSEX)."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        *((name, ctypes.c_uint64) for name in ("all", "free", "page_all", "page_free", "own", "own_free", "extended")),
+    )
+
+
+def _of_windows() -> int:
+    """Return the memory that is available on Windows; 0 on other systems."""
+    windows = getattr(ctypes, "windll", None)
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    return int(status.free) if windows and windows.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else 0
 
 
 def _contents(path: str) -> bytes:

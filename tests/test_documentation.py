@@ -90,7 +90,7 @@ def test_links_lead_to_files_of_the_repository():
     for name, text in PAGES.items():
         folder = (DOCS / name).parent
         targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text) + re.findall(r"^```\{include\} (.*)$", text, re.M)
-        missing = [link for link in targets if "/auto/" not in link and not (folder / link).exists()]
+        missing = [link for link in targets if "gallery/" not in link and not (folder / link).exists()]
         missing += [path for path in re.findall(r"\{src\}`(.*?)`", text) if not (ROOT / path).exists()]
         assert not missing, name
 
@@ -135,3 +135,9 @@ def test_the_picture_of_the_house_has_every_part():
     assert house.imports().keys() == house._WORDS.keys()
     assert sum(map(len, house.floors())) == len(house._WORDS)
     assert house.picture().count("<rect") == len(house._WORDS) and "marker-end" in house.picture()
+
+
+@pytest.mark.parametrize("kind", [*ESTIMATORS.values(), fastsvm.SVCSearch])
+def test_the_html_of_an_estimator_links_to_its_page(kind):
+    model = kind(fastsvm.SVC(), {"C": [1.0]}) if kind is fastsvm.SVCSearch else kind()
+    assert f"/reference/generated/fastsvm.{kind.__name__}.html" in model._repr_html_()

@@ -20,7 +20,7 @@ def describe() -> dict[str, Any]:
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),
-        "load_average": os.getloadavg(),  # of others, at the start
+        "load_average": os.getloadavg() if hasattr(os, "getloadavg") else None,  # of others, at the start
         "memory_gb": round(_memory() / 1e9, 1),
         "system": platform.platform(),
         "python": platform.python_version(),

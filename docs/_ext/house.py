@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGE = _ROOT / "fastsvm"
-_WIDTH, _BOX, _HEIGHT, _FLOOR, _MARGIN = 900, 138, 46, 92, 24
+_WIDTH, _BOX, _HEIGHT, _FLOOR, _MARGIN = 720, 158, 46, 92, 8
 _WORDS = {
     "_compiled": "everything that uses Numba",
     "files": "atomic files, locks",

@@ -8,6 +8,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
+from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
@@ -40,7 +41,7 @@ _RULES = {
 }
 
 
-class BaseLinearSVM(CallbackSupportMixin, LinearModel):
+class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
     """What classification, regression and the machine of one class have in common."""
 
     _merges_rows: ClassVar[bool] = True

@@ -8,6 +8,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
+from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.fits.sgd_fit import SGDFit, SGDFitState
@@ -52,7 +53,7 @@ _RULES = {
 }
 
 
-class BaseSGD(CallbackSupportMixin, LinearModel):
+class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
     """What the classifier and the regressor have in common."""
 
     _state: SGDState | None

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import one_threaded_blas
+from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
@@ -73,7 +74,7 @@ def _of_best(name: str, words: str) -> Any:
     return available_if(_best_has(name))(method)
 
 
-class SVCSearch(BaseEstimator):
+class SVCSearch(DocLinkMixin, BaseEstimator):
     """Grid search with cross-validation over the parameters of an `SVC`, whose fits share their kernel values.
 
     So do the fits of `SVR`, `NuSVR`, `NuSVC` and `OneClassSVM`. Scores, best parameters and `cv_results_` agree with

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
+from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import TrainingSet, check_rows, check_training_set, forget
@@ -49,7 +50,7 @@ _RULES = {
 _ROUNDING = 1e-9  # of the violation, in parts
 
 
-class KernelMachine(CallbackSupportMixin, BaseEstimator):
+class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     """Fits problems of multipliers, and sums kernel values with the support vectors.
 
     The first class attributes say what a machine learns, as `check_training_set` takes it, along which parameters a fit

@@ -1,1 +1,0 @@
-"""What several pictures share: style, and two problems."""
