@@ -7,10 +7,11 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from fastsvm import SVC, LinearSVC
+from fastsvm import SVC, LinearOneClassSVM, LinearSVC
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.solvers.kernel_dual import working_set_steps
 from fastsvm.sources import hdf5
@@ -81,18 +82,24 @@ def test_sigint_ends_a_kernel_fit_within_a_step(where, interrupt, stored):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the callbacks
-@pytest.mark.parametrize("where", ["memory", "file"])
-def test_sigint_ends_a_linear_fit_within_a_step_and_it_resumes(where, interrupt, stored):
+@pytest.mark.parametrize(("kind", "where"), [
+    (LinearSVC(loss="hinge"), "memory"),
+    (LinearSVC(loss="hinge"), "file"),
+    (LinearOneClassSVM(nu=0.1), "file"),  # in memory it takes a few rounds
+])  # fmt: skip
+def test_sigint_ends_a_linear_fit_within_a_step_and_it_resumes(kind, where, interrupt, stored):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 30))
     y = (X[:, :5].sum(axis=1) + 2 * rng.normal(size=2000) > 0).astype(int)
+    if isinstance(kind, LinearOneClassSVM):
+        X = np.abs(X)
     data = (X, y) if where == "memory" else (stored(X, y),)
-    model = LinearSVC(loss="hinge", tol=1e-9, random_state=0, memory=100_000, warm_start=True, max_iter=10**6)
+    model = clone(kind).set_params(tol=1e-14, random_state=0, memory=100_000, warm_start=True, max_iter=10**6)
     sigint = interrupt(model, *data, after=50)
     assert sigint.n_steps - sigint.sent_at <= 1
     assert_no_reader()
     n_epochs = model._fit_state.state.epoch
-    wanted = LinearSVC(loss="hinge", tol=0.01, random_state=0).fit(X, y)
+    wanted = clone(kind).set_params(tol=0.01, random_state=0).fit(X, y)
     model.set_params(tol=0.01).fit(*data)
     assert model.history_["epoch"][0] == 1
     assert model.n_iter_ >= n_epochs > 0

@@ -34,8 +34,9 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
         Where the optimum is w = 0, as for features whose means are 0, P - D is relative to 1e-6 of the objective of
         samples that are all the same.
     max_iter : int, default=1000
-        Largest number of epochs, which are passes over the samples that change the weights. Newton steps follow within
-        this limit if the epochs do not suffice and there are few features or few samples.
+        Largest number of epochs. For samples in memory they are rounds, in which the samples that violate the
+        optimality conditions most exchange mass in pairs. Passes of dual coordinate ascent follow where rounds are
+        slow, and Newton steps if there are few features or few samples. For samples on disk they are passes.
     max_time : float or None, default=None
         Time limit of a fit in seconds.
     memory : "auto", int or str, default="auto"

@@ -18,6 +18,7 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 __all__ = ["Certificate", "all_scores", "certify", "combination", "primal_of"]
 
 _ROWS = 1024  # of a piece of work
+_MORE_ROWS = 1 << 12  # of a piece of work that is only their scores
 _SPARSE_ROWS = 1 << 15  # at a time: the scores of all classes of a row stay in the cache
 
 
@@ -197,15 +198,19 @@ def _exact_scores(problem: LinearProblem, block: Block, weights: np.ndarray) -> 
     return _products(readable_rows(block.values), coef, intercept, np.dtype(np.float64))
 
 
-def all_scores(problem: LinearProblem, weights: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return weights · x for all rows in float64, shape (n_scores, n)."""
+def all_scores(problem: LinearProblem, weights: np.ndarray, pool: Pool, exact: bool = True) -> np.ndarray:
+    """Return weights · x for all rows, shape (n_scores, n); in the type of products unless `exact`."""
     found = np.empty((len(weights), len(problem.source)))
-    for start, block in problem.source.blocks():
+    whole = problem.source.resident and not exact  # whose rows need no copy
+    for start, block in [(0, problem.block)] if whole else problem.source.blocks():
 
         def some(a: int, b: int, block: Block = block, start: int = start) -> None:
-            found[:, start + a : start + b] = _exact_scores(problem, block.slice(a, b), weights)
+            if exact:
+                found[:, start + a : start + b] = _exact_scores(problem, block.slice(a, b), weights)
+            else:
+                found[:, start + a : start + b] = _scores(problem, block, np.arange(a, b), weights)
 
-        pool.run(some, spans(block.shape[0], _ROWS))
+        pool.run(some, spans(block.shape[0], _MORE_ROWS if whole else _ROWS))
     return found
 
 

@@ -96,7 +96,7 @@ class LinearDualAscent:
         self.n_scores = len(problem.demands.balance)
         n_features = problem.source.shape[1]
         self.width = -(-(n_features + 1) // _WIDTH) * _WIDTH
-        self.proximal = ProximalPoint(problem, metric_of(problem, self.width))
+        self.proximal = ProximalPoint(problem, self._first_metric())
         self.certificate: Certificate | None = None
         self.newton_applies = newton_applies(problem, settings.most_values)
         self.shorter_side = min(problem.source.shape[1], len(self.rows))
@@ -105,6 +105,10 @@ class LinearDualAscent:
         self._epochs_metric: Metric | None = None  # of `_epochs`
         self._windows: Generator[Window, None, None] | None = None
         self._read_to: list = []
+
+    def _first_metric(self) -> Metric:
+        """Return the metric with which epochs begin, the strongest."""
+        return metric_of(self.problem, self.width)
 
     # --- states ------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ __all__ = ["mean_square", "metric_of"]
 _DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
 _SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
 _SPARSE_VALUES = 1 << 17  # at a time
-_ONE_CLASS = 0.3  # the same for a machine of one class, whose costs have no scale
+_ONE_CLASS = 0.25  # cost times ‖x‖² of the constant feature, for a machine of one class, whose costs have no scale
 _LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose variables are small, are clipped to this
 
 
@@ -23,7 +23,7 @@ def metric_of(problem: LinearProblem, width: int) -> Metric:
     """Return the metric for rows with `width` weights."""
     costs, source = _mean_costs(problem), problem.source
     if problem.total is not None:
-        costs = np.full(1, _ONE_CLASS / mean_square(problem))
+        costs = np.full(1, _ONE_CLASS / problem.constant**2)
     if source.sparse:
         return diagonal(costs, _mean_squares(problem, width))
     most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS

@@ -91,6 +91,8 @@ class LinearDualState(NamedTuple):
         Gap up to which a subproblem counts as solved, in multiples of the proximal term.
     passes : int
         Passes over each window of this epoch.
+    exchanging : bool
+        Whether epochs are rounds of pairs of rows that exchange mass, for variables of a given sum.
     """
 
     dual: np.ndarray
@@ -119,3 +121,4 @@ class LinearDualState(NamedTuple):
     next_finish: int = 0
     inexactness: float = MAX_INEXACTNESS
     passes: int = 1
+    exchanging: bool = False

@@ -13,6 +13,7 @@ import fastsvm
 from fastsvm import LinearOneClassSVM, OneClassSVM
 from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual import coordinate_ascent
+from fastsvm.solvers.linear_dual.one_class import ascent
 
 NUS = [0.01, 0.1, 0.5, 0.9]
 
@@ -105,16 +106,30 @@ def test_rows_around_the_origin_have_no_weights(rows):
     assert LinearOneClassSVM(nu=0.2).fit(np.zeros((5, 2))).predict([[1.0, 2.0]]) == 1
 
 
-@pytest.mark.parametrize("epochs", [True, False], ids=["epochs", "Newton steps"])
-def test_epochs_and_newton_steps_come_to_the_same(epochs, rows, monkeypatch):
-    if epochs:
-        monkeypatch.setattr(coordinate_ascent, "newton_applies", lambda problem, most: False)
-    else:
+@pytest.mark.parametrize("way", ["rounds of pairs", "epochs", "Newton steps"])
+def test_all_ways_come_to_the_same(way, rows, monkeypatch):
+    monkeypatch.setattr(ascent, "can_exchange", lambda problem: way == "rounds of pairs")
+    monkeypatch.setattr(coordinate_ascent, "newton_applies", lambda problem, most: way == "Newton steps")
+    if way == "Newton steps":
         monkeypatch.setattr(coordinate_ascent, "newton_is_due", lambda state, side, last, stalled: True)
     wanted = OneClassSVM(kernel="linear", nu=0.3, tol=1e-9).fit(rows).objective_
     model = LinearOneClassSVM(nu=0.3, tol=1e-8, random_state=0).fit(rows)
-    assert (model.n_iter_ > 5) == epochs
+    assert model.converged_
     assert model.objective_ == pytest.approx(wanted, rel=2e-8)
+
+
+@pytest.mark.parametrize("X", [np.ones((40, 3)), np.eye(40), np.tile(np.eye(8), (5, 1))], ids=["same", "apart", "some"])
+def test_rows_that_are_alike(X, monkeypatch):
+    monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
+    model = LinearOneClassSVM(nu=0.25, tol=1e-9).fit(X)
+    n_different = len(np.unique(X, axis=0))
+    assert model.objective_ == pytest.approx(-50 * np.square(X).sum(axis=1)[0] / n_different, rel=1e-8)
+
+
+def test_rounds_without_progress_are_followed_by_epochs(rows, monkeypatch):
+    monkeypatch.setattr(ascent, "exchange", lambda *given: 0)
+    model = LinearOneClassSVM(nu=0.3, tol=1e-8, random_state=0).fit(rows)
+    assert model.converged_ and model.n_iter_ > 1
 
 
 # --- files, and fits that end early ----------------------------------------------------------------------

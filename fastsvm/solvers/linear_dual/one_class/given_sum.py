@@ -44,6 +44,12 @@ class GivenSum(NamedTuple):
 
         Where each offset between two scores is such, it is the middle, as in LIBSVM.
         """
+        least = self.costs.min()
+        if least == self.costs.max():  # no order is needed
+            ends = np.array([1 - _ROUNDING, 1 + _ROUNDING]) * (self.total / least)
+            places = np.clip(np.ceil(ends).astype(np.int64) - 1, 0, len(scores) - 1)
+            low, high = np.partition(scores, places)[places]
+            return float(low + (high - low) / 2)
         order = np.argsort(scores)
         order = order[self.costs[order] > 0]
         sums = np.cumsum(self.costs[order])
