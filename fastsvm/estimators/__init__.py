@@ -11,6 +11,7 @@ from fastsvm.estimators.linear.linear_svr import LinearSVR
 from fastsvm.estimators.linear.logistic_regression import LogisticRegression
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.sgd_regressor import SGDRegressor
+from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.estimators.nystroem.nystroem_svc import NystroemSVC
 from fastsvm.estimators.nystroem.nystroem_svr import NystroemSVR
 from fastsvm.estimators.search.svc_search import SVCSearch
@@ -25,6 +26,7 @@ __all__ = [
     "LogisticRegression",
     "NuSVC",
     "NuSVR",
+    "NystroemFeatures",
     "NystroemSVC",
     "NystroemSVR",
     "OneClassSVM",

@@ -12,6 +12,7 @@ from fastsvm._compiled.compiler import JIT_DISABLED, jit, outlined
 from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, PANEL_VECTORS, pack_tile, panel_tile
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.vectors import HAS_WIDE_VECTORS, product_tile_1, product_tile_2, product_tile_5
+from fastsvm.linalg.half_floats import as_float32
 
 __all__ = [
     "add_panel_products",
@@ -33,6 +34,8 @@ def product_type(dtype: np.dtype) -> np.dtype:
 
 def readable_rows(values: np.ndarray) -> np.ndarray:
     """Return dense rows, C-contiguous and in a type that compiled functions take."""
+    if values.dtype == np.float16:
+        return as_float32(values)
     if values.dtype not in (np.uint8, np.float32, np.float64):
         values = values.astype(product_type(values.dtype))
     return np.ascontiguousarray(values)

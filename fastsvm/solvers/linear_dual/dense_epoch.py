@@ -143,11 +143,12 @@ class DenseEpochs(Epochs[DenseBlock]):
 
     def _readable(self, values: np.ndarray) -> np.ndarray:
         """Return rows in a type that compiled functions take."""
-        values = readable_rows(values)
         if self._as_stored:
-            return values
+            return readable_rows(values)
         out = np.empty(values.shape, self.real)
-        self.pool.run(lambda a, b: scale_rows(values[a:b], *self._map, out[a:b]), spans(len(values), _TILE))
+        self.pool.run(
+            lambda a, b: scale_rows(readable_rows(values[a:b]), *self._map, out[a:b]), spans(len(values), _TILE)
+        )
         return out
 
     def _window_blocks(self, rows: np.ndarray, path: EpochState, rng: np.random.Generator) -> "_WindowBlocks":

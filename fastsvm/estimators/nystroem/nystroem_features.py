@@ -1,0 +1,269 @@
+"""Nyström features as a transformer, for other models."""
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, seed
+from fastsvm.estimators.fitting.progress import shown
+from fastsvm.estimators.fitting.validation import check_rows, check_training_set, forget
+from fastsvm.estimators.nystroem.feature_map import FeatureMap
+from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
+from fastsvm.estimators.nystroem.landmarks import choose
+from fastsvm.files.atomic_file import atomic_write
+from fastsvm.formats.readers.rows import Rows
+from fastsvm.formats.readers.stream import Header
+from fastsvm.formats.writer import write
+from fastsvm.low_rank.nystroem_map import NystroemMap
+from fastsvm.memory import parse_memory
+from fastsvm.sources import Block, HDF5Data, Source, check_finite
+
+__all__ = ["NystroemFeatures"]
+
+_RULES = {"standardize": boolean, "verbose": boolean, "random_state": seed}
+
+
+class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Features of samples whose dot products approximate a kernel, from memory or from file to file.
+
+    Names are those of `sklearn.kernel_approximation.Nystroem` where it has them. The features are those that
+    `NystroemSVC` learns on: coordinates along the principal directions of the landmarks, the largest first.
+
+    Parameters
+    ----------
+    kernel : str, callable or kernel object, default="rbf"
+        As for `SVC`: "linear", "poly", "rbf", "laplacian", "exponential", a function of two blocks of samples, or an
+        object such as `fastsvm.kernels.RBF(0.5)`. It must be positive semi-definite. Kernel values cannot be
+        precomputed.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of the kernel, as for `SVC`.
+    coef0 : float, default=0.0
+        Constant of "poly".
+    n_components : "auto" or int, default="auto"
+        Number of landmarks, at most that of the distinct samples. "auto" is the smallest of 64, 128, ..., 2,048 with
+        which `trace_error_` is at most .01, fewer if the memory asks for it.
+    landmarks : {"uniform", "rpcholesky"} or array-like of shape (n_landmarks, n_features), default="uniform"
+        Landmarks are samples, drawn without replacement, or by randomly pivoted Cholesky
+        factorisation among 16 times as many as landmarks, or fewer if the memory asks for it. An array holds the
+        landmarks themselves; `n_components` is ignored.
+    rank_tol : float, default=1e-6
+        Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.
+    standardize : bool, default=False
+        Whether the kernel sees features standardised to mean 0 and variance 1. The stored samples do not change.
+        Sparse samples are scaled only.
+    memory : "auto", int or str, default="auto"
+        Memory that `fit` may use: bytes, or a size such as "2GB". "auto" is half of what is available. It bounds the
+        number of landmarks.
+    random_state : int, RandomState or None, default=None
+        Seed of the landmarks.
+    verbose : bool, default=False
+        Show progress of `transform_to_file`, on a terminal.
+
+    Attributes
+    ----------
+    components_ : array or CSR matrix, shape (n_landmarks, n_features)
+        The landmarks, as they were passed.
+    component_indices_ : ndarray of int64, shape (n_landmarks,)
+        Numbers of these samples; missing if an array of landmarks was passed.
+    normalization_ : ndarray of float64, shape (rank, n_landmarks)
+        What kernel values with the landmarks are multiplied with.
+    rank_ : int
+        Number of new features: directions of the landmarks that were kept.
+    trace_error_ : float
+        Share of the trace of the kernel matrix that the features do not have, measured on at most 1,024 samples.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+
+    References
+    ----------
+    Williams and Seeger (2001), Using the Nyström method to speed up kernel machines, NIPS. Chen, Epperly, Tropp and
+    Webber (2024), Randomly pivoted Cholesky: practical approximation of a kernel matrix with few entry evaluations,
+    Communications on Pure and Applied Mathematics 78.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from fastsvm import NystroemFeatures
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> model = make_pipeline(NystroemFeatures(gamma=1.0, random_state=0), LogisticRegression(C=100)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        n_components: int | str = "auto",
+        landmarks: Any = "uniform",
+        rank_tol: float = 1e-6,
+        standardize: bool = False,
+        memory: str | int = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.rank_tol = rank_tol
+        self.standardize = standardize
+        self.memory = memory
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        """Return scikit-learn's tags: sparse rows are taken, and float32 stays."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @one_threaded_blas
+    def fit(self, X: Any, y: Any = None) -> "NystroemFeatures":
+        """Choose landmarks.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame, h5py.Dataset, h5py.Group, HDF5Data or Source, \
+shape (n_samples, n_features)
+            Samples; they are not copied.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        NystroemFeatures
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the samples are not usable, or the kernel is not positive semi-definite.
+        """
+        check_parameters(self, LANDMARK_RULES | _RULES)
+        self._check_landmark_kernel()
+        budget = parse_memory(self.memory)
+        forget(self)
+        data = check_training_set(self, X, None, None, has_targets=False)
+        source, rng = self._standardized(data.source, data.weight), check_random_state(self.random_state)
+        with Pool.open() as pool:
+            chosen = choose(self, source, np.flatnonzero(data.weight > 0), rng, budget, pool)
+        self.__dict__.update(self._landmark_attributes(chosen, None))
+        self.normalization_ = chosen.features.map.whitening
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rank_
+
+    @one_threaded_blas
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the new features of samples.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank)
+            In float64 if X is, or else in float32.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        check_is_fitted(self, "normalization_")
+        source = check_rows(self, X, reset=False)
+        found = np.empty((len(source), self.rank_), np.float64 if source.dtype == np.float64 else np.float32)
+        for start, features in self._blocks(source, source.blocks(), found.dtype):
+            found[start : start + len(features)] = features
+        return found
+
+    @one_threaded_blas
+    def transform_to_file(self, X: Any, path: str | PathLike, dtype: str = "float32") -> None:
+        """Write the new features of samples to an HDF5 file, block by block, with labels and weights if X has them.
+
+        The write is atomic: after an error, or if the disk is full, an older file is still there.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples, such as those of a file that `open_hdf5` opened.
+        path : str or Path
+            The file to write, for `open_hdf5`. An existing file is replaced.
+        dtype : {"float32", "float16", "float64"}, default="float32"
+            Type in which features are stored.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite, or there is no such type.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import h5py, numpy as np
+        >>> import fastsvm
+        >>> folder = tempfile.mkdtemp()
+        >>> with h5py.File(os.path.join(folder, "rows.h5"), "w") as file:
+        ...     file["X"], file["y"] = np.eye(20), np.arange(20) % 2
+        >>> with fastsvm.open_hdf5(os.path.join(folder, "rows.h5")) as data:
+        ...     fastsvm.NystroemFeatures().fit(data).transform_to_file(data, os.path.join(folder, "features.h5"))
+        >>> with fastsvm.open_hdf5(os.path.join(folder, "features.h5")) as data:
+        ...     data.shape, data.y[:3].tolist()
+        ((20, 20), [0, 1, 0])
+        """
+        check_is_fitted(self, "normalization_")
+        if dtype not in ("float16", "float32", "float64"):
+            raise ValueError(f"dtype must be 'float16', 'float32' or 'float64', found {dtype!r}.")
+        source, kind = check_rows(self, X, reset=False), np.dtype(dtype)
+        y, weight, names = (X.y, X.sample_weight, X.class_names) if isinstance(X, HDF5Data) else (None, None, None)
+        y = y.astype(str) if y is not None and y.dtype.kind == "O" else y
+        y_dtype, classes = None if y is None else y.dtype, None if names is None else tuple(names)
+        header = Header(self.rank_, kind, y_dtype, class_names=classes, n_samples=len(source))
+
+        def rows() -> Iterator[Rows]:
+            for start, features in self._blocks(source, shown(source.blocks(), len(source), "features", self), kind):
+                part = slice(start, start + len(features))
+                columns = {} if weight is None else {"sample_weight": weight[part]}
+                yield Rows(features, None if y is None else y[part], columns)
+
+        with atomic_write(Path(path)) as part:
+            write(part, header, rows())
+
+    def _blocks(
+        self, source: Source, blocks: Iterator[tuple[int, Block]], dtype: np.dtype
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the features of each block of a source."""
+        known = NystroemMap(np.empty((0, 0)), self.normalization_)
+        with Pool.open() as pool:
+            features = FeatureMap(self, self.components_, source, pool, known)
+            for start, block in blocks:
+                check_finite(block, start)
+                found = np.empty((block.shape[0], self.rank_), dtype)
+                features.write(block, found)
+                yield start, found
