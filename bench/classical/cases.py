@@ -38,8 +38,6 @@ _COORDINATE = partial(ClassicalParameters, "coordinate", gamma=0.05)
 _SQUARED, _HINGE = partial(ClassicalParameters, "squared"), partial(ClassicalParameters, "hinge")
 _DONUT_DUAL = ClassicalParameters("dual loop", **_DONUT, rates=(1e-3,), long_loop=True)
 _DONUT_PRIMAL = ClassicalParameters("primal loop", **_DONUT, rates=(1e-5,))
-_DIGITS_FEW = ClassicalParameters("landmarks", C=10.0, gamma=0.05, n_components=100)
-_MNIST_FEW = ClassicalParameters("landmarks", C=10.0, gamma=0.02, n_components=500)
 _MNIST_5000 = partial(recipes.mnist_pair, 5000)
 
 CLASSICAL_CASES = [
@@ -53,8 +51,6 @@ CLASSICAL_CASES = [
     *_large_moons(5000),
     Case("primal-digits-squared", _SUITE, recipes.digits_pair, _SQUARED(gamma=0.1), quick=True),
     Case("primal-digits-hinge", _SUITE, recipes.digits_pair, _HINGE(gamma=0.1), quick=True),
-    Case("primal-digits-few", _SUITE, recipes.digits, _DIGITS_FEW, quick=True),
     Case("primal-mnist-5000-squared", _SUITE, _MNIST_5000, _SQUARED(gamma=0.02)),
     Case("primal-mnist-5000-hinge", _SUITE, _MNIST_5000, _HINGE(gamma=0.02)),
-    Case("primal-mnist-60000-few", _SUITE, recipes.mnist, _MNIST_FEW),
 ]

@@ -91,10 +91,6 @@ def _stepped(solver: str, parameters: ClassicalParameters, resources: Resources)
     return _fastsvm(parameters, resources, solver=solver, learning_rate=parameters.rate, max_iter=EPOCHS)
 
 
-def _landmarks(parameters: ClassicalParameters, resources: Resources) -> Any:
-    return _fastsvm(parameters, resources, solver="primal", n_components=parameters.n_components)
-
-
 def _dual_loop(parameters: ClassicalParameters, resources: Resources, factor: int = 1) -> Any:
     from bench.classical.loops import DualLoop, Recipe, kernel_of
 
@@ -118,16 +114,13 @@ _SQUARED = partial(_fastsvm, solver="primal", loss="squared_hinge", tol=_TIGHT)
 _SHIFTED = {"kernel": "precomputed", "C": _HARD, "tol": _TIGHT}
 _OF_DUAL_LOOP = {"has_intercept": False, "stops": False}
 _OF_PRIMAL_LOOP = {"feasible": False, "certified": False, "stops": False, "against": "primal, exact"}
-_FEW, _MANY = {"warm_up_rows": (300,)}, {"warm_up_rows": (4500,)}  # loops do not compile; landmarks need many samples
+_FEW = {"warm_up_rows": (300,)}  # loops do not compile
 
 CLASSICAL_COMPETITORS = [
     _one("coordinate, cyclic", "fastsvm", _CYCLIC, "coordinate", has_intercept=False, most_gap=1e-3),
     _one("coordinate, random", "fastsvm", _RANDOM, "coordinate", has_intercept=False, most_gap=1e-3),
     _one("primal", "fastsvm", _PRIMAL, "hinge", against="smo"),
-    _one(
-        "primal, landmarks", "fastsvm", _landmarks, "landmarks", feasible=False, certified=False, against="smo", **_MANY
-    ),
-    _one("smo", "fastsvm", _fastsvm, "coordinate", "hinge", "landmarks"),
+    _one("smo", "fastsvm", _fastsvm, "coordinate", "hinge"),
     _one("sklearn", "sklearn", _sklearn, "hinge"),
     _one("primal, squared hinge", "fastsvm", _SQUARED, "squared", most_gap=_TIGHT_GAP, against="smo, shifted matrix"),
     _one(

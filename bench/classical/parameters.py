@@ -17,11 +17,9 @@ class ClassicalParameters:
     Attributes
     ----------
     group : str
-        Methods that are compared: "coordinate", "dual loop", "primal loop", "squared", "hinge" or "landmarks".
+        Methods that are compared: "coordinate", "dual loop", "primal loop", "squared" or "hinge".
     C, gamma, kernel, degree, coef0 : numbers and str
         As in scikit-learn.
-    n_components : int or None
-        Number of landmarks.
     rates : tuple of float
         Learning rates to try for the loops of tutorials.
     long_loop : bool
@@ -38,7 +36,6 @@ class ClassicalParameters:
     kernel: str = "rbf"
     degree: int = 3
     coef0: float = 0.0
-    n_components: int | None = None
     rates: tuple[float, ...] = ()
     long_loop: bool = False
     rate: float | None = None

@@ -22,6 +22,7 @@ FORMAT = "fastsvm-model"
 VERSION = 2
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CSR = ("data", "indices", "indptr")
+_GONE = ("n_components",)  # parameters that SVC had in older versions
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -183,7 +184,9 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if header["estimator"] not in classes:
         raise ValueError(f"there is no estimator {header['estimator']!r}")
     kind, parameters = classes[header["estimator"]], header["parameters"]
-    unknown = set(parameters) - set(kind().get_params())
+    known = set(kind().get_params())
+    parameters = {name: value for name, value in parameters.items() if name in known or name not in _GONE}
+    unknown = set(parameters) - known
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameters {sorted(unknown)} in this version")
     if isinstance(parameters.get("class_weight"), list):

@@ -46,7 +46,6 @@ OTHER_SOLVERS = [
     SVC(solver="coordinate"),
     SVC(solver="primal"),
     SVC(solver="primal", loss="squared_hinge"),
-    SVC(solver="primal", n_components=20),
     SVC(solver="primal", learning_rate=2e-3, max_iter=30, break_ties=True),
     SVR(solver="coordinate"),
     SVR(kernel="precomputed"),

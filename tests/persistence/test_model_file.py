@@ -1,5 +1,7 @@
 """A saved model is the same model, whatever it was trained on."""
 
+import json
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from version_1 import save_version_1
 
 import fastsvm
 from fastsvm import SVC, LinearSVC, LinearSVR
+from fastsvm.files.array_file import read_arrays, write_arrays
 
 
 @pytest.fixture
@@ -115,3 +118,14 @@ def test_linear_models_are_the_same_after_a_round_trip(layout, model, path):
     refitted = again.fit(layout(X), y)
     assert refitted.converged_
     assert refitted.objective_ == pytest.approx(model.objective_, rel=2e-2)
+
+
+def test_a_parameter_that_is_gone_does_not_keep_a_model_from_being_read(tmp_path):
+    model = SVC(solver="primal").fit([[0.0], [1.0], [2.0]], [0, 0, 1])
+    fastsvm.save(model, tmp_path / "model")
+    header, arrays = read_arrays(tmp_path / "model")
+    header["parameters"]["n_components"] = 2
+    write_arrays(tmp_path / "model", json.dumps(header), arrays)
+    found = fastsvm.load(tmp_path / "model")
+    assert found.get_params() == model.get_params()
+    np.testing.assert_array_equal(found.decision_function([[0.5]]), model.decision_function([[0.5]]))

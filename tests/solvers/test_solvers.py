@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from kernel_fits import ALL, LANDMARKS, RATES, every, exact, fit, same, steady
+from kernel_fits import ALL, RATES, every, exact, fit, same
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -51,8 +51,7 @@ def test_rows_of_weight_zero_are_no_support_vectors(name, overlapping):
     weight = np.ones(len(y))
     weight[:40] = 0
     found = fit(name, X, y, weight)
-    if name not in LANDMARKS:
-        same(found, fit(name, X[40:], y[40:]), X)
+    same(found, fit(name, X[40:], y[40:]), X)
     assert found.support_.min() >= 40
     assert found.within_margin_.min() >= 40
     np.testing.assert_array_equal(found.support_vectors_, X[found.support_])
@@ -76,12 +75,10 @@ def test_three_classes_are_three_problems_of_two(name, three_classes):
     assert found.dual_coef_.shape == (2, len(found.support_))
     for column, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
         rows = (y == a) | (y == b)
-        if name not in LANDMARKS:  # whose numbers are drawn anew for each problem
-            pair = fit(name, X[rows], y[rows])
-            np.testing.assert_allclose(decisions[:, column], -pair.decision_function(X), atol=1e-4)
-            objective += pair.objective_
-    if objective:
-        assert found.objective_ == pytest.approx(objective, rel=1e-6)
+        pair = fit(name, X[rows], y[rows])
+        np.testing.assert_allclose(decisions[:, column], -pair.decision_function(X), atol=1e-4)
+        objective += pair.objective_
+    assert found.objective_ == pytest.approx(objective, rel=1e-6)
     assert found.set_params(decision_function_shape="ovr").decision_function(X).shape == (120, 3)
     assert set(found.predict(X)) <= {"ant", "bee", "cow"}
     assert found.score(X, np.array(["ant", "bee", "cow"])[y]) > 0.5
@@ -114,16 +111,16 @@ def test_the_history(name, overlapping):
     assert table["time"].is_monotonic_increasing
     assert table["iteration"].is_monotonic_increasing
     assert table["iteration"].iloc[-1] == found.n_iter_[0]
-    if name in RATES or name in LANDMARKS:
+    if name in RATES:
         assert table["objective"].iloc[-1] == pytest.approx(found.objective_, rel=1e-9)
     else:
         assert table["objective"].iloc[-1] == pytest.approx(found.objective_, rel=1e-4)
-    falls = np.diff(table["objective"]) * (1 if "primal" in name or name in LANDMARKS else -1)
-    if name in ("smo", "coordinate", "primal, squared", "landmarks, squared", "coordinate, rate"):
+    falls = np.diff(table["objective"]) * (1 if "primal" in name else -1)
+    if name in ("smo", "coordinate", "primal, squared", "coordinate, rate"):
         assert (falls <= 1e-9 * found.objective_).all()
 
 
-@steady
+@exact
 def test_a_converged_fit_is_within_its_tolerance(name, overlapping):
     for tol in (1e-1, 1e-3, 1e-5):
         found = fit(name, *overlapping, tol=tol)
@@ -132,14 +129,14 @@ def test_a_converged_fit_is_within_its_tolerance(name, overlapping):
         assert found.duality_gap_ >= 0
 
 
-@steady
+@exact
 def test_constant_features(name):
     found = fit(name, np.ones((30, 2)), np.arange(30) % 2, tol=1e-3)
     assert found.converged_
     assert np.isfinite(found.decision_function(np.zeros((2, 2)))).all()
 
 
-@steady
+@exact
 def test_two_rows(name):
     found = fit(name, [[-1.0], [1.0]], [0, 1], tol=1e-3)
     assert found.predict([[-2.0], [2.0]]).tolist() == [0, 1]
@@ -166,7 +163,6 @@ WORDS = {
     "coordinate, no offset": ["--solver", "coordinate", "--no-fit-intercept"],
     "coordinate, random": ["--solver", "coordinate", "--selection", "random"],
     "primal, squared": ["--solver", "primal", "--loss", "squared_hinge"],
-    "landmarks": ["--solver", "primal", "--n-components", "25"],
     "primal, squared, rate": [
         "--solver", "primal", "--loss", "squared_hinge", "--learning-rate", "1e-4", "--max-iter", "40"
     ],
@@ -183,7 +179,7 @@ def test_the_command_line(name, overlapping, tmp_path, capsys):
     code = main([*words, "--json"])
     report = json.loads(capsys.readouterr().out)
     assert code == 0
-    wanted = fit(name, X, y, tol=1e-3, **({"random_state": 0} if name in LANDMARKS else {}))
+    wanted = fit(name, X, y, tol=1e-3)
     assert report["objective"] == pytest.approx(wanted.objective_, rel=1e-9)
     found = fastsvm.load(tmp_path / "model")
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-9)
@@ -211,8 +207,6 @@ WRONG = {
     "selection for primal": (
         {"solver": "primal", "selection": "random"}, r"selection='random' needs solver='coordinate'.*'primal'"
     ),
-    "no landmarks": ({"solver": "primal", "n_components": 0}, r"'n_components'"),
-    "half a landmark": ({"solver": "primal", "n_components": 2.5}, r"'n_components'"),
     "an order with a rate": (
         {"solver": "coordinate", "selection": "random", "learning_rate": 0.1}, r"selection='random'.*learning_rate=0.1"
     ),
@@ -248,7 +242,6 @@ for solver in [
     {"solver": "coordinate", "learning_rate": 1e-3, "max_iter": 10},
     {"solver": "primal"},
     {"solver": "primal", "loss": "squared_hinge"},
-    {"solver": "primal", "n_components": 150},
     {"solver": "primal", "learning_rate": 1e-3, "max_iter": 10},
 ]:
     model = SVC(**solver).fit(X, two if "memory" in solver else three)
@@ -270,8 +263,8 @@ def test_the_number_of_threads_does_not_change_a_bit(python):
         other = 2 if pool.n_threads == 1 else 1
     started = python.start(THREADS, NUMBA_NUM_THREADS=other)
     here, there = run_here(THREADS).splitlines(), python.output(started).splitlines()
-    assert len(here) == 9
-    assert [a == b for a, b in zip(here, there, strict=True)] == [True] * 9
+    assert len(here) == 8
+    assert [a == b for a, b in zip(here, there, strict=True)] == [True] * 8
 
 
 PLAIN = """
@@ -290,7 +283,6 @@ for solver in [
     {"solver": "coordinate", "selection": "random", "random_state": 1},
     {"solver": "primal"},
     {"solver": "primal", "loss": "squared_hinge"},
-    {"solver": "primal", "n_components": 8},
     {"solver": "primal", "learning_rate": 1e-3, "max_iter": 10},
 ]:
     model = SVC(gamma=0.5, tol=1e-8, **solver).fit(X, y)

@@ -37,7 +37,6 @@ def cases(every):
             yield f"SVC {solver} {loss}", SVC(solver=solver, loss=loss, max_iter=300), False
             yield f"SVC {solver} {loss} rate", SVC(solver=solver, loss=loss, max_iter=30, learning_rate=0.01), False
     if every:
-        yield "SVC landmarks", SVC(solver="primal", n_components=20, random_state=0, max_iter=50), False
         yield "SVC random", SVC(solver="coordinate", selection="random", random_state=0, max_iter=3000), False
     common = {"max_iter": 20, "random_state": 0}
     for coupled in ("crammer_singer", "weston_watkins") if every else ("crammer_singer",):

@@ -15,26 +15,21 @@ EXACT = {
     "primal, no offset": {"solver": "primal", "fit_intercept": False},
     "primal, squared": {"solver": "primal", "loss": "squared_hinge"},
 }
-LANDMARKS = {
-    "landmarks": {"solver": "primal", "n_components": 25},
-    "landmarks, squared": {"solver": "primal", "loss": "squared_hinge", "n_components": 25},
-}
 RATES = {
     "coordinate, rate": {"solver": "coordinate", "learning_rate": 5e-3, "max_iter": 40},
     "primal, rate": {"solver": "primal", "learning_rate": 1e-3, "max_iter": 40},
     "primal, squared, rate": {"solver": "primal", "loss": "squared_hinge", "learning_rate": 1e-4, "max_iter": 40},
 }
-ALL = EXACT | LANDMARKS | RATES
+ALL = EXACT | RATES
 WITHOUT_SMO = {name: given for name, given in ALL.items() if name != "smo"}
 
 exact = pytest.mark.parametrize("name", EXACT)
-steady = pytest.mark.parametrize("name", EXACT | LANDMARKS)
 every = pytest.mark.parametrize("name", ALL)
 added = pytest.mark.parametrize("name", WITHOUT_SMO)
 
 
 def model(name, **parameters):
-    tight = {} if name in RATES else {"tol": 1e-5 if name in LANDMARKS else 1e-8}  # those are rounded more
+    tight = {} if name in RATES else {"tol": 1e-8}
     return SVC(**({"gamma": 0.3} | tight | ALL[name] | parameters))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number, one_of
 from fastsvm.estimators.kernel.sample_geometry import centre_of
-from fastsvm.estimators.kernel.solver_parameter import has_landmarks, is_dual
+from fastsvm.estimators.kernel.solver_parameter import is_dual
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.kernel_matrix.memory_plan import MOST_AT_ONCE, RECOMPUTED_COST
 from fastsvm.kernel_matrix.pairwise import (
@@ -281,6 +281,6 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
     """Return the type of kernel values: float64 where float32 would be seen in the model."""
-    if n <= _SMALL or has_landmarks(estimator):  # whose coefficients are large
+    if n <= _SMALL:
         return np.float64
     return choose_precision(kernel, sq_norm, coef, estimator.tol)

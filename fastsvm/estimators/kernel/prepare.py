@@ -19,10 +19,7 @@ from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.small_problems import SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import (
     SOLVERS,
-    check_landmarks,
-    has_landmarks,
     is_dual,
-    landmark_bytes,
     solver_of,
 )
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
@@ -120,18 +117,15 @@ def prepare(
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n)
     need = _need(source, pairwise, counts, n, k)
-    if isinstance(pairwise, Uint8Pairwise) and not observed and not has_landmarks(estimator):
+    if isinstance(pairwise, Uint8Pairwise) and not observed:
         need = need._replace(workers=pool.n_threads)
     need = need._replace(recomputable=is_dual(estimator) and (source.resident or n == len(source)))
-    left = budget - landmark_bytes(estimator, n)
-    check_landmarks(estimator, left, n)
-    spent = _spent(estimator, left, need)
-    check_landmarks(estimator, spent.cache_bytes, n)
+    spent = _spent(estimator, budget, need)
     if spent.resident:
         source = source.in_memory()
     pairs = stated.problems(labels, upper)
     gram = Gram(pairwise, source, pool)
-    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), left)
+    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget)
     task = OneVsOneFit(gram, pairs, labels, spent, solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
 
@@ -141,7 +135,7 @@ def prepare(
         need = _need(source, pairwise, counts, int(np.sort(counts)[-2:].sum()), k)
         signs = np.ptp(pairs[0].y)  # a class may have no sample here
         problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
-        return OneVsOneFit(gram, problems, few, _spent(estimator, left, need), solver_of(estimator))
+        return OneVsOneFit(gram, problems, few, _spent(estimator, budget, need), solver_of(estimator))
 
     geometry = SampleGeometry.of(gamma, rows.statistics)
     return PreparedFit(task, samples, geometry, standardization, stated.more, part)
@@ -217,7 +211,7 @@ def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int, 
 def _spent(estimator: Any, budget: int, need: Need) -> Plan:
     spent = plan(budget, need, None if estimator.cache_size is None else int(estimator.cache_size * 2**20))
     if not is_dual(estimator):  # every row is needed in every step
-        is_newton = not SOLVERS[estimator.solver].is_dual and not has_landmarks(estimator)
+        is_newton = not SOLVERS[estimator.solver].is_dual
         features = MOST_FEATURES * need.n_rows * need.value_bytes if is_newton else 0
         spare = max(spent.cache_bytes - features, spent.cache_bytes // 2)
         return spent._replace(active_set=0, frugal=False, cache_bytes=spare)

@@ -15,7 +15,6 @@ from fastsvm.solvers.kernel_dual.nu.nu_smo import NuSMO
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
-from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Solver
 
@@ -24,16 +23,13 @@ __all__ = [
     "Resources",
     "SolverEntry",
     "SolverOf",
-    "check_landmarks",
     "check_solver",
-    "has_landmarks",
     "is_dual",
-    "landmark_bytes",
     "most_steps",
     "solver_of",
 ]
 
-_DEFAULTS = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic", "n_components": None}
+_DEFAULTS = {"loss": "hinge", "fit_intercept": True, "learning_rate": None, "selection": "cyclic"}
 _LEAST_PAIR_STEPS = 10_000_000  # LIBSVM's limit of steps for small problems, and for large ones its steps per sample
 _PAIR_STEPS_PER_SAMPLE = 100
 _COORDINATE_STEPS = 20  # of one coordinate are about as expensive as one pair step
@@ -93,7 +89,7 @@ def check_solver(estimator: Any) -> None:
     """Raise ValueError for a parameter that the solver does not have."""
     for name, default in _DEFAULTS.items():
         value, solvers = getattr(estimator, name), [key for key, entry in SOLVERS.items() if name in entry.parameters]
-        if estimator.solver not in solvers and value != default and name != "n_components":
+        if estimator.solver not in solvers and value != default:
             needed = " or ".join(f"solver={solver!r}" for solver in solvers)
             raise ValueError(f"{name}={value!r} needs {needed}; the solver is {estimator.solver!r}.")
     if estimator.learning_rate is not None and estimator.selection != "cyclic":
@@ -101,29 +97,6 @@ def check_solver(estimator: Any) -> None:
             f"selection={estimator.selection!r} is an order of multipliers, which with learning_rate="
             f"{estimator.learning_rate} all move at once. Leave out one of them."
         )
-
-
-def landmark_bytes(estimator: Any, n_rows: int) -> int:
-    """Return the memory for the features of landmarks, which are kept beside their kernel rows."""
-    m = min(estimator.n_components, n_rows) if has_landmarks(estimator) else 0
-    return 8 * m * n_rows + 24 * m * m
-
-
-def check_landmarks(estimator: Any, left: int, n_rows: int) -> None:
-    """Raise ValueError if the kernel rows of the landmarks do not fit into what is `left` for rows."""
-    m = min(estimator.n_components, n_rows) if has_landmarks(estimator) else 0
-    if m and 8 * m * n_rows > left:
-        raise ValueError(
-            f"n_components={m} needs {(16 * m * n_rows + 24 * m * m) / 1e6:.0f} MB for kernel rows and features of "
-            f"{n_rows} rows, of which memory and cache_size leave {max(0, left) / 1e6:.0f} MB for the "
-            f"{8 * m * n_rows / 1e6:.0f} MB of kernel rows: raise them, or lower n_components."
-        )
-
-
-def has_landmarks(estimator: Any) -> bool:
-    """Return whether the decision function has coefficients of a few rows drawn at random."""
-    has_components = "n_components" in SOLVERS[estimator.solver].parameters and estimator.n_components is not None
-    return has_components and estimator.learning_rate is None
 
 
 def is_dual(estimator: Any) -> bool:
@@ -191,8 +164,6 @@ def _primal(
     if estimator.learning_rate is not None:
         return PrimalDescent(*common, rate=estimator.learning_rate, squared=squared, fit_intercept=fit_intercept)
     method = Method(squared, fit_intercept, given.spent.newton_rows, rng, given.deadline)
-    if has_landmarks(estimator):
-        return Landmarks(*common, method, n_landmarks=estimator.n_components)
     return Primal(*common, method)
 
 
@@ -210,7 +181,7 @@ SOLVERS = {
     ),
     "primal": SolverEntry(
         _primal,
-        parameters=("loss", "fit_intercept", "learning_rate", "n_components"),
+        parameters=("loss", "fit_intercept", "learning_rate"),
         steps="Newton steps",
         is_dual=False,
     ),

@@ -70,12 +70,12 @@ def test_choices_are_told(options):
 def test_what_goes_wrong_is_told():
     assert failed(result(), result("coordinate, cyclic")) == ""
     assert "constraints of the dual problem are violated by 1.0e-02" in failed(result(feasible=False, violation=0.01))
-    assert failed(result("primal, landmarks", feasible=False, violation=0.01), group="landmarks") == ""
+    assert failed(result("primal, loop's rate", feasible=False, violation=0.01), group="primal loop") == ""
     assert "below a lower bound, by 1.0e-02" in failed(result(own_gap=-0.01))
     assert "the gap is 5.00e-03, allowed is 0.001" in failed(result("coordinate, cyclic", own_gap=5e-3))
     assert "the gap is unknown" in failed(result("coordinate, cyclic", own_gap=None))
     assert "it claims a gap of 1.00e-05, the referee finds 5.00e-03" in failed(result(own_gap=5e-3))
-    assert failed(result("primal, landmarks", own_gap=5e-3), group="landmarks") == ""
+    assert failed(result("primal, loop's rate", own_gap=5e-3), group="primal loop") == ""
     assert "the objective of numpy dual loop was not reached" in failed(result("coordinate, exact"), group="dual loop")
 
 

@@ -18,7 +18,6 @@ from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_primal import newton
 from fastsvm.solvers.kernel_primal.certificate import DualView
 from fastsvm.solvers.kernel_primal.newton import Method, Primal
-from fastsvm.solvers.kernel_primal.reduced_set import Landmarks
 from fastsvm.solvers.kernel_primal.subgradient_descent import PrimalDescent
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
@@ -289,11 +288,11 @@ def test_multipliers_that_were_made_feasible_are_certified_as_they_are(monkeypat
         check(solver.finish(state), reason, K, y, upper, False, tol=1e-6)
 
 
-@pytest.mark.parametrize("given", [{}, {"n_components": 30}, {"learning_rate": 1e-3}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"learning_rate": 1e-3}], ids=str)
 def test_what_sums_lost_on_the_way_is_in_no_certificate(given, overlapping, monkeypatch):
     X, y = overlapping
     model = SVC(solver="primal", max_iter=3, tol=1e-9, **given)
-    kind = PrimalDescent if "learning_rate" in given else Landmarks if given else Primal
+    kind = PrimalDescent if given else Primal
     finish = kind.finish
 
     def lose(solver, state):
@@ -318,7 +317,7 @@ def test_the_objective_of_the_squared_hinge_never_rises():
     assert np.diff(values).max() <= 1e-9 * max(values)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"loss": "squared_hinge"}, {"n_components": 20}], ids=str)
+@pytest.mark.parametrize("parameters", [{}, {"loss": "squared_hinge"}], ids=str)
 def test_a_kernel_that_is_not_positive_is_refused(parameters, overlapping):
     with pytest.raises(ValueError, match=r"kernel that is positive semi-definite.*solver='smo'"):
         SVC(kernel="sigmoid", gamma=0.5, solver="primal", C=100.0, **parameters).fit(*overlapping)

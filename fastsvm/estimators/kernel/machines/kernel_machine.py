@@ -70,7 +70,6 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     fit_intercept: bool = True
     learning_rate: float | None = None
     selection: str = "cyclic"
-    n_components: int | None = None
     random_state: Any = None
 
     def __sklearn_tags__(self):

@@ -18,7 +18,6 @@ _RULES = {
     "fit_intercept": boolean,
     "learning_rate": optional(number(above=0)),
     "selection": one_of("cyclic", "random"),
-    "n_components": optional(number(integral=True, least=1)),
     "random_state": seed,
 }
 
@@ -62,9 +61,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         steps.
     selection : {"cyclic", "random"}, default="cyclic"
         Order in which "coordinate" updates multipliers.
-    n_components : int or None, default=None
-        Number of samples of a two-class problem, drawn at random, whose coefficients are not zero, so that problems
-        with very many samples can be solved. None is all. Only "primal" without `learning_rate` uses it.
     shrinking : bool, default=True
         Whether a fit that progresses slowly is restricted for a while to samples whose multipliers may change.
     standardize : bool, default=False
@@ -121,9 +117,8 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     coef_ : ndarray or CSR matrix of float64, shape (n_classes * (n_classes - 1) / 2, n_features)
         Weights of the features, for the linear kernel only; with `standardize` of the standardised features.
     within_margin_ : ndarray of int64
-        Row numbers of those on or within the margin in some two-class problem, in rising order. With exact steps on
-        all rows they are the support vectors; with `learning_rate` or `n_components` the decision function has
-        others.
+        Row numbers of those on or within the margin in some two-class problem, in rising order. With exact steps
+        they are the support vectors; with `learning_rate` the decision function has others.
     objective_ : float
         Dual objective Σα - ½ αᵀQα, summed over the two-class problems; for "primal" the primal one,
         ½ βᵀKβ + C Σ loss.
@@ -189,7 +184,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         fit_intercept: bool = True,
         learning_rate: float | None = None,
         selection: str = "cyclic",
-        n_components: int | None = None,
         shrinking: bool = True,
         standardize: bool = False,
         tol: float = 1e-3,
@@ -215,7 +209,6 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         self.fit_intercept = fit_intercept
         self.learning_rate = learning_rate
         self.selection = selection
-        self.n_components = n_components
         self.shrinking = shrinking
         self.standardize = standardize
         self.tol = tol
