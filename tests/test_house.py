@@ -63,7 +63,7 @@ def counts(name, path):
     found = {}
     for function, node in functions(path):
         limit = MOST_COMPILED if is_compiled(node) else MOST_PYTHON
-        is_estimator = name.startswith("fastsvm/estimators/") and function.endswith(".__init__")
+        is_estimator = name.startswith(("fastsvm/estimators/", "fastsvm/dask/")) and function.endswith(".__init__")
         if arguments(node) > limit and not is_estimator:
             found[f"{name}:{function}"] = arguments(node)
     return found

@@ -27,7 +27,7 @@ LAYERS = [
     {"estimators.search"},
     {"estimators"},
     {"compression"},
-    {"displays", "persistence"},
+    {"dask", "displays", "persistence"},
     {"exchange"},
     {"__init__"},
     {"jobs.training.checkpoint_version_1"},

@@ -30,6 +30,7 @@ _WORDS = {
     "persistence": "save and load",
     "exchange": "models of other programs",
     "displays": "pictures",
+    "dask": "on several machines",
     "jobs": "the work of the commands",
     "cli": "the command line",
 }

@@ -15,7 +15,16 @@ from fastsvm.solvers.linear_dual.epoch import class_bounds
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 
-__all__ = ["Certificate", "all_scores", "certify", "combination", "primal_of"]
+__all__ = [
+    "Certificate",
+    "CertificateSums",
+    "all_scores",
+    "certificate_of",
+    "certify",
+    "combination",
+    "primal_of",
+    "sums_of",
+]
 
 _ROWS = 1024  # of a piece of work
 _MORE_ROWS = 1 << 12  # of a piece of work that is only their scores
@@ -38,6 +47,27 @@ class Certificate(NamedTuple):
     primal: np.ndarray
     dual: np.ndarray
     violation: float
+
+
+class CertificateSums(NamedTuple):
+    """Sums over rows of which a certificate is made.
+
+    Attributes
+    ----------
+    losses : ndarray of float64, shape (n_weights, n_scores)
+        Losses of each of some weights.
+    conjugates : ndarray of float64, shape (n_scores,)
+        Σ c ℓ*(-β / c).
+    violation : float
+        Largest violation.
+    position : ndarray of float64, shape (n_scores, n_features + 1)
+        Σ β_i x_i.
+    """
+
+    losses: np.ndarray
+    conjugates: np.ndarray
+    violation: float
+    position: np.ndarray
 
 
 def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool: Pool, losses: np.ndarray) -> None:
@@ -89,6 +119,23 @@ def certify(
     pool : Pool
         Threads.
     """
+    return certificate_of(problem, weights, sums_of(problem, weights, dual, position, pool))
+
+
+def certificate_of(problem: LinearProblem, weights: Sequence[np.ndarray], sums: CertificateSums) -> Certificate:
+    """Return the certificate of weights and dual variables with some sums over all rows."""
+    primal = np.array([
+        problem.by_problem(own + 0.5 * np.einsum("cj,cj->c", each, each))
+        for own, each in zip(sums.losses, weights, strict=True)
+    ])  # fmt: skip
+    value = -problem.by_problem(sums.conjugates + 0.5 * np.einsum("cj,cj->c", sums.position, sums.position))
+    return Certificate(primal, np.maximum(value, 0.0), sums.violation)  # losses are not negative: 0 is a bound too
+
+
+def sums_of(
+    problem: LinearProblem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
+) -> CertificateSums:
+    """Return the sums over the rows that a certificate needs; the arguments are those of `certify`."""
     every, k = np.concatenate([*weights, position]), len(position)
     losses, conjugates, worst = np.zeros((len(weights), k)), np.zeros(k), 0.0
     exact_position = np.zeros((k, problem.source.shape[1] + 1))
@@ -102,12 +149,7 @@ def certify(
             conjugates += value
             worst = max(worst, violation)
         _combine(problem, block, start, dual, pool, exact_position)
-    primal = np.array([
-        problem.by_problem(own + 0.5 * np.einsum("cj,cj->c", each, each))
-        for own, each in zip(losses, weights, strict=True)
-    ])  # fmt: skip
-    value = -problem.by_problem(conjugates + 0.5 * np.einsum("cj,cj->c", exact_position, exact_position))
-    return Certificate(primal, np.maximum(value, 0.0), worst)  # losses are not negative, hence 0 is a bound too
+    return CertificateSums(losses, conjugates, worst, exact_position)
 
 
 def _evaluated(

@@ -95,7 +95,7 @@ class LinearDualAscent:
         self.rows = np.arange(len(problem.source))
         self.n_scores = len(problem.demands.balance)
         n_features = problem.source.shape[1]
-        self.width = -(-(n_features + 1) // _WIDTH) * _WIDTH
+        self.width = self.width_of(n_features)
         self.proximal = ProximalPoint(problem, self._first_metric())
         self.certificate: Certificate | None = None
         self.newton_applies = newton_applies(problem, settings.most_values)
@@ -109,6 +109,11 @@ class LinearDualAscent:
     def _first_metric(self) -> Metric:
         """Return the metric with which epochs begin, the strongest."""
         return metric_of(self.problem, self.width)
+
+    @staticmethod
+    def width_of(n_features: int) -> int:
+        """Return the number of weights of a score, with that of the constant feature and padding."""
+        return -(-(n_features + 1) // _WIDTH) * _WIDTH
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -276,16 +281,20 @@ class LinearDualAscent:
         if self.problem.source.resident:
             if state.epoch < state.next_evaluation and not last:
                 return state, self._report(state, 1)
-            losses = np.zeros(self.n_scores)
-            for window in self.problem.windows_in_memory(self.settings.window_rows):
-                primal_of(self.problem, mean, window, self.pool, losses)
-            return self._evaluate(state, mean, losses, last)
+            return self._evaluate(state, mean, self._losses_of(mean), last)
         candidate, losses = state.candidate, state.losses
         evaluate = last or state.epoch >= state.next_evaluation - 1
         state = state._replace(candidate=mean.copy() if evaluate else None, losses=np.zeros(self.n_scores))
         if candidate is None:
             return state, self._report(state, 1)
         return self._evaluate(state, candidate, losses, last)
+
+    def _losses_of(self, weights: np.ndarray) -> np.ndarray:
+        """Return the losses of weights in each score, by a pass over rows in memory."""
+        losses = np.zeros(self.n_scores)
+        for window in self.problem.windows_in_memory(self.settings.window_rows):
+            primal_of(self.problem, weights, window, self.pool, losses)
+        return losses
 
     def _evaluate(
         self, state: LinearDualState, weights: np.ndarray, losses: np.ndarray, last: bool

@@ -1,7 +1,7 @@
 """The metric of the proximal term, estimated from a sample of the rows and their costs."""
 
 from collections.abc import Generator
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -10,43 +10,107 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric, diagonal, principal
 from fastsvm.sources import CSRBlock, Window
 
-__all__ = ["mean_square", "metric_of"]
+__all__ = ["SAMPLED_ROWS", "RowMoments", "mean_square", "metric_of", "metric_of_moments", "moments_of"]
+
+SAMPLED_ROWS = 256
+"""Rows of which the metric of dense rows knows."""
 
 _DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
-_SAMPLED_ROWS, _SAMPLED_BLOCKS = 256, 16
+_SAMPLED_BLOCKS = 16
 _SPARSE_VALUES = 1 << 17  # at a time
 _ONE_CLASS = 0.25  # cost times ‖x‖² of the constant feature, for a machine of one class, whose costs have no scale
 _LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose variables are small, are clipped to this
 
 
+class RowMoments(NamedTuple):
+    """What the metric needs to know of some rows; those of several parts of the rows are added up.
+
+    Attributes
+    ----------
+    n_used : int
+        Number of rows of positive cost.
+    cost : float
+        Sum of their costs.
+    class_costs : ndarray of float64, shape (n_scores,)
+        Sums of the costs of each class, if several are learnt one against the rest; else zeros.
+    n_rows : int
+        Number of sparse rows of which `squares` is the sum.
+    squares : ndarray of float64, shape (n_weights,)
+        Sums of x² of each sparse feature; long rows are shortened. Empty for dense rows.
+    sample : ndarray of float64, shape (n_sampled, n_weights)
+        Dense rows with the constant feature; long rows are shortened. Empty for sparse rows.
+    """
+
+    n_used: int
+    cost: float
+    class_costs: np.ndarray
+    n_rows: int
+    squares: np.ndarray
+    sample: np.ndarray
+
+
+def moments_of(problem: LinearProblem, width: int, most: int = SAMPLED_ROWS) -> RowMoments:
+    """Return the moments of rows with `width` weights, of which at most `most` are sampled."""
+    demands, k = problem.demands, problem.n_scores
+    used, class_costs = demands.costs > 0, np.zeros(k)
+    if k > 1 and not problem.loss.of_classes:
+        class_costs += np.bincount(demands.targets[used].astype(np.int64), demands.costs[used], k)
+    n_rows, squares, sample = 0, np.zeros(0), np.zeros((0, width))
+    if problem.source.sparse:
+        n_rows, squares = _sums_of_squares(problem, width)
+    elif used.any():
+        sample = _sampled(problem, width, most)
+    return RowMoments(
+        int(np.count_nonzero(used)), float(demands.costs[used].sum()), class_costs, n_rows, squares, sample
+    )  # fmt: skip
+
+
 def metric_of(problem: LinearProblem, width: int) -> Metric:
     """Return the metric for rows with `width` weights."""
-    costs, source = _mean_costs(problem), problem.source
-    if problem.total is not None:
-        costs = np.full(1, _ONE_CLASS / problem.constant**2)
+    found = moments_of(problem, width)
+    costs = None if problem.total is None else np.full(1, _ONE_CLASS / problem.constant**2)
+    return metric_of_moments(problem, [found], costs)
+
+
+def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np.ndarray | None = None) -> Metric:
+    """Return the metric for rows in several parts.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Loss, balance of the classes and storage of the rows; its rows are not looked at.
+    parts : list of RowMoments
+        Moments of the parts, at least one of which has rows of positive cost.
+    costs : ndarray of float64, shape (n_scores,), or None, default=None
+        Mean cost of a row in each score; None takes that of the moments.
+    """
+    costs = _mean_costs(problem, parts) if costs is None else costs
+    source = problem.source
     if source.sparse:
-        return diagonal(costs, _mean_squares(problem, width))
+        squares = np.add.reduce([part.squares for part in parts]) / sum(part.n_rows for part in parts)
+        squares[-1] = problem.constant**2
+        return diagonal(costs, squares)
     most = _DIRECTIONS if source.resident else _STREAMED_DIRECTIONS
-    return principal(costs, _sampled(problem, width), most, np.finfo(product_type(source.dtype)).eps)
+    sample = np.concatenate([part.sample for part in parts]) if len(parts) > 1 else parts[0].sample
+    return principal(costs, sample, most, np.finfo(product_type(source.dtype)).eps)
 
 
 def mean_square(problem: LinearProblem) -> float:
     """Return the mean ‖x‖², the constant feature included; long rows are shortened."""
     width = problem.source.shape[1] + 1
     if problem.source.sparse:
-        return float(_mean_squares(problem, width).sum())
-    rows = _sampled(problem, width)
+        n, squares = _sums_of_squares(problem, width)
+        return float(squares.sum()) / n + problem.constant**2
+    rows = _sampled(problem, width, SAMPLED_ROWS)
     return float(np.vdot(rows, rows)) / len(rows)
 
 
-def _mean_costs(problem: LinearProblem) -> np.ndarray:
+def _mean_costs(problem: LinearProblem, parts: list[RowMoments]) -> np.ndarray:
     """Return the mean cost of a row in each score."""
-    demands = problem.demands
-    used = demands.costs > 0
-    costs = np.full(problem.n_scores, demands.costs[used].mean())
+    n_used = sum(part.n_used for part in parts)
+    costs = np.full(problem.n_scores, sum(part.cost for part in parts) / n_used)
     if len(costs) > 1 and not problem.loss.of_classes:
-        counts = np.bincount(demands.targets[used].astype(np.int64), demands.costs[used], len(costs))
-        costs += (demands.balance - 1) * counts / used.sum()
+        costs += (problem.demands.balance - 1) * sum(part.class_costs for part in parts) / n_used
     return costs
 
 
@@ -58,10 +122,10 @@ def _shortening(squares: np.ndarray) -> np.ndarray:
     return found
 
 
-def _sampled(problem: LinearProblem, width: int) -> np.ndarray:
+def _sampled(problem: LinearProblem, width: int, most: int) -> np.ndarray:
     """Return a sample of the rows with the constant feature; long rows are shortened."""
     parts = []
-    for window in _sample(problem):
+    for window in _sample(problem, most):
         with np.errstate(all="ignore"):
             rows = problem.dense(window.block, width)
             finite = np.isfinite(np.vdot(rows, rows))
@@ -72,8 +136,8 @@ def _sampled(problem: LinearProblem, width: int) -> np.ndarray:
     return rows * np.sqrt(_shortening(np.einsum("ij,ij->i", rows, rows)))[:, None]
 
 
-def _mean_squares(problem: LinearProblem, width: int) -> np.ndarray:
-    """Return the mean square of each sparse feature; long rows are shortened."""
+def _sums_of_squares(problem: LinearProblem, width: int) -> tuple[int, np.ndarray]:
+    """Return the number of some sparse rows and the sum of the squares of each feature; long rows are shortened."""
     total, count = np.zeros(width), 0
     for window in _pieces(problem):
         block = cast(CSRBlock, window.block)
@@ -85,9 +149,7 @@ def _mean_squares(problem: LinearProblem, width: int) -> np.ndarray:
         squares *= np.repeat(_shortening(_sums(squares, indptr)), np.diff(indptr))
         total[:d] += np.bincount(block.indices, squares, d)
         count += len(window.rows)
-    total /= count
-    total[-1] = problem.constant**2
-    return total
+    return count, total
 
 
 def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
@@ -99,23 +161,23 @@ def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     return found
 
 
-def _sample(problem: LinearProblem) -> Generator[Window, None, None]:
-    """Yield a sample of the rows with positive cost; of all rows if they are on disk."""
+def _sample(problem: LinearProblem, most: int) -> Generator[Window, None, None]:
+    """Yield a sample of at most `most` rows with positive cost; of all rows if they are on disk."""
     source, n = problem.source, len(problem.source)
     if source.resident:
         used = np.flatnonzero(problem.demands.costs)
-        rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), _SAMPLED_ROWS)).astype(np.int64))]
+        rows = used[np.unique(np.linspace(0, len(used) - 1, min(len(used), most)).astype(np.int64))]
         yield Window(source.rows(rows), np.arange(len(rows)), rows)
         return
     for start in np.unique(np.linspace(0, n - 1, _SAMPLED_BLOCKS).astype(np.int64)):
-        rows = np.arange(start, min(n, start + _SAMPLED_ROWS // _SAMPLED_BLOCKS))
+        rows = np.arange(start, min(n, start + most // _SAMPLED_BLOCKS))
         yield Window(source.read(rows[0], rows[-1] + 1), np.arange(len(rows)), rows)
 
 
 def _pieces(problem: LinearProblem) -> Generator[Window, None, None]:
     """Yield all sparse rows in memory in pieces, or a sample of those on disk."""
     if not problem.source.resident:
-        yield from _sample(problem)
+        yield from _sample(problem, SAMPLED_ROWS)
         return
     n = len(problem.source)
     n_rows = max(1, _SPARSE_VALUES * n // max(1, len(problem.block.stored)))

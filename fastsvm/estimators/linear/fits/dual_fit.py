@@ -28,9 +28,11 @@ from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualStat
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import DenseBlock
 
-__all__ = ["DualFit", "DualFitState", "SmallFit", "small_fit"]
+__all__ = ["N_SWEEPS", "DualFit", "DualFitState", "SmallFit", "block_rows_of", "small_fit"]
 
-_SWEEPS = 3
+N_SWEEPS = 3
+"""Largest number of sweeps over a block of rows."""
+
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
 _STREAMED_ROWS = 64  # of a block whose Gram matrix is computed again in each epoch
 _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
@@ -148,12 +150,17 @@ class DualFit:
         return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)
 
 
+def block_rows_of(n_features: int) -> int:
+    """Return the number of rows of a block whose Gram matrix is kept."""
+    return next(rows for least, rows in _BLOCK_ROWS if n_features >= least)
+
+
 def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) -> LinearDualSettings:
     source, k = problem.source, problem.n_scores
     n, d = source.shape
     item = product_type(source.dtype).itemsize
     if source.resident:
-        size = next(rows for least, rows in _BLOCK_ROWS if d >= least)
+        size = block_rows_of(d)
         per_row = max(1, source.nbytes // (source.dtype.itemsize * max(1, n)) if source.sparse else d) * k
         window = max(size, _WINDOW_WORK // per_row // size * size)
     else:
@@ -164,7 +171,7 @@ def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) ->
         kept = 0
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
     values = memory // _DENSE_SHARE
-    found = LinearDualSettings(estimator.tol, seed, size, _SWEEPS, kept, window, n_visits, values, estimator.criterion)
+    found = LinearDualSettings(estimator.tol, seed, size, N_SWEEPS, kept, window, n_visits, values, estimator.criterion)
     return found if problem.total is None else found._replace(least=least_objective(problem))
 
 

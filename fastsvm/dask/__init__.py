@@ -1,0 +1,17 @@
+"""Linear machines on the workers of a Dask cluster, and predictions of every model; the extra `dask` installs Dask."""
+
+try:
+    import dask.array
+    import distributed
+
+    del dask, distributed  # only whether they are there
+except ImportError as error:
+    raise ImportError(
+        f"fastsvm.dask needs dask and distributed, and {error.name or 'one of them'} is not installed: "
+        "pip install 'fastsvm[dask]'."
+    ) from error
+
+from fastsvm.dask.linear_svc import LinearSVC
+from fastsvm.dask.prediction import decision_function, predict, score
+
+__all__ = ["LinearSVC", "decision_function", "predict", "score"]

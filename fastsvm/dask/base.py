@@ -1,0 +1,230 @@
+"""What linear machines on a cluster have in common."""
+
+import time
+from typing import Any
+
+import numpy as np
+from distributed import Client, get_client
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm.dask.prediction import predict, score
+from fastsvm.dask.rows import joined_facts, load_shards
+from fastsvm.dask.shards import ClusterShards, Tasks
+from fastsvm.dask.worker import Plan, ShardFacts
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
+from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, optional, seed
+from fastsvm.estimators.fitting.progress import progress_bar
+from fastsvm.estimators.fitting.validation import forget
+from fastsvm.estimators.linear.fits.dual_fit import N_SWEEPS, block_rows_of
+from fastsvm.estimators.linear.training_task import seed_of
+from fastsvm.losses import Demands, Loss
+from fastsvm.solvers.linear_dual.curvature import metric_of_moments
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
+from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
+from fastsvm.sources import MemorySource
+
+__all__ = ["DistributedLinearSVM"]
+
+RULES = {
+    "C": number(above=0),
+    "tol": number(above=0),
+    "fit_intercept": boolean,
+    "intercept_scaling": number(above=0),
+    "verbose": either(boolean, number(integral=True, least=0)),
+    "max_iter": number(integral=True, least=1),
+    "max_time": optional(number(above=0)),
+    "random_state": seed,
+    "n_shards": optional(number(integral=True, least=1)),
+}
+_COLUMNS = "epoch", "time", "objective", "dual_objective", "gap", "bytes_sent"
+
+
+class DistributedLinearSVM(BaseEstimator):
+    """A linear machine that learns on the workers of a cluster; its fitted attributes are plain arrays."""
+
+    criterion = "gap"  # as the warning asks
+    _local: Any
+    client: Client | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters but for the client: a clone takes the current one.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Without effect.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
+        return {name: value for name, value in super().get_params(deep).items() if name != "client"}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: not the client."""
+        return super().__getstate__() | {"client": None}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a fit was completed."""
+        return hasattr(self, "coef_")
+
+    def _client(self) -> Client:
+        """Return the client, or the current one."""
+        if self.client is not None:
+            return self.client
+        try:
+            return get_client()
+        except ValueError as error:
+            raise ValueError(
+                "There is no Dask client: make one, as by distributed.Client(), or pass client=... to the estimator."
+            ) from error
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, loss: Loss, of_classes: bool) -> None:
+        """Learn from the rows that the workers hold."""
+        check_parameters(self, RULES | self._own_rules())
+        forget(self)
+        begin, tasks = time.perf_counter(), Tasks.of(self._client())
+        rows, facts = load_shards(tasks, X, y, sample_weight, self.n_shards, of_classes)
+        known = joined_facts(facts, of_classes)
+        self.n_features_in_ = known.shape[1]
+        if known.names is not None:
+            self.feature_names_in_ = known.names
+        names, plan = self._planned(known, loss, of_classes, -(-len(rows) // max(1, len(tasks.workers))))
+        shards = ClusterShards(tasks, rows, plan, [one.shape[0] for one in facts])
+        solver = self._solver(known, plan, shards)
+        limits = Limits(self.max_iter, begin + (np.inf if self.max_time is None else self.max_time))
+        self._solve(solver, shards, limits, begin)
+        self.__dict__.update(names)
+        warn_of_gap(self)
+
+    def _planned(self, known: ShardFacts, loss: Loss, of_classes: bool, together: int) -> tuple[dict, Plan]:
+        """Return fitted attributes beside those of the solution, and what is to be learnt."""
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        classes = factors = np.empty(0)
+        if of_classes:
+            classes = known.labels
+            if len(classes) < 2:
+                raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
+            factors = class_weights(self.class_weight, classes, np.arange(len(classes)), known.weights)
+        size = block_rows_of(known.shape[1])
+        plan = Plan(loss, float(self.C), constant, classes, factors, size, N_SWEEPS, together)
+        return ({"classes_": classes} if of_classes else {}), plan
+
+    def _solver(self, known: ShardFacts, plan: Plan, shards: ClusterShards) -> ShardedAscent:
+        """Return the solver, which knows a problem without rows."""
+        balance, none = np.ones(1), np.empty(0)
+        if len(plan.classes) > 2 or plan.loss.of_classes:
+            balance = np.ones(len(plan.classes)) if plan.loss.of_classes else plan.factors
+        frame = MemorySource.of(_no_rows(known))
+        problem = LinearProblem(frame, none, none, plan.loss, Demands(none, none, balance), plan.constant)
+        width = ShardedAscent.width_of(known.shape[1])
+        metric = metric_of_moments(problem, shards.moments(width))
+        settings = LinearDualSettings(float(self.tol), seed_of(self), plan.block_rows, plan.n_sweeps, 0, 1)
+        return ShardedAscent(problem, settings, metric, shards)
+
+    def _solve(self, solver: ShardedAscent, shards: ClusterShards, limits: Limits, begin: float) -> None:
+        """Take rounds, and set the attributes of the solution and its certificate."""
+        records: list[tuple] = []
+        bar = progress_bar(self.max_iter, "round", type(self).__name__, self.verbose)
+
+        def observe(state: LinearDualState, report: Report) -> bool:
+            primal = float(state.primal.sum())
+            seconds = time.perf_counter() - begin
+            records.append((state.epoch, seconds, primal, report.objective, report.gap, shards.bytes_sent))
+            bar.set_postfix({"gap": f"{report.gap:.2g}"}, refresh=False)
+            bar.update(1)
+            return False
+
+        try:
+            state, reason, _ = drive(solver, solver.init(), limits, observe)
+        finally:
+            bar.close()
+        certificate = solver.certificate
+        if reason is not StopReason.CONVERGED or certificate is None:
+            state, certificate = solver.concluded(state)
+        reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
+        weights = solver.finish(state)
+        weights = np.diff(weights, axis=0) if len(weights) == 2 else weights
+        self._take(weights[:, :-1].copy(), (self.intercept_scaling if self.fit_intercept else 0.0) * weights[:, -1])
+        self.n_iter_, self.kkt_violation_ = state.epoch, float(certificate.violation)
+        self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
+        self.duality_gap_ = self.objective_ - self.dual_objective_
+        self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
+        columns = zip(*records, strict=True)
+        self.history_ = {name: np.array(column) for name, column in zip(_COLUMNS, columns, strict=True)}
+
+    def to_local(self) -> Any:
+        """Return the model as an estimator of fastsvm, which needs no cluster and can be saved.
+
+        Returns
+        -------
+        estimator
+            With the same parameters and fitted attributes.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        known = self._local._get_param_names()
+        found = self._local(**{name: value for name, value in self.get_params().items() if name in known})
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        found.__dict__.update(fitted)
+        return found
+
+    def predict(self, X: Any) -> Any:
+        """Return the prediction of each sample.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array, or ndarray, of shape (n_samples,)
+            Computed later, by the workers, if X is a collection of Dask.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return predict(self.to_local(), X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of correct classes, or R² of a regression.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+        y : dask array, or as for the estimator of fastsvm, of shape (n_samples,)
+            Labels or targets.
+        sample_weight : as y, or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            At most 1.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return score(self.to_local(), X, y, sample_weight)
+
+
+def _no_rows(known: ShardFacts) -> Any:
+    """Return rows of the kind of the shards, but none."""
+    shape = 0, known.shape[1]
+    return sparse.csr_matrix(shape, dtype=known.dtype) if known.sparse else np.empty(shape, known.dtype)

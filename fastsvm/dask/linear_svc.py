@@ -1,0 +1,196 @@
+"""Linear support vector classification on a cluster."""
+
+from typing import Any
+
+from distributed import Client
+from sklearn.base import ClassifierMixin
+
+from fastsvm.dask.base import DistributedLinearSVM
+from fastsvm.dask.prediction import decision_function
+from fastsvm.estimators.fitting.parameters import Rule
+from fastsvm.estimators.linear import linear_svc
+from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
+
+__all__ = ["LinearSVC"]
+
+
+class LinearSVC(ClassifierMixin, DistributedLinearSVM):
+    """Linear support vector classification on the workers of a Dask cluster, exact.
+
+    Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once, as `fastsvm.LinearSVC` does, to the
+    same duality gap. The rows are in shards on the workers, and never come to the client. In a round each shard takes
+    an epoch of dual coordinate ascent; what it tells of it is two numbers for each feature and class.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge", "log_loss"} or a loss object, default="squared_hinge"
+        Loss of a class against the rest.
+    client : distributed.Client or None, default=None
+        The connection to the cluster; None takes the current one. Clones and pickles do not keep it.
+    n_shards : int or None, default=None
+        Number of shards, in each of which consecutive blocks are joined; None takes one for each worker, or for each
+        block if there are fewer. With the same shards each bit of the model is the same for any number of workers and
+        threads. More shards take more rounds.
+    tol : float, default=1e-3
+        The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be;
+        of several classes one against the rest, for each of them.
+    C : float, default=1.0
+        Factor of the losses.
+    multi_class : {"ovr", "crammer_singer", "weston_watkins"}, default="ovr"
+        Of several classes each against the rest, or one problem for all.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    intercept_scaling : float, default=1.0
+        Value of a constant feature. The intercept is its weight times this value. It is penalised like all weights; the
+        larger the value, the less.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C for the samples of each class; one against the rest, for the samples of the class itself.
+    verbose : bool or int, default=False
+        Show progress, on a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which samples are processed.
+    max_iter : int, default=1000
+        Largest number of rounds.
+    max_time : float or None, default=None
+        Time limit of a fit in seconds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
+        Intercepts.
+    objective_ : float
+        The objective of these weights, that of the constant feature among them, summed over the classes one against the
+        rest.
+    dual_objective_ : float
+        Objective of feasible dual variables, a lower bound of the minimum.
+    duality_gap_ : float
+        Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
+    kkt_violation_ : float
+        Largest projected gradient of the dual problem, in units of scores.
+    n_iter_ : int
+        Rounds.
+    converged_ : bool
+        Whether the duality gap is within `tol`.
+    stop_reason_ : str
+        "converged", or why the fit ended before: "max_iter", "max_time", "stalled".
+    history_ : dict of str to ndarray
+        One entry a round: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
+        so far), bytes_sent (what the client told and was told).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+
+    References
+    ----------
+    Ma, Smith, Jaggi, Jordan, Richtarik and Takac (2015), Adding vs. averaging in distributed primal-dual optimization,
+    ICML. Smith, Forte, Ma, Takac, Jordan and Jaggi (2018), CoCoA: a general framework for communication-efficient
+    distributed optimization, JMLR 18, algorithm 1.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from fastsvm.dask import LinearSVC
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = da.from_array(rng.normal(size=(200, 3)) + y[:, None], chunks=(100, 3))
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+    ...     model = LinearSVC(random_state=0).fit(X, da.from_array(y, chunks=100))
+    >>> bool(model.duality_gap_ <= 1e-3 * model.objective_)
+    True
+    >>> model.to_local().predict([[2.0, 2.0, 2.0]])
+    array([1])
+    """
+
+    _local = linear_svc.LinearSVC
+
+    def __init__(
+        self,
+        loss: str = "squared_hinge",
+        *,
+        client: Client | None = None,
+        n_shards: int | None = None,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict | str | None = None,
+        verbose: bool | int = False,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+    ) -> None:
+        self.loss = loss
+        self.client = client
+        self.n_shards = n_shards
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.max_time = max_time
+
+    def _own_rules(self) -> dict[str, Rule]:
+        multi_class = loss_rule("classes", dual=True, others=("ovr",))
+        return {"loss": loss_rule("labels", dual=True), "multi_class": multi_class}
+
+    def _take(self, coef: Any, intercept: Any) -> None:
+        self.coef_, self.intercept_ = coef, intercept
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
+shape (n_samples, n_features)
+            Samples: dense or CSR blocks, or HDF5 files that the workers read.
+        y : dask array, series, list of delayed or futures, of shape (n_samples,), or None
+            Labels, numbers or strings, in the blocks of X. None for files, which have their own.
+        sample_weight : as y, or None
+            Factors of C. Samples of weight 0 are left out.
+
+        Returns
+        -------
+        LinearSVC
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable; the message says what was found.
+        """
+        name = self.loss if self.multi_class == "ovr" else self.multi_class
+        self._fit(X, y, sample_weight, loss_of(name), of_classes=True)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array, or ndarray, of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return decision_function(self.to_local(), X)

@@ -1,0 +1,243 @@
+"""Predictions and scores of any fitted model for collections of Dask, block by block on the workers."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dask
+import dask.array as da
+import numpy as np
+from sklearn.base import is_classifier
+
+__all__ = ["decision_function", "predict", "score"]
+
+
+def predict(model: Any, X: Any) -> Any:
+    """Return the predictions of a fitted model for samples on a cluster.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of fastsvm, of kernels or linear, or one of `fastsvm.dask`.
+    X : dask array or dataframe, shape (n_samples, n_features)
+        Samples: dense or CSR blocks. Anything else goes to the model's own method.
+
+    Returns
+    -------
+    dask array of shape (n_samples,)
+        Predictions, computed by the workers when they are asked for.
+
+    Raises
+    ------
+    ValueError
+        If X does not have the features of the fit, or, once it is computed, is not finite.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_iris
+    >>> import fastsvm.dask
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = fastsvm.SVC().fit(X, y)
+    >>> found = fastsvm.dask.predict(model, da.from_array(X, chunks=(50, 4)))
+    >>> bool((found.compute() == model.predict(X)).all())
+    True
+    """
+    return _by_block(_local(model), X, "predict")
+
+
+def decision_function(model: Any, X: Any) -> Any:
+    """Return the decision values of a fitted model for samples on a cluster.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator that has decision values.
+    X : dask array or dataframe, shape (n_samples, n_features)
+        Samples: dense or CSR blocks. Anything else goes to the model's own method.
+
+    Returns
+    -------
+    dask array of float64
+        In the shape of the model's `decision_function`, computed by the workers when it is asked for.
+
+    Raises
+    ------
+    ValueError
+        If X does not have the features of the fit, or, once it is computed, is not finite.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_iris
+    >>> import fastsvm.dask
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = fastsvm.SVC().fit(X, y)
+    >>> fastsvm.dask.decision_function(model, da.from_array(X, chunks=(50, 4))).shape
+    (150, 3)
+    """
+    return _by_block(_local(model), X, "decision_function")
+
+
+def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    """Return the share of correct classes, or R² of a regression, of a fitted model for samples on a cluster.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted classifier or regressor.
+    X : dask array or dataframe, shape (n_samples, n_features)
+        Samples: dense or CSR blocks. Anything else goes to the model's own method.
+    y : dask array, series or array of shape (n_samples,)
+        Labels or targets; as a collection of Dask, in the blocks of X.
+    sample_weight : as y, or None
+        Weights of the samples.
+
+    Returns
+    -------
+    float
+        At most 1. It is computed now.
+
+    Raises
+    ------
+    ValueError
+        If there is no y, or X does not have the features of the fit.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_iris
+    >>> import fastsvm.dask
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = fastsvm.SVC().fit(X, y)
+    >>> fastsvm.dask.score(model, da.from_array(X, chunks=(50, 4)), y) == model.score(X, y)
+    True
+    """
+    model = _local(model)
+    if not dask.is_dask_collection(X):
+        return float(model.score(X, y, sample_weight))
+    if y is None:
+        raise ValueError("score needs y, the labels or targets of X: it was not passed.")
+    blocks = _blocks(X)
+    columns = [_column(column, X, len(blocks)) for column in (y, sample_weight)]
+    shared = dask.delayed(model)
+    parts = [dask.delayed(_moments)(shared, *each) for each in zip(blocks, *columns, strict=True)]
+    total = _Moments.joined(dask.compute(*parts))
+    if total.weight <= 0:
+        raise ValueError("X has no samples of positive weight.")
+    return total.accuracy() if is_classifier(model) else total.explained()
+
+
+class _Moments(NamedTuple):
+    """Sums over samples: weights, hits or squared errors, and the mean and squared deviations of the targets."""
+
+    weight: float
+    found: float
+    mean: float
+    deviation: float
+
+    @classmethod
+    def joined(cls, parts: tuple["_Moments", ...]) -> "_Moments":
+        """Return the sums over several parts, by equation 2.1 of Chan, Golub and LeVeque (1983)."""
+        weight = found = mean = deviation = 0.0
+        for part in parts:
+            both = weight + part.weight
+            if part.weight > 0:
+                away = part.mean - mean
+                deviation += part.deviation + away**2 * weight * part.weight / both
+                mean += away * part.weight / both
+            weight, found = both, found + part.found
+        return cls(weight, found, mean, deviation)
+
+    def accuracy(self) -> float:
+        """Return the share of hits."""
+        return self.found / self.weight
+
+    def explained(self) -> float:
+        """Return R²."""
+        if self.deviation == 0:
+            return 1.0 if self.found == 0 else 0.0
+        return 1 - self.found / self.deviation
+
+
+def _moments(model: Any, X: Any, y: Any, sample_weight: Any) -> _Moments:
+    """Return the sums over a block."""
+    n = len(X) if hasattr(X, "columns") else X.shape[0]
+    y = np.asarray(y)
+    if len(y) != n:
+        raise ValueError(f"A block of X has {n} samples, and that of y has {len(y)}: their chunks must be the same.")
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if n == 0 or not weight.any():
+        return _Moments(0.0, 0.0, 0.0, 0.0)
+    predicted = model.predict(X)
+    if is_classifier(model):
+        return _Moments(float(weight.sum()), float(weight[predicted == y].sum()), 0.0, 0.0)
+    mean = float(np.average(y, weights=weight))
+    return _Moments(float(weight.sum()), float(weight @ (y - predicted) ** 2), mean, float(weight @ (y - mean) ** 2))
+
+
+def _local(model: Any) -> Any:
+    """Return a model that needs no cluster."""
+    return model.to_local() if hasattr(model, "to_local") else model
+
+
+def _blocks(X: Any) -> list[Any]:
+    """Return the blocks of rows of a collection as delayed values."""
+    if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return list(np.asarray(X.to_delayed(), dtype=object).ravel())
+
+
+def _column(column: Any, X: Any, n_blocks: int) -> list[Any]:
+    """Return a column in the blocks of X."""
+    if column is None:
+        return [None] * n_blocks
+    if not dask.is_dask_collection(column):
+        column = da.from_array(np.asarray(column), chunks=-1)
+    if (
+        isinstance(column, da.Array)
+        and isinstance(X, da.Array)
+        and not np.isnan([*X.chunks[0], *column.chunks[0]]).any()
+    ):
+        if column.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} samples, and y or sample_weight has {column.shape[0]}.")
+        column = column.rechunk((X.chunks[0],))
+    found = _blocks(column)
+    if len(found) != n_blocks:
+        raise ValueError(
+            f"X has {n_blocks} blocks, and y or sample_weight has {len(found)}: they need the same blocks."
+        )
+    return found
+
+
+def _by_block(model: Any, X: Any, method: str) -> Any:
+    """Return what a method of a model answers for each block."""
+    if not dask.is_dask_collection(X):
+        return getattr(model, method)(X)
+    width = X.shape[1]
+    if width != model.n_features_in_:
+        raise ValueError(
+            f"X has {width} features, but {type(model).__name__} is expecting {model.n_features_in_} features as input."
+        )
+    sample = _answer(model, X._meta if hasattr(X, "columns") else None, method)
+    chunks = X.chunks[0] if isinstance(X, da.Array) else (np.nan,) * X.npartitions
+    shared, answer = dask.delayed(model), dask.delayed(_answer)
+    parts = [
+        da.from_delayed(answer(shared, block, method), (length, *sample.shape[1:]), sample.dtype)
+        for block, length in zip(_blocks(X), chunks, strict=True)
+    ]
+    return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _answer(model: Any, X: Any, method: str) -> np.ndarray:
+    """Return what a method answers; without rows, an array of its shape and type for none."""
+    call: Callable[[Any], np.ndarray] = getattr(model, method)
+    n = 0 if X is None else len(X) if hasattr(X, "columns") else X.shape[0]
+    if n:
+        return call(X)
+    zeros = np.zeros((1, model.n_features_in_))
+    if hasattr(X, "columns"):
+        zeros = type(X)(zeros, columns=X.columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names of features that zeros lack
+        return call(zeros)[:0]

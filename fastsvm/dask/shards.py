@@ -1,0 +1,169 @@
+"""The shards of a fit on the workers of a cluster, by Dask's futures.
+
+A round is a task for each shard: a pure function of its rows, its state after the last round, and what all are told.
+States stay on the workers. If a worker is lost, Dask computes its rows and its states again elsewhere, with the same
+bits. Every few rounds the client keeps the states itself, so that no more than these rounds are computed again.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from distributed import Client, Future
+
+from fastsvm.dask.worker import (
+    Place,
+    Plan,
+    ask_losses,
+    ask_moments,
+    ask_sums,
+    begin,
+    identity,
+    known_state,
+    run_round,
+    settled,
+    sums_of_round,
+)
+from fastsvm.solvers.linear_dual.certificate import CertificateSums
+from fastsvm.solvers.linear_dual.curvature import SAMPLED_ROWS, RowMoments
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums
+
+__all__ = ["ClusterShards", "Tasks"]
+
+_KEPT_AFTER = 10  # rounds
+_RETRIES = 3
+
+
+class Tasks(NamedTuple):
+    """How tasks are sent.
+
+    Attributes
+    ----------
+    client : Client
+        The connection to the cluster.
+    workers : list of str
+        Addresses of the workers when the fit began. Shard k prefers the k-th, and goes elsewhere if that is lost.
+    token : str
+        What the keys of all tasks of the fit have in common.
+    """
+
+    client: Client
+    workers: list[str]
+    token: str
+
+    @classmethod
+    def of(cls, client: Client) -> "Tasks":
+        """Return the tasks of a new fit."""
+        return cls(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), uuid4().hex)
+
+    def preferring(self, number: int) -> dict[str, Any]:
+        """Return the options of a task of a shard."""
+        found: dict[str, Any] = {"retries": _RETRIES}
+        if self.workers:
+            found |= {"workers": [self.workers[number % len(self.workers)]], "allow_other_workers": True}
+        return found
+
+    def submit(self, name: str, number: int, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Send a task of a shard. The name is that of its step, so that the key is new."""
+        key = f"svm-{name}-{number}-{self.token}"
+        return self.client.submit(function, *arguments, key=key, pure=False, **self.preferring(number))
+
+    def share(self, name: str, value: Any) -> Future:
+        """Send what tasks of all shards use, once."""
+        return self.client.submit(identity, value, key=f"svm-{name}-{self.token}", pure=False, retries=_RETRIES)
+
+
+class ClusterShards:
+    """The shards of a fit.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        How tasks are sent.
+    rows : list of Future of ShardRows
+        The rows of each shard.
+    plan : Plan
+        What is to be learnt.
+    sizes : list of int
+        Numbers of rows.
+
+    Attributes
+    ----------
+    bytes_sent : int
+        Bytes of what the client told and was told in rounds, about.
+    """
+
+    def __init__(self, tasks: Tasks, rows: list[Future], plan: Plan, sizes: list[int]) -> None:
+        self._tasks, self._rows = tasks, rows
+        self._sizes = np.array(sizes)
+        firsts = np.cumsum([0, *sizes[:-1]]).tolist()
+        self._places = [Place(number, first) for number, first in enumerate(firsts)]
+        self._plan = tasks.share("plan", plan)
+        self._last = self._each("begin", begin)
+        self._metric: tuple[Metric, Future] | None = None
+        self._n_rounds = self._n_asked = self.bytes_sent = 0
+
+    def __len__(self) -> int:
+        """Return the number of shards."""
+        return len(self._rows)
+
+    def _each(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Future]:
+        """Send a task for each shard; arguments in a list are those of single shards."""
+        return [
+            self._tasks.submit(
+                name, number, function, rows, self._plan, self._places[number],
+                *[each[number] if isinstance(each, list) else each for each in arguments],
+            )
+            for number, rows in enumerate(self._rows)
+        ]  # fmt: skip
+
+    def _gathered(self, futures: list[Future]) -> list[Any]:
+        """Return the results of tasks, in order."""
+        return list(self._tasks.client.gather(futures))
+
+    def moments(self, width: int) -> list[RowMoments]:
+        """Return the moments of the shards, with samples in proportion to their rows."""
+        most = np.ceil(SAMPLED_ROWS * self._sizes / max(1, self._sizes.sum())).astype(int).tolist()
+        return self._gathered(self._each("moments", ask_moments, width, most))
+
+    def round(self, order: RoundOrder, metric: Metric) -> list[RoundSums]:
+        """Have each shard take an epoch from its last state."""
+        if self._n_rounds and self._n_rounds % _KEPT_AFTER == 0:
+            self._keep(order.share)
+        self._n_rounds += 1
+        if self._metric is None or self._metric[0] is not metric:
+            self._metric = metric, self._tasks.share(f"metric-{self._n_rounds}", metric)
+        told = self._tasks.share(f"order-{self._n_rounds}", order)
+        name = f"round-{self._n_rounds}"
+        self._last = self._each(name, run_round, self._last, told, self._metric[1])
+        answers = [
+            self._tasks.submit(f"sums-{self._n_rounds}", number, sums_of_round, last)
+            for number, last in enumerate(self._last)
+        ]
+        found = self._gathered(answers)
+        self.bytes_sent += order.weights.nbytes * (1 + 2 * len(found))
+        return found
+
+    def _keep(self, share: np.ndarray) -> None:
+        """Have the client keep the states, so that what was before them is forgotten."""
+        name = f"settled-{self._n_rounds}"
+        futures = [self._tasks.submit(name, k, settled, last, share) for k, last in enumerate(self._last)]
+        states = self._gathered(futures)
+        name = f"kept-{self._n_rounds}"
+        self._last = [self._tasks.submit(name, k, known_state, state) for k, state in enumerate(states)]
+
+    def losses(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return the losses of weights on each shard, for each score."""
+        self._n_asked += 1
+        told = self._tasks.share(f"weights-{self._n_asked}", weights)
+        return self._gathered(self._each(f"losses-{self._n_asked}", ask_losses, told))
+
+    def certificate_sums(
+        self, weights: Sequence[np.ndarray], share: np.ndarray, position: np.ndarray
+    ) -> list[CertificateSums]:
+        """Return the sums over the rows of each shard that a certificate needs."""
+        self._n_asked += 1
+        told = self._tasks.share(f"asked-{self._n_asked}", (tuple(weights), share, position))
+        return self._gathered(self._each(f"certificate-{self._n_asked}", ask_sums, self._last, told))

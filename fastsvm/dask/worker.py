@@ -1,0 +1,313 @@
+"""What workers do: gather the rows of a shard, look at their labels, and take part in rounds.
+
+The rows of a shard are one result of Dask, which it keeps, spills to disk, sends to another worker or computes again.
+What was prepared for them, Gram matrices above all, lives as long as they do in the memory of this worker.
+"""
+
+import threading
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from distributed import get_worker
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm._compiled.writeable import writeable
+from fastsvm.estimators.fitting.validation import check_training_set
+from fastsvm.estimators.linear.fits.linear_problem import demands_of
+from fastsvm.estimators.linear.training_task import Task, task_of_classes
+from fastsvm.losses import Loss
+from fastsvm.solvers.linear_dual.certificate import CertificateSums
+from fastsvm.solvers.linear_dual.curvature import RowMoments
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, Shard, ShardState
+from fastsvm.sources import MemorySource, open_hdf5
+
+__all__ = [
+    "FilePart",
+    "Place",
+    "Plan",
+    "ShardFacts",
+    "ShardRows",
+    "ask_losses",
+    "ask_moments",
+    "ask_sums",
+    "begin",
+    "facts_of",
+    "gather_rows",
+    "identity",
+    "known_state",
+    "read_rows",
+    "run_round",
+    "settled",
+    "sums_of_round",
+]
+
+_prepared: "WeakKeyDictionary[ShardRows, _Prepared]" = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class FilePart(NamedTuple):
+    """Some consecutive rows of an HDF5 file."""
+
+    path: str
+    start: int
+    stop: int
+
+
+class ShardRows:
+    """The rows of a shard with their labels and weights.
+
+    Parameters
+    ----------
+    X : ndarray or csr_matrix, shape (n, n_features)
+        Rows, perhaps none.
+    y, weight : ndarray of shape (n,)
+        Labels or targets, and weights.
+    names : ndarray of str objects, shape (n_features,), or None
+        Names of the features.
+    """
+
+    def __init__(self, X: Any, y: np.ndarray, weight: np.ndarray, names: np.ndarray | None) -> None:
+        self.X, self.y, self.weight, self.names = X, y, weight, names
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the arrays, by which Dask counts."""
+        X = self.X
+        parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        return 64 + sum(part.nbytes for part in (*parts, self.y, self.weight))
+
+
+class ShardFacts(NamedTuple):
+    """What the client learns of a shard.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Numbers of rows and features.
+    dtype : numpy.dtype
+        Type of the rows.
+    sparse : bool
+        Whether they are sparse.
+    names : ndarray or None
+        Names of the features.
+    labels, weights : ndarray
+        The different labels of positive weight and the sums of their weights; of a regression, no labels.
+    total : float
+        Sum of the weights.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    sparse: bool
+    names: np.ndarray | None
+    labels: np.ndarray
+    weights: np.ndarray
+    total: float
+
+
+class Plan(NamedTuple):
+    """What is to be learnt from all shards.
+
+    Attributes
+    ----------
+    loss : Loss
+        Loss of a row.
+    C, constant : float
+        Factor of the losses, and value of the constant feature, 0 if there is none.
+    classes, factors : ndarray of shape (n_classes,)
+        Labels and factors of C; empty for a regression.
+    block_rows, n_sweeps : int
+        As in `dense_epoch.Layout`.
+    together : int
+        Number of shards that share the threads of a worker.
+    """
+
+    loss: Loss
+    C: float
+    constant: float
+    classes: np.ndarray
+    factors: np.ndarray
+    block_rows: int
+    n_sweeps: int
+    together: int
+
+
+class Place(NamedTuple):
+    """Number of a shard, and the number of its first row among all."""
+
+    number: int
+    first: int
+
+
+# --- rows ------------------------------------------------------------------------------------------------
+
+
+def gather_rows(blocks: list[Any], labels: list[Any] | None, weights: list[Any] | None, of_classes: bool) -> ShardRows:
+    """Return the rows of some blocks as one shard; labels and weights are in blocks of the same lengths."""
+    parts, names = [], None
+    for number, block in enumerate(blocks):
+        estimator = _Holder()
+        y: Any = None if labels is None else labels[number]
+        weight = None if weights is None else weights[number]
+        if len(block) if hasattr(block, "columns") else block.shape[0]:
+            weight = None if weight is None else np.asarray(weight, np.float64)
+            if weight is not None and weight.shape == np.shape(y) and not weight.any():
+                data = check_training_set(estimator, block, y, None, of_classes=of_classes)
+                data = data._replace(weight=np.zeros(len(data.y)))  # other shards may have weights
+            else:
+                data = check_training_set(estimator, block, y, weight, of_classes=of_classes)
+            parts.append((data.source.read(0, len(data.source)).user_array(), data.y, data.weight))
+            names = getattr(estimator, "feature_names_in_", names)
+        elif y is not None and len(y):
+            raise ValueError(f"A block of X has no rows, and that of y has {len(y)}: their chunks must be the same.")
+    if not parts:
+        block = blocks[0].to_numpy() if hasattr(blocks[0], "columns") else blocks[0]
+        return ShardRows(block, np.empty(0), np.empty(0), None)
+    return _joined(parts, names)
+
+
+class _Holder(BaseEstimator):
+    """Stands in for an estimator in checks of data."""
+
+    memory = "auto"
+
+
+_Holder.__name__ = "LinearSVM"  # as messages name it
+
+
+def _joined(parts: list[tuple[Any, np.ndarray, np.ndarray]], names: np.ndarray | None) -> ShardRows:
+    """Return blocks of rows, labels and weights as one shard."""
+    X, y, weight = zip(*parts, strict=True)
+    if len(parts) == 1:
+        return ShardRows(X[0], y[0], weight[0], names)
+    rows = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
+    return ShardRows(rows, np.concatenate(y), np.concatenate(weight), names)
+
+
+def read_rows(parts: list[FilePart]) -> ShardRows:
+    """Return rows of HDF5 files, with their labels and weights, as one shard."""
+    found, names = [], None
+    for part in parts:
+        with open_hdf5(part.path) as data:
+            if data.y is None:
+                raise ValueError(f"{part.path} has no dataset 'y' with the labels.")
+            rows, n = slice(part.start, part.stop), part.stop - part.start
+            weight = np.ones(n) if data.sample_weight is None else data.sample_weight[rows].astype(np.float64)
+            found.append((data.X.read(part.start, part.stop).user_array(), data.y[rows], weight))
+            names = data.feature_names
+    return _joined(found, names)
+
+
+def facts_of(rows: ShardRows, of_classes: bool) -> ShardFacts:
+    """Return what the client needs to know of a shard."""
+    used = rows.weight > 0
+    labels, weights = np.empty(0), np.empty(0)
+    if of_classes and used.any():
+        labels, number = np.unique(rows.y[used], return_inverse=True)
+        weights = np.bincount(number.ravel(), rows.weight[used], len(labels)).astype(np.float64)
+    total = float(rows.weight.sum())
+    return ShardFacts(rows.X.shape, rows.X.dtype, sparse.issparse(rows.X), rows.names, labels, weights, total)
+
+
+# --- rounds ----------------------------------------------------------------------------------------------
+
+
+class _Prepared:
+    """A shard that is ready for rounds, of which one task at a time takes hold."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard, self.lock = shard, threading.Lock()
+
+
+@contextmanager
+def _shard(rows: ShardRows, plan: Plan, place: Place) -> Any:
+    """Give the shard of some rows, with the threads that are its share."""
+    with _lock:
+        found = _prepared.get(rows)
+        if found is None:
+            problem = _problem(rows, plan)
+            found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.n_sweeps, *place))
+    with found.lock, one_threaded_blas:
+        pool = found.shard.pool = Pool(max(1, get_worker().state.nthreads // plan.together))
+        try:
+            yield found.shard
+        finally:
+            pool.cancel()
+
+
+def _problem(rows: ShardRows, plan: Plan) -> LinearProblem:
+    """Return the problem of the rows of a shard."""
+    source, none, weight = MemorySource.of(rows.X), np.empty(0), writeable(rows.weight)
+    coupled = plan.loss.of_classes
+    if len(plan.classes):
+        labels = np.full(len(rows.y), -1, np.int64)
+        used = weight > 0
+        labels[used] = np.searchsorted(plan.classes, rows.y[used])
+        task = task_of_classes(source, labels, weight, plan.factors, coupled)
+        task = task._replace(balance=np.ones(len(plan.classes))) if coupled else task
+    else:
+        targets = np.ascontiguousarray(rows.y, np.float64)
+        task = Task(source, targets, weight, float(weight.sum()), np.ones(1), of_classes=False)
+    return LinearProblem(source, none, none, plan.loss, demands_of(plan, task), plan.constant)
+
+
+def begin(rows: ShardRows, plan: Plan, place: Place) -> tuple[ShardState, None]:
+    """Return the state of a shard at zero."""
+    with _shard(rows, plan, place) as shard:
+        return shard.start(), None
+
+
+def ask_moments(rows: ShardRows, plan: Plan, place: Place, width: int, most: int) -> RowMoments:
+    """Return the moments of a shard."""
+    with _shard(rows, plan, place) as shard:
+        return shard.moments(width, most)
+
+
+def run_round(
+    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, Any], order: RoundOrder, metric: Metric
+) -> tuple[ShardState, RoundSums]:
+    """Take an epoch; return the state after it, which stays here, and what the client is told."""
+    with _shard(rows, plan, place) as shard:
+        return shard.round(last[0], order, metric)
+
+
+def sums_of_round(found: tuple[ShardState, RoundSums]) -> RoundSums:
+    """Return what the client is told of a round."""
+    return found[1]
+
+
+def settled(found: tuple[ShardState, Any], share: np.ndarray) -> ShardState:
+    """Return the state after a round with the share of its change, without the variables before."""
+    state = found[0]
+    return state._replace(dual=state.taken(share), before=np.empty(0))
+
+
+def known_state(state: ShardState) -> tuple[ShardState, None]:
+    """Return the state that the client has kept."""
+    return state._replace(before=state.dual), None
+
+
+def ask_losses(rows: ShardRows, plan: Plan, place: Place, weights: np.ndarray) -> np.ndarray:
+    """Return the losses of weights on a shard."""
+    with _shard(rows, plan, place) as shard:
+        return shard.losses(weights)
+
+
+def ask_sums(
+    rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, Any], asked: tuple[Sequence, Any, Any]
+) -> CertificateSums:
+    """Return the sums of a certificate over a shard; asked are weights, share and Σ β_i x_i."""
+    weights, share, position = asked
+    with _shard(rows, plan, place) as shard:
+        return shard.certificate_sums(weights, last[0], share, position)
+
+
+def identity(value: Any) -> Any:
+    """Return a value that many tasks use: it is sent once."""
+    return value

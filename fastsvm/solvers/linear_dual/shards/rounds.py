@@ -1,0 +1,162 @@
+"""Rounds of dual coordinate ascent on rows in several places: CoCoA+ with a step that is measured.
+
+Round
+    Each shard takes an epoch of its own subproblem: the dual objective near the common weights, in the variables of its
+    rows, with σ' times the quadratic term. It answers with its change of Σ β_i x_i, and the changes are added
+    (Ma et al. 2015; Smith et al. 2018, CoCoA, algorithm 1 with γ = 1).
+
+Step
+    With σ' = K, the number of shards, the dual objective rises in any case. Most changes of shards are nearly
+    orthogonal, so that less is enough: the next σ' is ‖Σ Δv_k‖² / Σ ‖Δv_k‖², as this round measured it, and a little
+    more. If σ' was too small, a share τ of the sum is taken, the one that maximises a lower bound of the dual objective
+    on the way, as conjugates are convex. Shards learn τ with the next round. Each class has its own σ' and τ.
+
+All else
+    is that of ascent in one place (`coordinate_ascent`): metric, anchors and momentum, evaluations, the certificate.
+    Sums are added in the order of the shards. With the same shards each bit of the answer is the same.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.solvers.linear_dual.certificate import Certificate, CertificateSums, certificate_of
+from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
+from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
+from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums
+from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.outer_loop import Report
+
+__all__ = ["ShardedAscent", "Shards"]
+
+_MARGIN = 1.25  # times the measured factor
+_RISE = 0.5  # share of the best step above which the whole step raises the dual objective
+
+
+class Shards(Protocol):
+    """The shards, wherever they are. Answers are in the order of the shards."""
+
+    def __len__(self) -> int:
+        """Return the number of shards."""
+
+    def round(self, order: RoundOrder, metric: Metric) -> list[RoundSums]:
+        """Have each shard take an epoch from its last state."""
+
+    def losses(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return the losses of weights on each shard, for each score."""
+
+    def certificate_sums(
+        self, weights: Sequence[np.ndarray], share: np.ndarray, position: np.ndarray
+    ) -> list[CertificateSums]:
+        """Return the sums over the rows of each shard that a certificate needs."""
+
+
+class _ShardedPoint(ProximalPoint):
+    """Anchors and objectives where the shards know the dual variables.
+
+    Attributes
+    ----------
+    known : ndarray of float64, shape (n_scores,)
+        Σ c ℓ*(-β / c), or an upper bound.
+    """
+
+    known: np.ndarray
+
+    def conjugates(self, dual: np.ndarray) -> np.ndarray:
+        """Return Σ c ℓ*(-β / c) of each score."""
+        return self.known
+
+
+class ShardedAscent(LinearDualAscent):
+    """Block-exact dual coordinate ascent by rounds.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        The problem without its rows: a source in memory of the type of the shards, without rows.
+    settings : LinearDualSettings
+        Tolerance and seed.
+    metric : Metric
+        The strongest metric of the proximal term.
+    shards : Shards
+        The rows.
+    """
+
+    def __init__(self, problem: LinearProblem, settings: LinearDualSettings, metric: Metric, shards: Shards) -> None:
+        self._given_metric = metric
+        super().__init__(problem, settings, Pool(1))
+        self.newton_applies, self.shards = False, shards
+        self.proximal: _ShardedPoint = _ShardedPoint(problem, metric)
+        self.proximal.known = np.zeros(self.n_scores)
+        self._factor = np.full(self.n_scores, float(len(shards)))
+        self._share, self._activate = np.ones(self.n_scores), False
+
+    def _first_metric(self) -> Metric:
+        return self._given_metric
+
+    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
+        """Take a round."""
+        if most_steps == 0:
+            return state, self._report(state, 0)
+        seed = self.settings.seed, state.epoch
+        order = RoundOrder(state.path.weights, self._factor, self._share, self._activate, seed)
+        anchor, state = state.anchor, self._added(state, self.shards.round(order, state.path.metric))
+        state, report = self._end_epoch(state, most_steps == 1)
+        self._activate = bool((state.anchor != anchor).any())
+        return state, report
+
+    def _added(self, state: LinearDualState, parts: list[RoundSums]) -> LinearDualState:
+        """Return the state at the end of a round with the changes of all shards, as far as they raise the objective."""
+        solve, by_problem, path = state.path.metric.solve, self.problem.by_problem, state.path
+        change, mean = _total(part.change for part in parts), _total(part.mean for part in parts)
+        before, after = _total(part.conjugates for part in parts)
+        if not np.isfinite(np.sum(change)):
+            raise ValueError(OVERFLOW)
+        square = _products(change, solve(change))
+        own = _total(_products(part.change, solve(part.change)) for part in parts)
+        slope, square, own = map(by_problem, (before - after - _products(change, path.weights), square, own))
+        best = slope / np.where(square > 0, square, 1.0)
+        share = np.where((square > 0) & (best < _RISE), np.maximum(best, 0.0), 1.0)
+        measured = _MARGIN * square / np.where(own > 0, own, 1.0)
+        self._factor = np.ones(self.n_scores) * np.clip(measured, 1.0, len(self.shards))
+        self._share = share = np.ones(self.n_scores) * share
+        late = by_problem(before - self.proximal.known)  # with a share, only a bound was known
+        self.proximal.known = before + share * (after - before)
+        path = path._replace(
+            mean=path.weights + share[:, None] * mean,
+            position=path.position + share[:, None] * change,
+            gaps=_total(part.gaps for part in parts),
+        )  # fmt: skip
+        return state._replace(path=path, initial_value=state.initial_value - late)
+
+    def _losses_of(self, weights: np.ndarray) -> np.ndarray:
+        return _total(self.shards.losses(weights))
+
+    def certify(self, state: LinearDualState) -> Certificate:
+        """Return both objectives and the violation of the optimality conditions, by a pass in float64."""
+        weights = [self._weights(state)]
+        parts = self.shards.certificate_sums(weights, self._share, state.path.position)
+        sums = CertificateSums(
+            _total(part.losses for part in parts), _total(part.conjugates for part in parts),
+            max(part.violation for part in parts), self._padded(_total(part.position for part in parts)),
+        )  # fmt: skip
+        found = certificate_of(self.problem, weights, sums)
+        return found._replace(primal=found.primal[0])
+
+
+def _total(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the sum of arrays, added in their order."""
+    first, *others = parts
+    found = first.copy()
+    for part in others:
+        found += part
+    return found
+
+
+def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the dot product of each row of one array with that of another."""
+    return np.einsum("cj,cj->c", left, right)

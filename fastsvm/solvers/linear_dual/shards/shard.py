@@ -1,0 +1,234 @@
+"""What is done with the rows of one shard: an epoch of a round, and sums over the rows.
+
+Each method is a pure function of its arguments and the rows: what is cached, Gram matrices, changes no bit of a result.
+So the work of a machine that is lost can be done again elsewhere.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.losses import dual_losses
+from fastsvm.solvers.linear_dual.certificate import CertificateSums, primal_of, sums_of
+from fastsvm.solvers.linear_dual.curvature import RowMoments, moments_of
+from fastsvm.solvers.linear_dual.dense_epoch import DenseEpochs, Layout
+from fastsvm.solvers.linear_dual.epoch import Epochs, EpochState, Shrinking
+from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.sparse_epoch import SparseEpochs
+from fastsvm.sources import Window
+
+__all__ = ["RoundOrder", "RoundSums", "Shard", "ShardState"]
+
+_WINDOW_ROWS = 1 << 15  # of an evaluation
+
+
+class ShardState(NamedTuple):
+    """What a shard carries from round to round.
+
+    Attributes
+    ----------
+    dual, before : ndarray of shape (n, n_scores)
+        Dual variables after the last round, and before it. The next round says which share of the way is taken.
+    due, pause : ndarray
+        As in `Shrinking`.
+    turn : int
+        Number of rounds.
+    """
+
+    dual: np.ndarray
+    before: np.ndarray
+    due: np.ndarray
+    pause: np.ndarray
+    turn: int
+
+    def taken(self, share: np.ndarray) -> np.ndarray:
+        """Return a copy of the dual variables of which a share of the last change is taken, for each score."""
+        found = self.dual.copy()
+        some = np.flatnonzero(share != 1)
+        if some.size:
+            part = share[some].astype(found.dtype)
+            found[:, some] = self.before[:, some] + part * (found[:, some] - self.before[:, some])
+        return found
+
+
+class RoundOrder(NamedTuple):
+    """What all shards are told at the beginning of a round.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_scores, n_weights)
+        The weights from which each shard starts.
+    factor : ndarray of float64, shape (n_scores,)
+        σ', by which the quadratic term of the subproblem of a shard is multiplied.
+    share : ndarray of float64, shape (n_scores,)
+        Share of the last change that is taken.
+    activate : bool
+        Whether skipped rows become active.
+    seed : tuple of int
+        Seed of the order of the rows.
+    """
+
+    weights: np.ndarray
+    factor: np.ndarray
+    share: np.ndarray
+    activate: bool
+    seed: tuple[int, ...]
+
+
+class RoundSums(NamedTuple):
+    """What a shard answers at the end of a round.
+
+    Attributes
+    ----------
+    change : ndarray of float64, shape (n_scores, n_weights)
+        Change of Σ β_i x_i.
+    mean : ndarray of float64, shape (n_scores, n_weights)
+        Mean change of the weights over the epoch, without the factor σ'.
+    conjugates : ndarray of float64, shape (2, n_scores)
+        Σ c ℓ*(-β / c) before and after the epoch.
+    gaps : ndarray of float64, shape (n_scores,)
+        Sum of the duality gaps of the rows before their updates.
+    """
+
+    change: np.ndarray
+    mean: np.ndarray
+    conjugates: np.ndarray
+    gaps: np.ndarray
+
+
+class Shard:
+    """The rows of a shard.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Rows in memory, perhaps none, with their targets and costs.
+    block_rows, n_sweeps : int
+        As in `dense_epoch.Layout`.
+    number, first : int
+        Number of the shard, and the number of its first row among all.
+
+    Attributes
+    ----------
+    pool : Pool
+        Threads.
+    """
+
+    def __init__(self, problem: LinearProblem, block_rows: int, n_sweeps: int, number: int, first: int) -> None:
+        self.problem, self.number, self.first = problem, number, first
+        self.pool = Pool(1)
+        n = len(problem.source)
+        self._every = np.arange(n)
+        self._layout = Layout(block_rows, n_sweeps, -(-n // block_rows), problem.shift, problem.scale)
+        self._epochs: Epochs[Any] | None = None
+        self._epochs_metric: Metric | None = None  # of the Gram matrices of `_epochs`
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, their targets and costs, and the Gram matrices of all blocks."""
+        source, size = self.problem.source, self._layout.block_rows
+        grams = 0 if source.sparse else len(source) * size * product_type(source.dtype).itemsize
+        return source.nbytes + 16 * len(source) + grams
+
+    def start(self) -> ShardState:
+        """Return the state at zero."""
+        dual = np.zeros((len(self._every), self.problem.n_scores), product_type(self.problem.source.dtype))
+        shrinking = Shrinking.of(self.problem.demands.costs)
+        return ShardState(dual, dual, shrinking.due, shrinking.pause, 0)
+
+    def moments(self, width: int, most: int) -> RowMoments:
+        """Return the moments of the rows, with a sample of at most `most` of them that is no row any more.
+
+        The sample is rotated: all that matters, its Gram matrix between features, stays the same.
+        """
+        if len(self._every) == 0:
+            squares = np.zeros(width if self.problem.source.sparse else 0)
+            return RowMoments(0, 0.0, np.zeros(self.problem.n_scores), 0, squares, np.zeros((0, width)))
+        found = moments_of(self.problem, width, most)
+        rotated = np.zeros_like(found.sample)
+        if len(rotated):
+            triangle = np.linalg.qr(found.sample, mode="r")
+            rotated[: len(triangle)] = triangle
+        return found._replace(sample=rotated)
+
+    def round(self, state: ShardState, order: RoundOrder, metric: Metric) -> tuple[ShardState, RoundSums]:
+        """Return the state after an epoch of the subproblem of this shard, and what it changes.
+
+        The subproblem is that of CoCoA+: the dual objective near the weights, as a function of the variables of this
+        shard alone, with σ' times the quadratic term. Hence weights change by σ' times as much as without others.
+        """
+        problem = self.problem
+        dual, before = state.taken(order.share), state.taken(order.share)
+        shrinking = Shrinking(state.due.copy(), state.pause.copy())
+        if order.activate:
+            shrinking.activate_all()
+        own = metric._replace(kappa=(1 + metric.kappa) / order.factor - 1)
+        weights, position = order.weights.copy(), np.zeros_like(order.weights)
+        term = weights / (own.damping[:, None] * own.scaling) if problem.source.sparse else position
+        path = EpochState(
+            weights, weights.copy(), position, term, np.zeros(problem.n_scores), own, shrinking, state.turn
+        )  # fmt: skip
+        conjugates = [self._conjugates(dual)]
+        if len(self._every):
+            self._epoch(dual, path, metric, (*order.seed, self.number))
+        conjugates.append(self._conjugates(dual))
+        mean = (path.mean - order.weights) / order.factor[:, None]
+        after = ShardState(dual, before, shrinking.due, shrinking.pause, state.turn + 1)
+        return after, RoundSums(path.position, mean, np.array(conjugates), path.gaps)
+
+    def _epoch(self, dual: np.ndarray, path: EpochState, metric: Metric, seed: tuple[int, ...]) -> None:
+        """Process all rows once."""
+        epochs = self._epochs_on(dual, metric)
+        epochs.begin(path)
+        rows = self._every if epochs.consecutive else np.random.default_rng(seed).permutation(self._every)
+        epochs.process(self.problem.block, rows, rows, path, seed)
+        epochs.end(path)
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(path.weights.sum())
+        if not finite:
+            explain(self._window(0, len(self._every)))
+
+    def _window(self, start: int, stop: int) -> Window:
+        """Return some rows in order, with their numbers among the rows of all shards."""
+        places = self._every[start:stop]
+        return Window(self.problem.block, places, places + self.first)
+
+    def _epochs_on(self, dual: np.ndarray, metric: Metric) -> Epochs[Any]:
+        """Return the epochs on dual variables; their Gram matrices are those of the metric."""
+        problem, source = self.problem, self.problem.source
+        known = self._epochs_metric
+        if known is None or not all(map(np.array_equal, metric, known)):
+            if source.sparse:
+                values = source.nbytes / (source.dtype.itemsize + 4) / len(source)
+                self._epochs = SparseEpochs(problem.loss, problem.demands, dual, values, problem.constant, self.pool)
+            else:
+                rest: Any = source.shape[1], problem.constant, self.pool, self._layout, source.dtype
+                self._epochs = DenseEpochs(problem.loss, problem.demands, dual, *rest)
+            self._epochs_metric = metric
+        epochs = self._epochs
+        assert epochs is not None
+        epochs.dual, epochs.pool = dual, self.pool
+        return epochs
+
+    def _conjugates(self, dual: np.ndarray) -> np.ndarray:
+        found = np.zeros(self.problem.n_scores)
+        dual_losses(self.problem.loss, self.problem.demands, dual, found)
+        return found
+
+    def losses(self, weights: np.ndarray) -> np.ndarray:
+        """Return the losses of weights, for each score."""
+        found = np.zeros(self.problem.n_scores)
+        for start in range(0, len(self._every), _WINDOW_ROWS):
+            places = self._every[start : start + _WINDOW_ROWS]
+            primal_of(self.problem, weights, Window(self.problem.block, places, places), self.pool, found)
+        return found
+
+    def certificate_sums(
+        self, weights: Sequence[np.ndarray], state: ShardState, share: np.ndarray, position: np.ndarray
+    ) -> CertificateSums:
+        """Return the sums over the rows that a certificate needs."""
+        return sums_of(self.problem, weights, state.taken(share), position, self.pool)

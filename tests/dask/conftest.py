@@ -1,0 +1,41 @@
+"""A cluster within the process, data of three kinds, and a watchdog for every test."""
+
+import faulthandler
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+collect_ignore_glob = [] if find_spec("distributed") else ["test_*.py"]
+LONGEST = 100  # seconds of a test
+
+
+@pytest.fixture(autouse=True)
+def watchdog():
+    """End the process, with all stacks, if a test waits for ever."""
+    faulthandler.dump_traceback_later(LONGEST, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session")
+def client():
+    from distributed import Client
+
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:300] / 16, y[:300]
+
+
+@pytest.fixture(scope="session")
+def line():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    return X, X @ np.arange(5) + 1 + 0.3 * rng.normal(size=300)
