@@ -16,6 +16,7 @@ __all__ = ["MILLIONS_COMPETITORS", "MillionsCompetitor"]
 
 _SUITE = ("millions",)
 _ROWS_AT_ONCE, _EPOCHS = 10_000, 5
+_FEW = 64  # landmarks beside cells
 _COPIES = 3  # of the features are in memory at once, in float32
 
 
@@ -51,15 +52,20 @@ def _in_memory(budgets: tuple[int, ...], n_rows: int, memory_mb: int) -> tuple[i
     return tuple(one for one in budgets if _COPIES * 4 * one * n_rows <= memory_mb * 2**20)
 
 
-def _nystroem(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
+def _nystroem(parameters: MillionsParameters, resources: Resources, **more: Any) -> Callable[[Path, int], Any]:
     from fastsvm import NystroemSVC, open_hdf5
 
+    given = {"C": parameters.C, "gamma": parameters.gamma, "tol": parameters.tol, "memory": parameters.memory}
+
     def fit(path: Path, n_components: int) -> Any:
-        given = {"C": parameters.C, "gamma": parameters.gamma, "tol": parameters.tol, "memory": parameters.memory}
         with open_hdf5(path) as data:
-            return NystroemSVC(**given, n_components=n_components, random_state=0).fit(data)
+            return NystroemSVC(**{"n_components": n_components} | given | more, random_state=0).fit(data)
 
     return fit
+
+
+def _cells(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
+    return _nystroem(parameters, resources, n_components=_FEW, refine="cells", bounds=None)
 
 
 def _linear(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
@@ -156,6 +162,7 @@ def _floats(X: Any) -> Any:
 
 MILLIONS_COMPETITORS = [
     MillionsCompetitor(OURS, "fastsvm", _SUITE, _nystroem, budget="landmarks"),
+    MillionsCompetitor("fastsvm cells", "fastsvm", _SUITE, _cells),
     MillionsCompetitor("fastsvm SVC", "fastsvm", _SUITE, _exact, budget="subsamples", budgets_within=_rows),
     MillionsCompetitor("fastsvm LinearSVC", "fastsvm", _SUITE, _linear),
     MillionsCompetitor("sklearn SVC", "sklearn", _SUITE, _libsvm, budget="subsamples", budgets_within=_rows),

@@ -31,6 +31,8 @@ _NAMES = {Linear: "linear", Polynomial: "poly", RBF: "rbf", Laplacian: "laplacia
 
 def to_sklearn(model: Any) -> Any:
     """Return the pipeline that has the same scores: of `StandardScaler` if samples are, `Nystroem` and the machine."""
+    if hasattr(model, "cells_"):
+        raise ValueError("scikit-learn has no pipeline of machines of cells: fit with refine=None.")
     kernel: Any = resolve_kernel(model, model._gamma)
     if type(kernel) not in _NAMES:
         raise ValueError(f"scikit-learn's Nystroem cannot evaluate the kernel {kernel!r}.")

@@ -61,7 +61,7 @@ def check_fitted(model: Any) -> None:
     for name, rule in _RULES.items():
         _holds(found, name, name not in found or rule.holds(found[name]), rule.words)
     for name, value in found.items():
-        if is_fitted_name(name):
+        if is_fitted_name(name) and name != "cells_":
             _check_plain(name, value)
     if "feature_names_in_" in found:
         _array(found, "feature_names_in_", (found["n_features_in_"],), "OU")
@@ -142,6 +142,23 @@ def _check_landmark_model(model: NystroemMachine, found: dict[str, Any]) -> None
     _array(found, "coef_", (n_scores, m[0]), "d")
     _array(found, "intercept_", (n_scores,), "d")
     _check_kernel(model, found, d)
+    if "cells_" in found:
+        _check_cells(found["cells_"], _array(found, "cell_centers_", (None, d), "d"), n_classes)
+
+
+def _check_cells(cells: Any, centers: np.ndarray, n_classes: int) -> None:
+    """Raise ValueError unless there is something that predicts the samples around each centre."""
+    if not (isinstance(cells, tuple) and len(cells) == len(centers) > 0):
+        raise ValueError(f"cells_ are {_told(cells)}, there are {len(centers)} centers")
+    for machine in cells:
+        if isinstance(machine, KernelMachine):
+            check_fitted(machine)
+            classes = getattr(machine, "classes_", np.zeros(1, int))
+            known = classes.dtype.kind == "i" and 0 <= classes.min() <= classes.max() < n_classes
+            if not known or machine.n_features_in_ != centers.shape[1]:
+                raise ValueError("a machine of cells_ has other classes or features")
+        elif not (machine is None or (type(machine) is int and 0 <= machine < n_classes)):
+            raise ValueError(f"a machine of cells_ is {_told(machine)}")
 
 
 def _check_kernel(model: Any, found: dict[str, Any], d: int) -> None:

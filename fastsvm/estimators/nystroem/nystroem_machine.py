@@ -1,5 +1,6 @@
 """What kernel machines of landmarks have in common: the course of a fit, and sums of kernel values."""
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +13,11 @@ from fastsvm.estimators.fitting.parameters import Rule, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
-from fastsvm.estimators.linear.training_task import Task, distinct
+from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
+from fastsvm.estimators.nystroem.cells import Cells, Lot, divide
 from fastsvm.estimators.nystroem.exact_bounds import Solved, exact_bounds
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
 from fastsvm.estimators.nystroem.landmarks import Chosen, choose
@@ -29,6 +32,7 @@ _BLOCK_SHARE, _LEAST_BLOCK = 64, 256  # of the memory for rows that are copied a
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "bounds": optional(one_of("auto", "rigorous")),
+    "refine": optional(one_of("cells", "exact")),
     "scratch_folder": optional(_FOLDER),
 }
 
@@ -65,6 +69,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     criterion: str = "gap"
     window_visits: int = 1
     _merges_rows: ClassVar[bool] = False
+    _refined_loss: ClassVar[str]
     _learning: _Learning
 
     def _own_rules(self) -> dict[str, Rule]:
@@ -73,6 +78,8 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_landmark_kernel()
+        if self.refine is not None and self.loss != self._refined_loss:
+            raise ValueError(f"refine={self.refine!r} needs loss={self._refined_loss!r}; the loss is {self.loss!r}.")
 
     # --- the course of a fit -----------------------------------------------------------------------------
 
@@ -95,6 +102,29 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
                     super()._fit(task._replace(source=features), loss, names, session)
             finally:
                 del self._learning
+        if self.refine is not None:
+            self._refine(task, budget, session.deadline)
+
+    def _refine(self, task: Task, budget: int, deadline: float) -> None:
+        """Learn the samples, or those of each cell, exactly."""
+        map_, (targets, weights) = Standardization.of_model(self), (task.targets, task.weights)
+        source = task.source if map_ is None else map_.apply(task.source)
+        if task.of_classes:
+            targets = (targets > 0 if len(task.balance) == 1 else targets).astype(np.int64)
+            weights = weights if len(task.balance) == 1 else weights * task.balance[targets]
+        lot = Lot(source, targets, weights, task.of_classes)
+        is_whole = self.refine == "exact"
+        found = divide(lot, is_whole, self._exact_machine, budget, deadline, self.verbose, seed_of(self))
+        self.cell_centers_, self.cells_ = found
+
+    @abstractmethod
+    def _exact_machine(self, memory: int, seconds: float) -> Any:
+        """Return a kernel machine with the parameters of this one, which may take so many bytes and seconds."""
+
+    def _kernel_parameters(self, memory: int, seconds: float) -> dict[str, Any]:
+        """Return the parameters that exact machines have too. They see the samples as the kernel does."""
+        same = {name: getattr(self, name) for name in ("C", "kernel", "degree", "coef0", "tol")}
+        return same | {"gamma": self._gamma, "memory": memory, "max_time": seconds if np.isfinite(seconds) else None}
 
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of the landmarks for those of the features."""
@@ -127,4 +157,13 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         coef = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
         with Pool.open() as pool:
             predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
-            return predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))
+            found = predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))
+        return self._refined(source, found) if hasattr(self, "cells_") else found
+
+    def _refined(self, source: Source, scores: np.ndarray) -> np.ndarray:
+        """Return the scores by the machines of cells; by the landmarks, `scores`, where there is none."""
+        map_, cells, found = Standardization.of_model(self), Cells(self.cell_centers_, self.cells_), scores.copy()
+        for start, block in (source if map_ is None else map_.apply(source)).blocks():
+            rows = slice(start, start + block.shape[0])
+            found[rows] = cells.scores(block.user_array(), scores[rows])
+        return found

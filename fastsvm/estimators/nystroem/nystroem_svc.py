@@ -5,6 +5,7 @@ from typing import Any
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import Rule, one_of
+from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
@@ -71,6 +72,10 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1. The stored samples do not change.
         Sparse samples are scaled only.
+    refine : {"cells", "exact"} or None, default=None
+        Exact machines that predict in place of the landmarks. "cells": k-means divides the samples into cells of some
+        10,000, and each has a machine of its own. That takes time in proportion to the number of samples, and
+        predictions change abruptly between cells. "exact": one machine, that of `SVC`, in the time that it takes.
     bounds : {"auto", "rigorous"} or None, default="auto"
         Whether to compute `exact_bounds_`: "auto" takes about as long as the features and estimates the lower bound if
         that does not suffice, "rigorous" takes the square of the number of support vectors if it must.
@@ -104,6 +109,11 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         Objective of feasible dual variables, a lower bound of the minimum on these features.
     duality_gap_ : float
         Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
+    cell_centers_ : ndarray of float64, shape (n_cells, n_features)
+        With `refine`, centres of the cells, of standardised features with `standardize`.
+    cells_ : tuple
+        With `refine`, the fitted `SVC` of each cell; the number of a class where a cell has only one; None where the
+        time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
         Lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks. The upper one is
         the objective of this model there. Missing with `bounds=None`.
@@ -146,6 +156,8 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     True
     """
 
+    _refined_loss = "hinge"
+
     def __init__(
         self,
         *,
@@ -168,6 +180,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         memory: str | int = "auto",
         scratch_folder: str | None = None,
         standardize: bool = False,
+        refine: str | None = None,
         bounds: str | None = "auto",
         warm_start: bool = False,
         random_state: Any = None,
@@ -192,10 +205,14 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         self.memory = memory
         self.scratch_folder = scratch_folder
         self.standardize = standardize
+        self.refine = refine
         self.bounds = bounds
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+
+    def _exact_machine(self, memory: int, seconds: float) -> SVC:
+        return SVC(**self._kernel_parameters(memory, seconds))
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("hinge", "squared_hinge")}

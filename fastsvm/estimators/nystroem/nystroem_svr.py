@@ -5,6 +5,7 @@ from typing import Any
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import Rule, number, one_of
+from fastsvm.estimators.kernel.machines.svr import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
@@ -65,6 +66,10 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1. The stored samples do not change.
         Sparse samples are scaled only.
+    refine : {"cells", "exact"} or None, default=None
+        Exact machines that predict in place of the landmarks. "cells": k-means divides the samples into cells of some
+        10,000, and each has a machine of its own. That takes time in proportion to the number of samples, and
+        predictions change abruptly between cells. "exact": one machine, that of `SVR`, in the time that it takes.
     bounds : {"auto", "rigorous"} or None, default="auto"
         Whether to compute `exact_bounds_`: "auto" takes about as long as the features and estimates the lower bound if
         that does not suffice, "rigorous" takes the square of the number of support vectors if it must.
@@ -96,6 +101,10 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
         Objective of feasible dual variables, a lower bound of the minimum on these features.
     duality_gap_ : float
         Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
+    cell_centers_ : ndarray of float64, shape (n_cells, n_features)
+        With `refine`, centres of the cells, of standardised features with `standardize`.
+    cells_ : tuple
+        With `refine`, the fitted `SVR` of each cell; None where the time ran out, so that the landmarks predict.
     exact_bounds_ : tuple of float
         Lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks. The upper one is
         the objective of this model there. Missing with `bounds=None`.
@@ -135,6 +144,8 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
     True
     """
 
+    _refined_loss = "epsilon_insensitive"
+
     def __init__(
         self,
         *,
@@ -156,6 +167,7 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
         memory: str | int = "auto",
         scratch_folder: str | None = None,
         standardize: bool = False,
+        refine: str | None = None,
         bounds: str | None = "auto",
         warm_start: bool = False,
         random_state: Any = None,
@@ -179,10 +191,14 @@ class NystroemSVR(NystroemMachine, BaseLinearRegressor):
         self.memory = memory
         self.scratch_folder = scratch_folder
         self.standardize = standardize
+        self.refine = refine
         self.bounds = bounds
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+
+    def _exact_machine(self, memory: int, seconds: float) -> SVR:
+        return SVR(**self._kernel_parameters(memory, seconds), epsilon=self.epsilon)
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive")}

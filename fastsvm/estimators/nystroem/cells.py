@@ -1,0 +1,184 @@
+"""Exact machines for the samples around each of some centres, or one for all samples.
+
+The samples are divided into cells by k-means on a part of them, and those of a cell are learnt by themselves. A sample
+is predicted by the machine of its cell. The kernel decays with the distance, so that samples of other cells would
+change the machine little (Bottou and Vapnik 1992, Local learning algorithms, Neural Computation 4; Hsieh, Si and
+Dhillon 2014, A divide-and-conquer solver for kernel support vector machines, ICML, section 4; Thomann, Blaschzyk,
+Meister and Steinwart 2017, Spatial decompositions for large scale SVMs, AISTATS).
+
+Cost: that of exact machines of some 10,000 samples each, so that it grows in proportion to the number of samples.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.utils.extmath import safe_sparse_dot
+
+from fastsvm.estimators.fitting.progress import progress_bar
+from fastsvm.sources import Source
+
+__all__ = ["Cells", "divide"]
+
+_CELL = 10_000  # samples of a cell, in the mean
+_DRAWN, _LEAST_DRAWN = 100, 20_000  # samples for k-means, for each cell and in all
+_MOST_ITERATIONS = 20
+_SHARE = 4  # of the memory for samples of cells that are read together
+
+
+class Cells(NamedTuple):
+    """Centres, and what predicts the samples that are nearest to each.
+
+    Attributes
+    ----------
+    centers : ndarray of float64, shape (n_cells, n_features)
+        Centres of the samples as the kernel sees them.
+    machines : tuple
+        Fitted SVC or SVR of each cell; the number of a class where there is only one; None where time ran out.
+    """
+
+    centers: np.ndarray
+    machines: tuple[Any, ...]
+
+    def scores(self, X: Any, otherwise: np.ndarray) -> np.ndarray:
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Samples as the kernel sees them.
+        otherwise : ndarray of float64, shape (n_samples, n_scores)
+            Scores where a cell has no machine.
+        """
+        found, cell = otherwise.copy(), nearest(X, self.centers)
+        for number in np.unique(cell):
+            rows, machine = np.flatnonzero(cell == number), self.machines[number]
+            if machine is not None:
+                found[rows] = _scores(machine, X[rows], found.shape[1])
+        return found
+
+
+def nearest(X: Any, centers: np.ndarray) -> np.ndarray:
+    """Return the number of the nearest centre of each sample."""
+    distance = np.square(centers).sum(axis=1) - 2 * safe_sparse_dot(X.astype(np.float64), centers.T, dense_output=True)
+    return np.asarray(distance).argmin(axis=1)
+
+
+def _scores(machine: Any, X: Any, n_scores: int) -> np.ndarray:
+    """Return scores of a machine of some classes as scores of all."""
+    n = X.shape[0]
+    if not hasattr(machine, "fit"):
+        machine, values = int(machine), np.ones((n, 1))
+        known = np.array([machine])
+    elif not hasattr(machine, "classes_"):
+        return machine.predict(X)[:, None]
+    else:
+        known, values = machine.classes_, machine.decision_function(X)
+        values = np.column_stack([-values, values]) if values.ndim == 1 else values
+    if n_scores == 1:  # of the second class against the first
+        return values[:, -1:] if len(known) == 2 else np.where(known == 1, 1.0, -1.0) * values
+    found = np.repeat(values.min(axis=1, keepdims=True) - 1, n_scores, axis=1)  # of classes that the cell lacks
+    found[:, known] = values
+    return found
+
+
+class Lot(NamedTuple):
+    """What the samples of cells are learnt with.
+
+    Attributes
+    ----------
+    source : Source
+        Samples as the kernel sees them.
+    targets : ndarray
+        Numbers of their classes, or targets.
+    weights : ndarray of float64
+        Their weights; those of weight 0 are left out.
+    of_classes : bool
+        Whether targets are classes.
+    """
+
+    source: Source
+    targets: np.ndarray
+    weights: np.ndarray
+    of_classes: bool
+
+
+def divide(
+    lot: Lot, is_whole: bool, make: Callable[[int, float], Any], budget: int, deadline: float, verbose: Any, seed: int
+) -> Cells:
+    """Return cells and their machines.
+
+    Parameters
+    ----------
+    lot : Lot
+        Samples and targets.
+    is_whole : bool
+        Whether there is only one cell.
+    make : callable
+        `make(memory, seconds)` returns a machine that may use so many bytes and, if not infinite, so many seconds.
+    budget : int
+        Bytes that may be used.
+    deadline : float
+        Time (of time.perf_counter) from which on no machine is begun.
+    verbose : bool or int
+        Show progress, on a terminal.
+    seed : int
+        Seed of k-means.
+    """
+    used = np.flatnonzero(lot.weights > 0)
+    count = 1 if is_whole else max(1, round(len(used) / _CELL))
+    centers = np.zeros((1, lot.source.shape[1])) if count == 1 else _centers(lot.source, used, count, seed)
+    cell = np.zeros(len(lot.source), np.int64)
+    if count > 1:
+        for start, block in lot.source.blocks():
+            cell[start : start + block.shape[0]] = nearest(block.user_array(), centers)
+    cell[lot.weights <= 0] = -1
+    machines: list[Any] = [None] * count
+    bar = progress_bar(count, "cell", "machines of cells", verbose)
+    try:
+        for group in _groups(np.bincount(cell[used], minlength=count), lot.source, budget // _SHARE):
+            rows = np.flatnonzero(np.isin(cell, group))
+            samples = lot.source.take(rows).in_memory().block.user_array()
+            for number in group:
+                left = deadline - time.perf_counter()
+                if left <= 0:
+                    return Cells(centers, tuple(machines))
+                places = np.flatnonzero(cell[rows] == number)
+                own = rows[places]
+                machines[number] = _machine(lot, own, samples[places], partial(make, budget // 2, left))
+                bar.update(1)
+    finally:
+        bar.close()
+    return Cells(centers, tuple(machines))
+
+
+def _machine(lot: Lot, rows: np.ndarray, samples: Any, make: Callable[[], Any]) -> Any:
+    targets = lot.targets[rows]
+    if lot.of_classes and len(rows) and (targets == targets[0]).all():
+        return int(targets[0])
+    return make().fit(samples, targets, lot.weights[rows]) if len(rows) else None
+
+
+def _centers(source: Source, used: np.ndarray, count: int, seed: int) -> np.ndarray:
+    rng = np.random.RandomState(seed)
+    drawn = np.sort(rng.permutation(used)[: max(_DRAWN * count, _LEAST_DRAWN)])
+    samples = source.take(drawn).in_memory().block.user_array().astype(np.float32)
+    found = KMeans(count, n_init=1, max_iter=_MOST_ITERATIONS, random_state=rng).fit(samples)
+    return np.asarray(found.cluster_centers_, np.float64)
+
+
+def _groups(sizes: np.ndarray, source: Source, most_bytes: int) -> Iterator[list[int]]:
+    """Yield cells whose samples are read together, as many as fit in so many bytes, at least one."""
+    of_row, total = max(1, source.nbytes // max(1, len(source))), 0
+    group: list[int] = []
+    for number, size in enumerate(sizes):
+        if group and (total + size) * of_row > most_bytes:
+            yield group
+            group, total = [], 0
+        group.append(number)
+        total += size
+    if group:
+        yield group
