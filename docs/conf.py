@@ -49,7 +49,6 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
     "abort_on_example_error": True,
     "min_reported_time": 1_000,
-    "image_srcset": ["2x"],
     "doc_module": ("fastsvm",),
     "backreferences_dir": None,
 }

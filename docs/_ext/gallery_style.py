@@ -18,6 +18,6 @@ def apply(gallery_conf: dict[str, Any], name: str) -> None:
             "axes.titlesize": 12,
             "axes.prop_cycle": cycler(color=_COLOURS),
             "axes.formatter.use_mathtext": True,
-            "savefig.dpi": 100,
+            "savefig.dpi": 120,
         }
     )

@@ -54,12 +54,13 @@ for ax, (loss, name) in zip(axes, losses.items(), strict=True):
 plt.show()
 
 # %%
-# The weights of a class are an image too, its template:
+# The weights of a class are an image too, its template. Here a weight is multiplied by the standard deviation of its
+# pixel, so that pixels that hardly change do not stand out.
 
 for loss, name in losses.items():
     figure = plt.figure(figsize=(12, 1.9))
     figure.suptitle(name)
-    templates = TemplatesDisplay(models[loss].coef_.reshape(-1, *shape), names)
+    templates = TemplatesDisplay((models[loss].coef_ * X.std(axis=0)).reshape(-1, *shape), names)
     if len(shape) == 3:
         templates.templates = np.moveaxis(templates.templates, 1, -1)
     templates.plot(figure, n_columns=10)

@@ -106,6 +106,8 @@ def from_sklearn(name: str, model: Any, map_: Standardization | None) -> Any:
     else:
         kind = TWINS[name][0]
         parameters = shared_parameters(model, kind)
+        if parameters.get("eta0") == 0:  # the default before scikit-learn 1.8, for rates that do not use it
+            del parameters["eta0"]
     coef: Any = model.coef_
     coef = np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
     intercept = -model.offset_ if kind is LinearOneClassSVM else model.intercept_

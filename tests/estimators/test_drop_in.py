@@ -1,5 +1,6 @@
 """fastsvm in place of scikit-learn: each difference has a row in docs/coming_from/scikit_learn.md."""
 
+import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -13,7 +14,12 @@ from sklearn.datasets import load_iris
 
 import fastsvm
 
-pytestmark = pytest.mark.filterwarnings("ignore:Attribute `prob")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Attribute `prob"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("sklearn.callback") is None, reason="the page is about scikit-learn 1.9 and later"
+    ),
+]
 TABLE = Path(__file__).parents[2] / "docs" / "coming_from" / "scikit_learn.md"
 X, Y = load_iris(return_X_y=True)
 PAIRS = {

@@ -9,7 +9,7 @@ except ImportError:
     callback = None
 
 
-__all__ = ["CallbackSupportMixin", "with_callbacks"]
+__all__ = ["CALLS", "CallbackSupportMixin", "with_callbacks"]
 
 
 class _NoCallbacks:
@@ -22,3 +22,5 @@ def _unchanged(method: Callable) -> Callable:
 
 CallbackSupportMixin: Any = _NoCallbacks if callback is None else callback.CallbackSupportMixin
 with_callbacks: Callable[[Callable], Callable] = _unchanged if callback is None else callback.with_callbacks
+CALLS = 0 if callback is None else 1
+"""Calls that `with_callbacks` puts between a method and its caller, which warnings of a fit skip."""

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from fastsvm.estimators.fitting.callbacks import CALLS
 from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["warn_of_gap", "warn_of_margin", "warn_of_sgd", "warn_of_violation"]
 
-_STACK_LEVEL = 7  # the call of `fit`: above are this file, session.py, what `fit` calls, it and its two decorators
+_STACK_LEVEL = 6 + CALLS  # the call of `fit`: above are this file, session.py, what `fit` calls, it, its two decorators
 
 _ADVICE = {
     StopReason.MAX_ITER: (

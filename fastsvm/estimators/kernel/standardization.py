@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastsvm.estimators.fitting.callbacks import CALLS
 from fastsvm.linalg.row_products import product_type
 from fastsvm.sources import FeatureStatistics, ScaledSource, Source
 
 __all__ = ["Standardization", "attributes_of", "warn_of_lengths"]
 
-_STACK_LEVEL = 7  # the call of `fit`: above are this file, prepare.py, `_fit`, `fit` and its two decorators
+_STACK_LEVEL = 6 + CALLS  # the call of `fit`: above are this file, prepare.py, `_fit`, `fit` and its two decorators
 _LONGER, _LONGER_SPARSE = 100, 1000  # rare non-zeros alone give sparse features different lengths
 _SHARE = 0.25  # of the features that vary, whose lengths count as usual
 
