@@ -18,7 +18,8 @@ from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
 from fastsvm.estimators.nystroem.cells import Cells, Lot, divide
-from fastsvm.estimators.nystroem.exact_bounds import Solved, exact_bounds
+from fastsvm.estimators.nystroem.dual_expansion import Solved
+from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
 from fastsvm.estimators.nystroem.landmarks import Chosen, choose
 from fastsvm.estimators.nystroem.stored_features import stored_features
