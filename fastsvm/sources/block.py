@@ -164,6 +164,9 @@ class CSRBlock(NamedTuple):
     def of(cls, matrix: sparse.csr_matrix | sparse.csr_array) -> "CSRBlock":
         """Return the rows of a SciPy matrix. They are copied only if its indices are unsorted or repeated.
 
+        Indices of int64 are converted: otherwise they would be in each pass, and most matrices that are read from text
+        have them.
+
         Raises
         ------
         ValueError
@@ -179,8 +182,9 @@ class CSRBlock(NamedTuple):
                 parts, shape=matrix.shape, copy=True
             )  # a new matrix, because SciPy caches whether indices are sorted
             matrix.sum_duplicates()
-        n_values = matrix.indptr[-1]
-        return cls(matrix.data[:n_values], matrix.indices[:n_values], matrix.indptr, matrix.shape[1])
+        n_values, kind = matrix.indptr[-1], _index_type(matrix.shape[1])
+        indices = matrix.indices[:n_values].astype(kind, copy=False)
+        return cls(matrix.data[:n_values], indices, matrix.indptr, matrix.shape[1])
 
 
 def _index_type(n_features: int) -> type:
