@@ -12,6 +12,7 @@ except ImportError as error:
     ) from error
 
 from fastsvm.dask.linear_svc import LinearSVC
+from fastsvm.dask.linear_svr import LinearSVR
 from fastsvm.dask.prediction import decision_function, predict, score
 
-__all__ = ["LinearSVC", "decision_function", "predict", "score"]
+__all__ = ["LinearSVC", "LinearSVR", "decision_function", "predict", "score"]

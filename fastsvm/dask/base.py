@@ -95,7 +95,7 @@ class DistributedLinearSVM(BaseEstimator):
         self.n_features_in_ = known.shape[1]
         if known.names is not None:
             self.feature_names_in_ = known.names
-        names, plan = self._planned(known, loss, of_classes, -(-len(rows) // max(1, len(tasks.workers))))
+        names, plan = self._planned(known, loss, of_classes, -(-len(rows) // max(1, tasks.n_workers)))
         shards = ClusterShards(tasks, rows, plan, [one.shape[0] for one in facts])
         solver = self._solver(known, plan, shards)
         limits = Limits(self.max_iter, begin + (np.inf if self.max_time is None else self.max_time))

@@ -145,6 +145,8 @@ class LinearSVC(ClassifierMixin, DistributedLinearSVM):
         multi_class = loss_rule("classes", dual=True, others=("ovr",))
         return {"loss": loss_rule("labels", dual=True), "multi_class": multi_class}
 
+    score = DistributedLinearSVM.score  # not that of the mixin
+
     def _take(self, coef: Any, intercept: Any) -> None:
         self.coef_, self.intercept_ = coef, intercept
 

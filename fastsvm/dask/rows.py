@@ -10,7 +10,7 @@ import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
 
-from fastsvm.dask.shards import Tasks
+from fastsvm.dask.shards import RETRIES, Tasks
 from fastsvm.dask.worker import FilePart, ShardFacts, facts_of, gather_rows, read_rows
 from fastsvm.sources import open_hdf5
 
@@ -33,14 +33,14 @@ def load_shards(
     of_classes : bool
         Whether y holds classes.
     """
-    n_shards = max(1, len(tasks.workers)) if n_shards is None else n_shards
+    n_shards = max(1, tasks.n_workers) if n_shards is None else n_shards
     paths = _paths(X)
     if paths is not None:
         rows = _read(tasks, paths, y, sample_weight, n_shards)
     else:
         rows = _gather(tasks, _blocks(X, y, sample_weight), n_shards, of_classes)
     facts = [tasks.submit("facts", number, facts_of, one, of_classes) for number, one in enumerate(rows)]
-    return rows, list(tasks.client.gather(facts))
+    return rows, tasks.gathered(facts)
 
 
 def joined_facts(facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
@@ -95,7 +95,7 @@ def _read(tasks: Tasks, paths: list[str], y: Any, sample_weight: Any, n_shards: 
     """Return shards of nearly equal numbers of rows of files, which the workers read."""
     if y is not None or sample_weight is not None:
         raise ValueError("The files have labels and weights of their own, y and sample_weight: pass none.")
-    lengths = tasks.client.gather([tasks.submit("length", k, _length, path) for k, path in enumerate(paths)])
+    lengths = tasks.gathered([tasks.submit("length", k, _length, path) for k, path in enumerate(paths)])
     ends = np.cumsum(lengths)
     cuts = np.linspace(0, int(ends[-1]), n_shards + 1).astype(int)
     found: list[Future] = []
@@ -183,5 +183,5 @@ def _gather(tasks: Tasks, blocks: Sequence[list[Any] | None], n_shards: int, of_
         rows = dask.delayed(gather_rows, pure=False)(
             *own, of_classes, dask_key_name=f"svm-rows-{number}-{tasks.token}"
         )  # fmt: skip
-        found.append(tasks.client.compute(rows, **tasks.preferring(number)))
+        found.append(tasks.client.compute(rows, retries=RETRIES))
     return found

@@ -5,12 +5,13 @@ States stay on the workers. If a worker is lost, Dask computes its rows and its 
 bits. Every few rounds the client keeps the states itself, so that no more than these rounds are computed again.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client, Future, wait
 
 from fastsvm.dask.worker import (
     Place,
@@ -30,10 +31,14 @@ from fastsvm.solvers.linear_dual.curvature import SAMPLED_ROWS, RowMoments
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums
 
-__all__ = ["ClusterShards", "Tasks"]
+__all__ = ["RETRIES", "ClusterShards", "Tasks"]
 
 _KEPT_AFTER = 10  # rounds
-_RETRIES = 3
+RETRIES = 3
+"""How often a task that raised an error is tried again."""
+
+_LOOK = 5.0  # seconds of waiting, after which is looked whether there are workers
+_ALONE = 60.0  # seconds without workers, after which the fit ends
 
 
 class Tasks(NamedTuple):
@@ -43,36 +48,46 @@ class Tasks(NamedTuple):
     ----------
     client : Client
         The connection to the cluster.
-    workers : list of str
-        Addresses of the workers when the fit began. Shard k prefers the k-th, and goes elsewhere if that is lost.
+    n_workers : int
+        Number of workers when the fit began. No task is bound to one: even if others are allowed, tasks bound to a
+        worker wait for ever once all workers of that moment are lost.
     token : str
         What the keys of all tasks of the fit have in common.
     """
 
     client: Client
-    workers: list[str]
+    n_workers: int
     token: str
 
     @classmethod
     def of(cls, client: Client) -> "Tasks":
         """Return the tasks of a new fit."""
-        return cls(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), uuid4().hex)
+        return cls(client, len(client.nthreads()), uuid4().hex)
 
-    def preferring(self, number: int) -> dict[str, Any]:
-        """Return the options of a task of a shard."""
-        found: dict[str, Any] = {"retries": _RETRIES}
-        if self.workers:
-            found |= {"workers": [self.workers[number % len(self.workers)]], "allow_other_workers": True}
-        return found
+    def gathered(self, futures: list[Future]) -> list[Any]:
+        """Return the results of tasks, in order; raise RuntimeError if the cluster has no workers for long."""
+        alone_since = None
+        while True:
+            try:
+                wait(futures, timeout=_LOOK)
+                return list(self.client.gather(futures))
+            except TimeoutError:
+                now = time.monotonic()
+                alone_since = None if self.client.nthreads() else alone_since or now
+                if alone_since is not None and now - alone_since > _ALONE:
+                    raise RuntimeError(
+                        f"The cluster has had no workers for {now - alone_since:.0f} s, and {len(futures)} tasks of "
+                        "the fit wait for one. Start workers, with a nanny that starts lost ones again, and fit anew."
+                    ) from None
 
     def submit(self, name: str, number: int, function: Callable[..., Any], *arguments: Any) -> Future:
         """Send a task of a shard. The name is that of its step, so that the key is new."""
         key = f"svm-{name}-{number}-{self.token}"
-        return self.client.submit(function, *arguments, key=key, pure=False, **self.preferring(number))
+        return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
 
     def share(self, name: str, value: Any) -> Future:
         """Send what tasks of all shards use, once."""
-        return self.client.submit(identity, value, key=f"svm-{name}-{self.token}", pure=False, retries=_RETRIES)
+        return self.client.submit(identity, value, key=f"svm-{name}-{self.token}", pure=False, retries=RETRIES)
 
 
 class ClusterShards:
@@ -119,14 +134,10 @@ class ClusterShards:
             for number, rows in enumerate(self._rows)
         ]  # fmt: skip
 
-    def _gathered(self, futures: list[Future]) -> list[Any]:
-        """Return the results of tasks, in order."""
-        return list(self._tasks.client.gather(futures))
-
     def moments(self, width: int) -> list[RowMoments]:
         """Return the moments of the shards, with samples in proportion to their rows."""
         most = np.ceil(SAMPLED_ROWS * self._sizes / max(1, self._sizes.sum())).astype(int).tolist()
-        return self._gathered(self._each("moments", ask_moments, width, most))
+        return self._tasks.gathered(self._each("moments", ask_moments, width, most))
 
     def round(self, order: RoundOrder, metric: Metric) -> list[RoundSums]:
         """Have each shard take an epoch from its last state."""
@@ -142,7 +153,7 @@ class ClusterShards:
             self._tasks.submit(f"sums-{self._n_rounds}", number, sums_of_round, last)
             for number, last in enumerate(self._last)
         ]
-        found = self._gathered(answers)
+        found = self._tasks.gathered(answers)
         self.bytes_sent += order.weights.nbytes * (1 + 2 * len(found))
         return found
 
@@ -150,7 +161,7 @@ class ClusterShards:
         """Have the client keep the states, so that what was before them is forgotten."""
         name = f"settled-{self._n_rounds}"
         futures = [self._tasks.submit(name, k, settled, last, share) for k, last in enumerate(self._last)]
-        states = self._gathered(futures)
+        states = self._tasks.gathered(futures)
         name = f"kept-{self._n_rounds}"
         self._last = [self._tasks.submit(name, k, known_state, state) for k, state in enumerate(states)]
 
@@ -158,7 +169,7 @@ class ClusterShards:
         """Return the losses of weights on each shard, for each score."""
         self._n_asked += 1
         told = self._tasks.share(f"weights-{self._n_asked}", weights)
-        return self._gathered(self._each(f"losses-{self._n_asked}", ask_losses, told))
+        return self._tasks.gathered(self._each(f"losses-{self._n_asked}", ask_losses, told))
 
     def certificate_sums(
         self, weights: Sequence[np.ndarray], share: np.ndarray, position: np.ndarray
@@ -166,4 +177,4 @@ class ClusterShards:
         """Return the sums over the rows of each shard that a certificate needs."""
         self._n_asked += 1
         told = self._tasks.share(f"asked-{self._n_asked}", (tuple(weights), share, position))
-        return self._gathered(self._each(f"certificate-{self._n_asked}", ask_sums, self._last, told))
+        return self._tasks.gathered(self._each(f"certificate-{self._n_asked}", ask_sums, self._last, told))
