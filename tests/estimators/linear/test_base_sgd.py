@@ -86,8 +86,9 @@ def test_the_l1_penalty_leaves_few_features(layout):
     weights[:10] = 3
     y = (X @ weights + 0.3 * rng.normal(size=1000) > 0) * 2.0 - 1
     alpha = 0.003
+    l1 = {"penalty": "l1"} if linear_model.LogisticRegression().penalty == "l2" else {"l1_ratio": 1}  # before 1.8
     exact = linear_model.LogisticRegression(
-        C=1 / (alpha * 1000), l1_ratio=1, solver="saga", tol=1e-8, max_iter=10_000, random_state=0
+        C=1 / (alpha * 1000), solver="saga", tol=1e-8, max_iter=10_000, random_state=0, **l1
     ).fit(X, y)
     wanted = objective("log_loss", exact.coef_, exact.intercept_, X.toarray(), y, alpha, l1=1.0)
     rows = X if layout == "CSR" else X.toarray()
