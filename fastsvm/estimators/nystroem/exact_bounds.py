@@ -76,6 +76,9 @@ def exact_bounds(
     places, m = np.flatnonzero(beta.any(axis=1)), len(square)
     most = expansion.most_rows(len(places), m)
     is_rigorous = estimator.bounds == "rigorous" or most >= len(places)
+    if most >= len(places) and not solved.source.resident:  # passes would read the file again and again
+        solved, beta = _kept(solved, places), beta[places]
+        expansion, places = DualExpansion(estimator, solved, beta, predictor.pool, budget), np.arange(len(places))
     form = expansion.form(places) if is_rigorous else expansion.estimated_form(places, most, rng)
     form += np.square(solved.constant * beta.sum(axis=0))
     shares, lower = _best_shares(solved, beta, solved.by_problem(form))
@@ -88,6 +91,13 @@ def exact_bounds(
             if lower.sum() <= (1 + _GAIN) * before.sum():
                 break
     return ExactBounds(float(lower.sum()), float(upper.sum()), is_rigorous)
+
+
+def _kept(solved: Solved, places: np.ndarray) -> Solved:
+    """Return the problem of some rows alone, which are read into memory."""
+    demands = solved.demands
+    own = Demands(demands.targets[places], demands.costs[places], demands.balance)
+    return solved._replace(source=solved.source.take(places).in_memory(), demands=own)
 
 
 def _losses(solved: Solved, predictor: Predictor) -> np.ndarray:
