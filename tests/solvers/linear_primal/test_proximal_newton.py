@@ -20,7 +20,8 @@ def liblinear(loss, C=1.0):
     """Return LIBLINEAR's estimator at a tight tolerance."""
     parameters = {"C": C, "tol": 1e-8, "max_iter": 100_000, "random_state": 0}
     if loss == "log_loss":
-        return linear_model.LogisticRegression(l1_ratio=1, solver="liblinear", **parameters)
+        l1 = {"penalty": "l1"} if linear_model.LogisticRegression().penalty == "l2" else {"l1_ratio": 1}  # before 1.8
+        return linear_model.LogisticRegression(solver="liblinear", **parameters, **l1)
     return svm.LinearSVC(penalty="l1", dual=False, **parameters)
 
 
