@@ -8,8 +8,9 @@ Round
 Step
     With σ' = K, the number of shards, the dual objective rises in any case. Most changes of shards are nearly
     orthogonal, so that less is enough: the next σ' is ‖Σ Δv_k‖² / Σ ‖Δv_k‖², as this round measured it, and a little
-    more. If σ' was too small, a share τ of the sum is taken, the one that maximises a lower bound of the dual objective
-    on the way, as conjugates are convex. Shards learn τ with the next round. Each class has its own σ' and τ.
+    more, but it falls slowly. If σ' was too small, a share τ of the sum is taken, the one that maximises a lower bound
+    of the dual objective on the way, as conjugates are convex. Shards learn τ with the next round. Each class has its
+    own σ' and τ. The metric is stronger than in one place, so that an epoch of a shard solves a subproblem as well.
 
 All else
     is that of ascent in one place (`coordinate_ascent`): metric, anchors and momentum, evaluations, the certificate.
@@ -34,6 +35,7 @@ from fastsvm.solvers.outer_loop import Report
 __all__ = ["ShardedAscent", "Shards"]
 
 _MARGIN = 1.25  # times the measured factor
+_DECAY = 0.9  # the least share of the last factor that the next is: where it jumps, momentum is lost
 _RISE = 0.5  # share of the best step above which the whole step raises the dual objective
 
 
@@ -121,8 +123,8 @@ class ShardedAscent(LinearDualAscent):
         slope, square, own = map(by_problem, (before - after - _products(change, path.weights), square, own))
         best = slope / np.where(square > 0, square, 1.0)
         share = np.where((square > 0) & (best < _RISE), np.maximum(best, 0.0), 1.0)
-        measured = _MARGIN * square / np.where(own > 0, own, 1.0)
-        self._factor = np.ones(self.n_scores) * np.clip(measured, 1.0, len(self.shards))
+        measured = np.maximum(_MARGIN * square / np.where(own > 0, own, 1.0), _DECAY * self._factor)
+        self._factor = np.clip(measured, 1.0, len(self.shards))
         self._share = share = np.ones(self.n_scores) * share
         late = by_problem(before - self.proximal.known)  # with a share, only a bound was known
         self.proximal.known = before + share * (after - before)
