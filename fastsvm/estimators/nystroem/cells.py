@@ -19,6 +19,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastsvm.estimators.fitting.progress import progress_bar
+from fastsvm.estimators.linear.training_task import Task
 from fastsvm.sources import Source
 
 __all__ = ["Cells", "divide"]
@@ -53,7 +54,7 @@ class Cells(NamedTuple):
         otherwise : ndarray of float64, shape (n_samples, n_scores)
             Scores where a cell has no machine.
         """
-        found, cell = otherwise.copy(), nearest(X, self.centers)
+        found, cell = otherwise.copy(), _nearest(X, self.centers)
         for number in np.unique(cell):
             rows, machine = np.flatnonzero(cell == number), self.machines[number]
             if machine is not None:
@@ -61,7 +62,7 @@ class Cells(NamedTuple):
         return found
 
 
-def nearest(X: Any, centers: np.ndarray) -> np.ndarray:
+def _nearest(X: Any, centers: np.ndarray) -> np.ndarray:
     """Return the number of the nearest centre of each sample."""
     distance = np.square(centers).sum(axis=1) - 2 * safe_sparse_dot(X.astype(np.float64), centers.T, dense_output=True)
     return np.asarray(distance).argmin(axis=1)
@@ -85,36 +86,15 @@ def _scores(machine: Any, X: Any, n_scores: int) -> np.ndarray:
     return found
 
 
-class Lot(NamedTuple):
-    """What the samples of cells are learnt with.
-
-    Attributes
-    ----------
-    source : Source
-        Samples as the kernel sees them.
-    targets : ndarray
-        Numbers of their classes, or targets.
-    weights : ndarray of float64
-        Their weights; those of weight 0 are left out.
-    of_classes : bool
-        Whether targets are classes.
-    """
-
-    source: Source
-    targets: np.ndarray
-    weights: np.ndarray
-    of_classes: bool
-
-
 def divide(
-    lot: Lot, is_whole: bool, make: Callable[[int, float], Any], budget: int, deadline: float, verbose: Any, seed: int
+    task: Task, is_whole: bool, make: Callable[[int, float], Any], budget: int, deadline: float, verbose: Any, seed: int
 ) -> Cells:
     """Return cells and their machines.
 
     Parameters
     ----------
-    lot : Lot
-        Samples and targets.
+    task : Task
+        Samples as the kernel sees them, with numbers of classes or targets. Those of weight 0 are left out.
     is_whole : bool
         Whether there is only one cell.
     make : callable
@@ -128,38 +108,38 @@ def divide(
     seed : int
         Seed of k-means.
     """
-    used = np.flatnonzero(lot.weights > 0)
+    used = np.flatnonzero(task.weights > 0)
     count = 1 if is_whole else max(1, round(len(used) / _CELL))
-    centers = np.zeros((1, lot.source.shape[1])) if count == 1 else _centers(lot.source, used, count, seed)
-    cell = np.zeros(len(lot.source), np.int64)
+    centers = np.zeros((1, task.source.shape[1])) if count == 1 else _centers(task.source, used, count, seed)
+    cell = np.zeros(len(task.source), np.int64)
     if count > 1:
-        for start, block in lot.source.blocks():
-            cell[start : start + block.shape[0]] = nearest(block.user_array(), centers)
-    cell[lot.weights <= 0] = -1
+        for start, block in task.source.blocks():
+            cell[start : start + block.shape[0]] = _nearest(block.user_array(), centers)
+    cell[task.weights <= 0] = -1
     machines: list[Any] = [None] * count
     bar = progress_bar(count, "cell", "machines of cells", verbose)
     try:
-        for group in _groups(np.bincount(cell[used], minlength=count), lot.source, budget // _SHARE):
+        for group in _groups(np.bincount(cell[used], minlength=count), task.source, budget // _SHARE):
             rows = np.flatnonzero(np.isin(cell, group))
-            samples = lot.source.take(rows).in_memory().block.user_array()
+            samples = task.source.take(rows).in_memory().block.user_array()
             for number in group:
                 left = deadline - time.perf_counter()
                 if left <= 0:
                     return Cells(centers, tuple(machines))
                 places = np.flatnonzero(cell[rows] == number)
                 own = rows[places]
-                machines[number] = _machine(lot, own, samples[places], partial(make, budget // 2, left))
+                machines[number] = _machine(task, own, samples[places], partial(make, budget // 2, left))
                 bar.update(1)
     finally:
         bar.close()
     return Cells(centers, tuple(machines))
 
 
-def _machine(lot: Lot, rows: np.ndarray, samples: Any, make: Callable[[], Any]) -> Any:
-    targets = lot.targets[rows]
-    if lot.of_classes and len(rows) and (targets == targets[0]).all():
+def _machine(task: Task, rows: np.ndarray, samples: Any, make: Callable[[], Any]) -> Any:
+    targets = task.targets[rows]
+    if task.of_classes and len(rows) and (targets == targets[0]).all():
         return int(targets[0])
-    return make().fit(samples, targets, lot.weights[rows]) if len(rows) else None
+    return make().fit(samples, targets, task.weights[rows]) if len(rows) else None
 
 
 def _centers(source: Source, used: np.ndarray, count: int, seed: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
-from fastsvm.estimators.nystroem.cells import Cells, Lot, divide
+from fastsvm.estimators.nystroem.cells import Cells, divide
 from fastsvm.estimators.nystroem.dual_expansion import Solved
 from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
@@ -113,9 +113,9 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         if task.of_classes:
             targets = (targets > 0 if len(task.balance) == 1 else targets).astype(np.int64)
             weights = weights if len(task.balance) == 1 else weights * task.balance[targets]
-        lot = Lot(source, targets, weights, task.of_classes)
+        seen = task._replace(source=source, targets=targets, weights=weights)
         is_whole = self.refine == "exact"
-        found = divide(lot, is_whole, self._exact_machine, budget, deadline, self.verbose, seed_of(self))
+        found = divide(seen, is_whole, self._exact_machine, budget, deadline, self.verbose, seed_of(self))
         self.cell_centers_, self.cells_ = found
 
     @abstractmethod

@@ -10,6 +10,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 import fastsvm
 from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR, open_hdf5
+from fastsvm.estimators.linear.training_task import Task
 from fastsvm.estimators.nystroem import cells
 
 GIVEN = {"C": 10.0, "gamma": 1.0, "n_components": 20, "bounds": None, "random_state": 0}
@@ -102,8 +103,9 @@ def test_the_model_file_has_the_machines(name, request, tmp_path):
 def test_landmarks_predict_where_the_time_ran_out(moons):
     X, y = moons
     model = NystroemSVC(refine="cells", **GIVEN).fit(X, y)
-    lot = cells.Lot(fastsvm.sources.as_source(X), y.astype(np.int64), np.ones(len(y)), True)
-    found = cells.divide(lot, False, lambda memory, seconds: SVC(), 10**8, time.perf_counter() - 1, False, 0)
+    labels, weight = y.astype(np.int64), np.ones(len(y))
+    task = Task(fastsvm.sources.as_source(X), labels, weight, 600.0, np.ones(1), of_classes=True)
+    found = cells.divide(task, False, lambda memory, seconds: SVC(), 10**8, time.perf_counter() - 1, False, 0)
     assert set(found.machines) == {None}
     model.cell_centers_, model.cells_ = found
     wanted = NystroemSVC(**GIVEN).fit(X, y)
