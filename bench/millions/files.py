@@ -6,9 +6,9 @@ import h5py
 import numpy as np
 from tqdm import tqdm
 
-from bench.harness.data import Data, DataMissing
+from bench.harness.data import Data
+from bench.harness.large_files import folder_of, kept
 from bench.harness.outcomes import Options
-from bench.harness.processes import ROOT
 from bench.harness.suite import Case
 from bench.millions.recipes import Blocks
 
@@ -20,13 +20,7 @@ _CHUNK_BYTES = 1 << 20
 
 def written(case: Case, options: Options, folder: Path) -> tuple[Case, Data]:
     """Return a case and its file as data, written to the folder of the options if there is one."""
-    if options.folder:
-        folder = options.folder
-        if folder.resolve().is_relative_to(ROOT):
-            raise DataMissing(f"{folder} is inside the repository, where no data belong")
-        folder.mkdir(parents=True, exist_ok=True)
-    elif not case.quick:
-        raise DataMissing("--folder is needed for the file of samples")
+    folder = folder_of(case.quick, options, folder, "the file of samples")
     blocks: Blocks = case.recipe()
     path = write(folder / f"{case.name}.h5", blocks)
     file = h5py.File(path)
@@ -35,18 +29,14 @@ def written(case: Case, options: Options, folder: Path) -> tuple[Case, Data]:
 
 def write(path: Path, blocks: Blocks) -> Path:
     """Write the blocks to a file, unless it exists. A file that was not finished is removed."""
-    if path.exists():
-        return path
-    unfinished = path.with_suffix(".part")
-    try:
+
+    def fill(unfinished: Path) -> None:
         with h5py.File(unfinished, "w") as file:
             for X, y in tqdm(blocks.blocks, desc=f"writing {path.name}", unit=" blocks", disable=None, leave=False):
                 _append(file, "X", X)
                 _append(file, LABELS, y)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    return unfinished.rename(path)
+
+    return kept(path, fill)
 
 
 def _append(file: h5py.File, name: str, values: np.ndarray) -> None:

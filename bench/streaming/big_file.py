@@ -9,9 +9,9 @@ import h5py
 import numpy as np
 from tqdm import tqdm
 
-from bench.harness.data import Data, DataMissing
+from bench.harness.data import Data
+from bench.harness.large_files import folder_of, kept
 from bench.harness.outcomes import Options
-from bench.harness.processes import ROOT
 from bench.harness.suite import Case
 
 __all__ = ["Plan", "drop_from_cache", "write", "written"]
@@ -34,13 +34,7 @@ class Plan(NamedTuple):
 
 def written(case: Case, options: Options, folder: Path) -> tuple[Case, Data]:
     """Return a case and its file as data, written to the folder of the options if there is one."""
-    if options.folder:
-        folder = options.folder
-        if folder.resolve().is_relative_to(ROOT):
-            raise DataMissing(f"{folder} is inside the repository, where no data belong")
-        folder.mkdir(parents=True, exist_ok=True)
-    elif not case.quick:
-        raise DataMissing("--folder is needed for the large file")
+    folder = folder_of(case.quick, options, folder, "the large file")
     images = case.recipe()
     path = write(folder, Plan(case.parameters.rows, case.parameters.chunk_rows), images.X, images.y)
     file = h5py.File(path)
@@ -59,13 +53,7 @@ def write(folder: Path, plan: Plan, images: np.ndarray, labels: np.ndarray) -> P
     needed = _MARGIN * plan.rows * images.shape[1]
     if shutil.disk_usage(folder).free < needed:
         raise OSError(f"{folder} has no room for {needed / 1e6:,.0f} MB")
-    unfinished = path.with_suffix(".part")
-    try:
-        _fill(unfinished, plan, images, labels)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    return unfinished.rename(path)
+    return kept(path, lambda unfinished: _fill(unfinished, plan, images, labels))
 
 
 def _fill(path: Path, plan: Plan, images: np.ndarray, labels: np.ndarray) -> None:
