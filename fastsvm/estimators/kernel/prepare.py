@@ -112,15 +112,19 @@ def prepare(
     is_merged = is_dual(estimator) and k == 1
     bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_merged else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
-    counts = np.bincount(labels[labels >= 0])
-    n = int(np.sort(counts)[-2:].sum())
+    n = _sizes(labels)[1]
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n)
-    need = _need(source, pairwise, counts, n, k)
-    if isinstance(pairwise, Uint8Pairwise) and not observed:
-        need = need._replace(workers=pool.n_threads)
-    need = need._replace(recomputable=is_dual(estimator) and (source.resident or n == len(source)))
-    spent = _spent(estimator, budget, need)
+
+    def spent_on(labels: np.ndarray) -> Plan:
+        counts, n = _sizes(labels)
+        need = _need(source, pairwise, counts, n, k)
+        if isinstance(pairwise, Uint8Pairwise) and not observed:
+            need = need._replace(workers=pool.n_threads)
+        recomputable = is_dual(estimator) and (source.resident or n == len(source))
+        return _spent(estimator, budget, need._replace(recomputable=recomputable))
+
+    spent = spent_on(labels)
     if spent.resident:
         source = source.in_memory()
     pairs = stated.problems(labels, upper)
@@ -131,14 +135,18 @@ def prepare(
 
     def part(share: float) -> OneVsOneFit:
         few = np.where(np.random.default_rng(_PART_SEED).random(len(labels)) < share, labels, -1)
-        counts = np.bincount(few[few >= 0], minlength=1)
-        need = _need(source, pairwise, counts, int(np.sort(counts)[-2:].sum()), k)
         signs = np.ptp(pairs[0].y)  # a class may have no sample here
         problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
-        return OneVsOneFit(gram, problems, few, _spent(estimator, budget, need), solver_of(estimator))
+        return OneVsOneFit(gram, problems, few, spent_on(few), solver_of(estimator))
 
     geometry = SampleGeometry.of(gamma, rows.statistics)
     return PreparedFit(task, samples, geometry, standardization, stated.more, part)
+
+
+def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the number of rows of each class, and of the largest problem of two."""
+    counts = np.bincount(labels[labels >= 0], minlength=1)
+    return counts, int(np.sort(counts)[-2:].sum())
 
 
 def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
