@@ -34,7 +34,8 @@ def to_sklearn(model: Any) -> Any:
         An estimator of the same name, with the parameters that scikit-learn's has. A kernel machine with
         `standardize=True` becomes a `Pipeline` of `StandardScaler` and the estimator. As in scikit-learn, a kernel
         machine takes sparse samples if it was fitted to such. `NystroemSVC` becomes a `Pipeline` of `Nystroem`, whose
-        features are the kernel values with the landmarks, and `LinearSVC`. Kernels that scikit-learn has under no name
+        features are the kernel values with the landmarks, and `LinearSVC`; of pairs of classes it becomes `SVC`, whose
+        support vectors are the landmarks. Kernels that scikit-learn has under no name
         become functions of scikit-learn's: "laplacian" `laplacian_kernel`, "exponential" `Matern(nu=0.5)`, which takes
         dense samples only. Losses of all classes become `LogisticRegression` ("softmax") or
         `LinearSVC(multi_class="crammer_singer")`, which predict by the same scores. Logistic regression of more than

@@ -85,18 +85,31 @@ class Demands(NamedTuple):
         C times the sample weights; 0 excludes a row.
     balance : ndarray of float64, shape (n_scores,)
         As `add_losses` takes it.
+    coding : ndarray of float64, shape (n_scores, n_classes)
+        What each score tells apart: positive for the classes on one side, negative for those on the other, 0 for those
+        that it leaves out; the absolute value is a factor of the cost (Allwein, Schapire and Singer 2000, Reducing
+        multiclass to binary). Empty if several scores are those of classes against the rest.
     """
 
     targets: np.ndarray
     costs: np.ndarray
     balance: np.ndarray
+    coding: np.ndarray = np.empty((0, 0))
+
+    def of_rows(self, rows: np.ndarray | slice) -> "Demands":
+        """Return targets and costs of some rows."""
+        return self._replace(targets=self.targets[rows], costs=self.costs[rows])
 
 
 @jit
 def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
-    """Return target and cost of a row in score `c`; several scores are those of classes against the rest."""
+    """Return target and cost of a row in score `c`; several scores tell classes apart, each from the rest or coded."""
     target, cost = demands.targets[row], demands.costs[row]
-    if demands.balance.size > 1:
+    if demands.coding.size > 0:
+        side = demands.coding[c, int(target)]
+        target = 1.0 if side > 0 else -1.0
+        cost *= abs(side)
+    elif demands.balance.size > 1:
         target = 1.0 if target == c else -1.0
         cost *= demands.balance[c] if target > 0 else 1.0
     return target, cost
@@ -107,6 +120,9 @@ def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
     targets, costs, k = demands.targets[:, None], demands.costs[:, None], len(demands.balance)
     if k == 1:
         return targets, costs
+    if demands.coding.size:
+        sides = demands.coding.T[demands.targets.astype(np.int64)]
+        return np.where(sides > 0, 1.0, -1.0), np.abs(sides) * costs
     own = targets == np.arange(k)
     return np.where(own, 1.0, -1.0), np.where(own, demands.balance * costs, costs)
 

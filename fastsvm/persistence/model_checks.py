@@ -137,6 +137,8 @@ def _check_kernel_model(model: KernelMachine, found: dict[str, Any]) -> None:
 def _check_landmark_model(model: NystroemMachine, found: dict[str, Any]) -> None:
     n_classes, d = _classes(found) if isinstance(model, LinearClassifier) else 2, found["n_features_in_"]
     n_scores, m = 1 if n_classes == 2 else n_classes, np.shape(_require(found, "components_"))[:1]
+    if model._learns_pairs(n_classes):
+        n_scores = n_classes * (n_classes - 1) // 2
     _holds(found, "components_", m and m[0] > 0, "rows of landmarks")
     _check_rows(found, "components_", (m[0], d), "biuf")
     _array(found, "coef_", (n_scores, m[0]), "d")

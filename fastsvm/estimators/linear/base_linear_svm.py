@@ -17,7 +17,7 @@ from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, small
 from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState, newton_is_faster
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
-from fastsvm.estimators.linear.training_task import Task, merged, task_of_classes
+from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
@@ -58,6 +58,10 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
 
     def _has_l1_penalty(self) -> bool:
         """Return whether ‖w‖₁ is penalised, not ½‖w‖²."""
+        return False
+
+    def _learns_pairs(self, n_classes: int) -> bool:
+        """Return whether each pair of so many classes is told apart."""
         return False
 
     def _memory_left(self) -> int:
@@ -140,8 +144,11 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
         factors, coupled = class_weights(self.class_weight, classes, labels, data.weight), loss.of_classes
-        task = task_of_classes(self._standardized(data.source, data.weight), labels, data.weight, factors, coupled)
-        if coupled:  # one of two scores would not do: what is penalised is the length of both
+        source, by_pair = self._standardized(data.source, data.weight), self._learns_pairs(len(classes))
+        task = task_of_classes(source, labels, data.weight, factors, coupled or by_pair)
+        if by_pair:
+            task = in_pairs(task)
+        elif coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
         self._fit(task, loss, {"classes_": classes})
 

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from fastsvm.multiclass import class_pairs
 from fastsvm.sources import DenseBlock, MemorySource, ScaledSource, Source
 
-__all__ = ["Task", "as_stored", "distinct", "fingerprint", "merged", "seed_of", "task_of_classes"]
+__all__ = ["Task", "as_stored", "distinct", "fingerprint", "in_pairs", "merged", "seed_of", "task_of_classes"]
 
 _FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 
@@ -30,6 +31,8 @@ class Task(NamedTuple):
         As `losses.add_losses` takes it.
     of_classes : bool
         Whether targets are classes.
+    coding : ndarray of float64, shape (n_scores, n_classes) or (0, 0)
+        As `losses.Demands` has it.
     share : float or None
         Share of the weights that the dual variables of a machine of one class sum up to, else None.
     """
@@ -40,6 +43,7 @@ class Task(NamedTuple):
     total: float
     balance: np.ndarray
     of_classes: bool
+    coding: np.ndarray = np.empty((0, 0))
     share: float | None = None
 
 
@@ -71,10 +75,23 @@ def task_of_classes(source: Source, labels: np.ndarray, weight: np.ndarray, fact
     return Task(source, targets, weights, total, balance, of_classes=True)
 
 
+def in_pairs(task: Task) -> Task:
+    """Return the task of telling each pair of several classes apart, for one of all classes at once.
+
+    A pair has no copy of its rows: rows of other classes cost nothing in its score.
+    """
+    k = len(task.balance)
+    pairs = class_pairs(k)
+    coding = np.zeros((len(pairs), k))
+    for score, (a, b) in enumerate(pairs):
+        coding[score, a], coding[score, b] = 1.0, -1.0
+    return task._replace(balance=np.ones(len(pairs)), coding=coding)
+
+
 def fingerprint(task: Task) -> str:
     """Return a digest of rows, targets and weights."""
     digest = hashlib.blake2b(repr((task.source.digest(), len(task.balance))).encode())
-    for array in (task.targets, task.weights):
+    for array in (task.targets, task.weights, task.coding):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 

@@ -20,6 +20,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from fastsvm.estimators.fitting.progress import progress_bar
 from fastsvm.estimators.linear.training_task import Task
+from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Source
 
 __all__ = ["Cells", "divide"]
@@ -44,7 +45,7 @@ class Cells(NamedTuple):
     centers: np.ndarray
     machines: tuple[Any, ...]
 
-    def scores(self, X: Any, otherwise: np.ndarray) -> np.ndarray:
+    def scores(self, X: Any, otherwise: np.ndarray, n_paired: int = 0) -> np.ndarray:
         """Return the scores of samples.
 
         Parameters
@@ -53,12 +54,15 @@ class Cells(NamedTuple):
             Samples as the kernel sees them.
         otherwise : ndarray of float64, shape (n_samples, n_scores)
             Scores where a cell has no machine.
+        n_paired : int, default=0
+            Number of classes, if the scores are those of their pairs, each positive for the first.
         """
         found, cell = otherwise.copy(), _nearest(X, self.centers)
         for number in np.unique(cell):
             rows, machine = np.flatnonzero(cell == number), self.machines[number]
             if machine is not None:
-                found[rows] = _scores(machine, X[rows], found.shape[1])
+                own = _of_pairs(machine, X[rows], n_paired) if n_paired else _scores(machine, X[rows], found.shape[1])
+                found[rows] = own
         return found
 
 
@@ -83,6 +87,19 @@ def _scores(machine: Any, X: Any, n_scores: int) -> np.ndarray:
         return values[:, -1:] if len(known) == 2 else np.where(known == 1, 1.0, -1.0) * values
     found = np.repeat(values.min(axis=1, keepdims=True) - 1, n_scores, axis=1)  # of classes that the cell lacks
     found[:, known] = values
+    return found
+
+
+def _of_pairs(machine: Any, X: Any, n_classes: int) -> np.ndarray:
+    """Return the decisions of all pairs of classes. Classes that the machine does not know lose against the others."""
+    is_fitted = hasattr(machine, "fit")
+    known = machine.classes_ if is_fitted else np.array([machine])
+    pairs, is_known = np.array(class_pairs(n_classes)), np.isin(np.arange(n_classes), known)
+    found = np.repeat((is_known[pairs[:, 0]] * 1.0 - is_known[pairs[:, 1]])[None], X.shape[0], axis=0)
+    if is_fitted:
+        values = machine.decision_function(X)
+        values = -values[:, None] if values.ndim == 1 else values  # of two classes, positive for the second
+        found[:, is_known[pairs].all(axis=1)] = values
     return found
 
 

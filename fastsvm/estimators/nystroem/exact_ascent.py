@@ -10,7 +10,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import spans
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
-from fastsvm.losses import Demands, coordinate_update, cost_of
+from fastsvm.losses import coordinate_update, cost_of
 
 __all__ = ["ascend"]
 
@@ -63,8 +63,7 @@ def ascend(expansion: DualExpansion, solved: Solved, places: np.ndarray, form: n
         gram = expansion.among(rows) + square
         scores = np.ascontiguousarray((expansion.sums(rows, places) + square * beta[places].sum(axis=0)).T)
         before, dual = scores.copy(), np.ascontiguousarray(beta[rows])
-        own = Demands(demands.targets[rows], demands.costs[rows], demands.balance)
-        _sweep(solved.loss, own, gram, scores, dual, _SWEEPS)
+        _sweep(solved.loss, demands.of_rows(rows), gram, scores, dual, _SWEEPS)
         form += np.einsum("ic,ci->c", dual - beta[rows], before + scores)
         beta[rows] = dual
     return form

@@ -26,7 +26,7 @@ from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
 from fastsvm.estimators.nystroem.exact_ascent import ascend
-from fastsvm.losses import Demands, dual_losses, feasible, primal_losses
+from fastsvm.losses import dual_losses, feasible, primal_losses
 
 __all__ = ["ExactBounds", "exact_bounds"]
 
@@ -95,19 +95,17 @@ def exact_bounds(
 
 def _kept(solved: Solved, places: np.ndarray) -> Solved:
     """Return the problem of some rows alone, which are read into memory."""
-    demands = solved.demands
-    own = Demands(demands.targets[places], demands.costs[places], demands.balance)
+    own = solved.demands.of_rows(places)
     return solved._replace(source=solved.source.take(places).in_memory(), demands=own)
 
 
 def _losses(solved: Solved, predictor: Predictor) -> np.ndarray:
     """Return the losses of the model's decision values in float64, per score; of all classes only the first."""
-    found, demands = np.zeros(len(solved.coef)), solved.demands
+    found = np.zeros(len(solved.coef))
     for start, block in shown(solved.source.blocks(), len(solved.source), "bounds", predictor.estimator):
         rows = slice(start, start + block.shape[0])
         scores = np.ascontiguousarray((predictor.scores(block) + solved.constant * solved.bias).T)
-        own = Demands(demands.targets[rows], demands.costs[rows], demands.balance)
-        primal_losses(solved.loss, own, 0, scores, found)
+        primal_losses(solved.loss, solved.demands.of_rows(rows), 0, scores, found)
     return found
 
 

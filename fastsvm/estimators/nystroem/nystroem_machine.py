@@ -164,7 +164,9 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     def _refined(self, source: Source, scores: np.ndarray) -> np.ndarray:
         """Return the scores by the machines of cells; by the landmarks, `scores`, where there is none."""
         map_, cells, found = Standardization.of_model(self), Cells(self.cell_centers_, self.cells_), scores.copy()
+        n_classes = len(getattr(self, "classes_", ()))
+        n_classes = n_classes if self._learns_pairs(n_classes) else 0
         for start, block in (source if map_ is None else map_.apply(source)).blocks():
             rows = slice(start, start + block.shape[0])
-            found[rows] = cells.scores(block.user_array(), scores[rows])
+            found[rows] = cells.scores(block.user_array(), scores[rows], n_classes)
         return found

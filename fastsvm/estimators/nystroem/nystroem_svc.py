@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import numpy as np
+
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
-from fastsvm.estimators.fitting.parameters import Rule, one_of
+from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
+from fastsvm.multiclass import one_vs_rest_scores, votes
 
 __all__ = ["NystroemSVC"]
 
@@ -45,19 +48,26 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     rank_tol : float, default=1e-6
         Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of a class against the rest. "crammer_singer" and "weston_watkins" have hinges of their own.
-    multi_class : {"ovr", "crammer_singer", "weston_watkins"}, default="ovr"
-        Of several classes each against the rest, or one problem for all, as for `LinearSVC`.
+        Loss of a class against the rest, or of a pair of classes. "crammer_singer" and "weston_watkins" have hinges of
+        their own.
+    multi_class : {"ovr", "ovo", "crammer_singer", "weston_watkins"}, default="ovr"
+        Of several classes each against the rest, each pair, as `SVC` does, or one problem for all, as for `LinearSVC`.
+        All pairs are learnt in the same passes over the same features. k classes have k (k - 1) / 2 pairs, so that an
+        epoch takes as much more time than one of k scores, and each sample has a dual variable a pair.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With "ovo", whether `decision_function` returns votes of classes or the decisions of pairs, as for `SVC`.
+    break_ties : bool, default=False
+        With "ovo", whether classes with equally many votes are compared by their decisions, as for `SVC`.
     tol : float, default=1e-3
         The fit ends when (P - D) / P is at most this, with the objective P and a lower bound D of what it could be;
-        of several classes one against the rest, for each of them.
+        of several classes or pairs, for each of them.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     intercept_scaling : float, default=1.0
         Value s of a constant feature. The intercept is its weight times this value. It is penalised like all weights;
         the larger the value, the less. The kernel is then K + s².
     class_weight : dict, "balanced" or None, default=None
-        Factors of C for the samples of each class; one against the rest, for the samples of the class itself.
+        Factors of C for the samples of each class; one against the rest, in the problem of the class itself only.
     max_iter : int, default=1000
         Largest number of epochs, which are passes over the features.
     max_time : float or None, default=None
@@ -95,7 +105,8 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     component_indices_ : ndarray of int64, shape (n_landmarks,)
         Numbers of these samples; missing if an array of landmarks was passed.
     coef_ : ndarray of float64, shape (n_scores, n_landmarks)
-        Coefficients of the kernel values with the landmarks. There is one score for two classes, else one a class.
+        Coefficients of the kernel values with the landmarks. There is one score for two classes, else one a class, or
+        one a pair of classes, (0, 1), (0, 2), ..., (1, 2), ..., which is positive for the first.
     intercept_ : ndarray of float64, shape (n_scores,)
         Intercepts.
     rank_ : int
@@ -104,7 +115,7 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         Share of the trace of the kernel matrix that the features do not have, measured on at most 1,024 samples.
     objective_ : float
         ½‖w‖² + C Σ loss on the features as they are stored, that of the constant feature among the weights,
-        summed over the classes one against the rest.
+        summed over the classes one against the rest, or the pairs.
     dual_objective_ : float
         Objective of feasible dual variables, a lower bound of the minimum on these features.
     duality_gap_ : float
@@ -171,6 +182,8 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         rank_tol: float = 1e-6,
         loss: str = "hinge",
         multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
         tol: float = 1e-3,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -196,6 +209,8 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         self.rank_tol = rank_tol
         self.loss = loss
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -212,11 +227,17 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
         self.verbose = verbose
 
     def _exact_machine(self, memory: int, seconds: float) -> SVC:
-        return SVC(**self._kernel_parameters(memory, seconds))
+        shape = "ovo" if self.multi_class == "ovo" else "ovr"
+        return SVC(**self._kernel_parameters(memory, seconds), decision_function_shape=shape)
 
     def _own_rules(self) -> dict[str, Rule]:
         losses = {"loss": one_of("hinge", "squared_hinge")}
-        return super()._own_rules() | losses | {"multi_class": one_of("ovr", "crammer_singer", "weston_watkins")}
+        several = {"multi_class": one_of("ovr", "ovo", "crammer_singer", "weston_watkins")}
+        shapes = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
+        return super()._own_rules() | losses | several | shapes
+
+    def _learns_pairs(self, n_classes: int) -> bool:
+        return self.multi_class == "ovo" and n_classes > 2
 
     @with_callbacks
     @one_threaded_blas
@@ -247,5 +268,48 @@ shape (n_samples, n_features)
             If a scratch file is needed and cannot be written, as on a full disk.
         """
         self._check_parameters()
-        self._fit_classes(X, y, sample_weight, loss_of(self.loss if self.multi_class == "ovr" else self.multi_class))
+        is_one_score = self.multi_class in ("ovr", "ovo")
+        self._fit_classes(X, y, sample_weight, loss_of(self.loss if is_one_score else self.multi_class))
         return self
+
+    # --- votes of pairs ----------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : as for `fit`, shape (n_samples, n_features)
+            Samples; those on disk are read in blocks.
+
+        Returns
+        -------
+        ndarray of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes); with
+            `multi_class="ovo"` and `decision_function_shape="ovo"` (n_samples, n_pairs), positive for the first class
+            of a pair.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return self._shown(self._scores(X))
+
+    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        found = self._scores(X)
+        return self._labels(found), self._shown(found)
+
+    def _shown(self, found: np.ndarray) -> np.ndarray:
+        """Return the scores in the shape that the user asked for."""
+        if self._learns_pairs(len(self.classes_)) and self.decision_function_shape == "ovr":
+            return one_vs_rest_scores(found, len(self.classes_))
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def _labels(self, found: np.ndarray) -> np.ndarray:
+        k = len(self.classes_)
+        if not self._learns_pairs(k):
+            return super()._labels(found)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        return self.classes_[(one_vs_rest_scores(found, k) if self.break_ties else votes(found, k)).argmax(axis=1)]

@@ -116,7 +116,7 @@ def newton_solve(
         Absolute value of an objective below which its gap is relative to this.
     """
     used = np.flatnonzero(problem.demands.costs)
-    demands = problem.demands._replace(targets=problem.demands.targets[used], costs=problem.demands.costs[used])
+    demands = problem.demands.of_rows(used)
     rows = problem.dense(problem.block.take(used), problem.source.shape[1] + 1)
     found, parts = np.zeros(dual.shape), []
     for c in range(problem.n_scores):
@@ -296,6 +296,8 @@ class _Line(NamedTuple):
 def _maximiser(here, i, score):
     """Return the variable of row `i` that attains the maximum at a score."""
     target, cost = cost_of(here.demands, i, here.c)
+    if cost == 0:  # of a class that the score leaves out
+        return 0.0
     return coordinate_update(here.loss, here.before[i], score, target, cost, here.ridge)
 
 

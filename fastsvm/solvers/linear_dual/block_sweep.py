@@ -86,6 +86,8 @@ def _each_score(loss, demands, block, state, bounds):
                 place = active[t]
                 row = block.first + place
                 target, cost = cost_of(demands, row, c)
+                if cost == 0:  # of a class that the score leaves out
+                    continue
                 own, score = float(dual[row, c]), float(scores[c, place])
                 if k == 0:
                     gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score

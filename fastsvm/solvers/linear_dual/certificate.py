@@ -10,7 +10,7 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, write_sparse
-from fastsvm.losses import Demands, dual_losses, feasible, primal_losses, violation_of
+from fastsvm.losses import dual_losses, feasible, primal_losses, violation_of
 from fastsvm.solvers.linear_dual.epoch import class_bounds
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
@@ -80,7 +80,7 @@ def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool:
             for place, row in zip(places, rows, strict=True):
                 check_finite(window.block.slice(place, place + 1), row)
         out = np.zeros(len(weights))
-        primal_losses(problem.loss, _of_rows(problem.demands, rows), 0, scores, out)
+        primal_losses(problem.loss, problem.demands.of_rows(rows), 0, scores, out)
         return out
 
     for part in _in_order(pool, some, len(window.rows), _ROWS):
@@ -93,10 +93,6 @@ def _in_order(pool: Pool, function: Callable[[int, int], Any], n: int, size: int
     pool.run(lambda a, b: found.append((a, function(a, b))), spans(n, size))
     for _, part in sorted(found, key=lambda each: each[0]):
         yield part
-
-
-def _of_rows(demands: Demands, rows: np.ndarray | slice) -> Demands:
-    return Demands(demands.targets[rows], demands.costs[rows], demands.balance)
 
 
 def certify(
@@ -156,7 +152,7 @@ def _evaluated(
     problem: LinearProblem, block: Block, rows: slice, every: np.ndarray, dual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the losses, conjugates and largest violation of some rows; `every` ends with the position."""
-    k, demands = dual.shape[1], _of_rows(problem.demands, rows)
+    k, demands = dual.shape[1], problem.demands.of_rows(rows)
     scores = _exact_scores(problem, block, every)
     losses, conjugates = np.zeros((len(every) // k - 1, k)), np.zeros(k)
     for own, first in zip(losses, range(0, len(every), k), strict=False):
@@ -181,7 +177,7 @@ def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray,
 
     def beta_of(a: int, b: int) -> np.ndarray:
         rows = slice(start + a, start + b)
-        return feasible(problem.loss, _of_rows(problem.demands, rows), dual[rows].astype(np.float64))
+        return feasible(problem.loss, problem.demands.of_rows(rows), dual[rows].astype(np.float64))
 
     if isinstance(block, CSRBlock):
         for a, b in spans(block.shape[0], _SPARSE_ROWS):

@@ -108,8 +108,10 @@ def _each_score(loss, demands, block, plan, state, bounds):
             weights, mean = state.weights[c], state.mean[c]
             for t in range(start, stop):
                 place, row = plan.places[t], plan.rows[t]
-                score, square = _score(values, place, plan.scaling, plan.constant, weights)
                 target, cost = cost_of(demands, row, c)
+                if cost == 0:  # of a class that the score leaves out
+                    continue
+                score, square = _score(values, place, plan.scaling, plan.constant, weights)
                 own = float(dual[row, c])
                 gaps += cost * loss_value(loss, score, target) + conjugate(loss, own, target, cost) + own * score
                 new = coordinate_update(loss, own, score, target, cost, least_curvature(square * damping))

@@ -175,7 +175,7 @@ class ProximalNewton(Memoryless):
             primal_losses(loss, demands, a, np.ascontiguousarray(scores[:, a:b]), losses[a // _ROWS])
 
         def add_conjugates(a: int, b: int) -> None:
-            some = demands._replace(targets=demands.targets[a:b], costs=demands.costs[a:b])
+            some = demands.of_rows(slice(a, b))
             dual_losses(loss, some, dual[a:b] * factors, conjugates[a // _ROWS])
 
         self.pool.run(add_losses, pieces)

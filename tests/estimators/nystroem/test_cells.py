@@ -32,10 +32,11 @@ def blobs():
     return X, np.array(["ant", "bee", "cow", "dog"])[y % 4]
 
 
-@pytest.mark.parametrize("name", ["moons", "blobs"])
+@pytest.mark.parametrize("name", ["moons", "blobs", "blobs in pairs"])
 def test_samples_are_predicted_by_the_machine_of_their_cell(name, request):
-    X, y = request.getfixturevalue(name)
-    model = NystroemSVC(refine="cells", **GIVEN).fit(X, y)
+    X, y = request.getfixturevalue(name.split()[0])
+    by_pair = {"multi_class": "ovo", "break_ties": True} if "pairs" in name else {}
+    model = NystroemSVC(refine="cells", **by_pair, **GIVEN).fit(X, y)
     cell = ((X[:, None] - model.cell_centers_) ** 2).sum(axis=2).argmin(axis=1)
     assert len(model.cells_) == len(model.cell_centers_) == 6
     for number, machine in enumerate(model.cells_):

@@ -8,7 +8,7 @@ from sklearn import svm
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 
-from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR, load, save
+from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR, load, save, to_sklearn
 from fastsvm.kernels import RBF
 
 RNG = np.random.default_rng(0)
@@ -35,6 +35,56 @@ def test_decisions_are_those_of_the_same_features_in_scikit_learn(loss):
 
 def rbf(A, B):
     return np.exp(-0.3 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_pairs_of_classes_are_told_apart_as_by_the_same_features_in_scikit_learn(loss, warm_start):
+    y, factors = np.array(["a", "b", "c", "d"])[np.digitize(X[:, 0] + X[:, 1] ** 2, [-0.3, 0.8, 2.0])], {"b": 2.0}
+    weight = RNG.integers(0, 3, 400)  # fits that can go on take epochs, others Newton steps
+    given = {"loss": loss, "multi_class": "ovo", "class_weight": factors, "warm_start": warm_start, **COMMON}
+    model = NystroemSVC(C=0.5, n_components=60, rank_tol=1e-13, **given).fit(X, y, weight)
+    values, vectors = np.linalg.eigh(rbf(model.components_, model.components_))
+    features = rbf(X, model.components_) @ vectors / np.sqrt(values)
+    wanted, objective = [], 0.0
+    for a, b in ("ab", "ac", "ad", "bc", "bd", "cd"):
+        rows = np.flatnonzero(np.isin(y, [a, b]) & (weight > 0))
+        exact = svm.LinearSVC(C=0.5, loss=loss, tol=1e-9, max_iter=10**6, random_state=0)
+        cost = weight[rows] * np.where(y[rows] == "b", 2.0, 1.0)
+        exact.fit(features[rows], np.where(y[rows] == a, 1, -1), cost)
+        wanted.append(exact.decision_function(features))
+        losses = np.maximum(0, 1 - np.where(y[rows] == a, 1, -1) * wanted[-1][rows]) ** (1 + (loss != "hinge"))
+        objective += ((exact.coef_**2).sum() + exact.intercept_[0] ** 2) / 2 + 0.5 * cost @ losses
+    assert model.objective_ == pytest.approx(objective, rel=1e-5)
+    lower, upper = model.exact_bounds_
+    assert 0.5 * upper < lower < upper and upper == pytest.approx(model.objective_, rel=1e-6)
+    votes = model.decision_function(X)
+    model.decision_function_shape = "ovo"
+    np.testing.assert_allclose(model.decision_function(X), np.transpose(wanted), atol=5e-3)
+    assert votes.shape == (400, 4) and np.mean(model.classes_[votes.argmax(axis=1)] == model.predict(X)) > 0.99
+    model.break_ties = True
+    with pytest.raises(ValueError, match="break_ties must be False"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_votes_of_pairs_are_those_of_the_kernel_machine(layout, tmp_path):
+    y = np.digitize(X[:, 0] + X[:, 1] ** 2 + RNG.normal(scale=2, size=400), [-0.3, 0.8, 2.0])
+    for given in ({"break_ties": True}, {"decision_function_shape": "ovo", "refine": "exact"}, {"refine": "cells"}):
+        model = NystroemSVC(multi_class="ovo", n_components=15, standardize=True, **given, **COMMON).fit(layout(X), y)
+        save(model, tmp_path / "pairs.model")
+        again = load(tmp_path / "pairs.model")
+        np.testing.assert_array_equal(again.decision_function(layout(X)), model.decision_function(layout(X)))
+        if "refine" not in given:
+            other = to_sklearn(model)
+            np.testing.assert_array_equal(other.predict(layout(X)), model.predict(layout(X)))
+        else:
+            other = SVC(
+                C=1.0, gamma=0.3, tol=1e-6, standardize=True, decision_function_shape=model.decision_function_shape
+            )
+            other.fit(layout(X), y)
+            assert np.mean(other.predict(layout(X)) == model.predict(layout(X))) > 0.99
+        np.testing.assert_allclose(other.decision_function(layout(X)), model.decision_function(layout(X)), atol=1e-2)
 
 
 @pytest.fixture(scope="module")

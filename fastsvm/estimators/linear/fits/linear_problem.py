@@ -30,7 +30,7 @@ def problem_of(estimator: Any, task: Task, loss: Loss, memory: int) -> LinearPro
 
 def demands_of(estimator: Any, task: Task) -> Demands:
     """Return targets and costs of the rows; raise ValueError if a cost underflows."""
-    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance)
+    return Demands(task.targets, _costs(task, float(estimator.C)), task.balance, task.coding)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:
