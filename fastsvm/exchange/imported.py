@@ -16,7 +16,7 @@ from fastsvm.estimators.kernel.standardization import Standardization, attribute
 from fastsvm.persistence.model_checks import check_fitted
 from fastsvm.sources import MemorySource, feature_statistics
 
-__all__ = ["KernelParts", "estimator_named", "kernel_model", "linear_model"]
+__all__ = ["KernelParts", "estimator_named", "kernel_model", "landmark_model", "linear_model"]
 
 _REASON = "imported"
 
@@ -96,6 +96,27 @@ def kernel_model(kind: type, parameters: dict[str, Any], parts: KernelParts, **k
     found |= _geometry(parts).attributes() | attributes_of(parts.standardization)
     is_table = sparse.issparse(parts.support_vectors) or isinstance(parts.support_vectors, np.ndarray)
     return _checked(model, found | known, of_numbers=is_table)
+
+
+def landmark_model(kind: type, parameters: dict[str, Any], parts: KernelParts) -> Any:
+    """Return the kernel machine whose landmarks are the support vectors of some parts, which all scores share.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not valid, or the parts do not fit together.
+    """
+    found = {
+        "components_": parts.support_vectors,
+        "component_indices_": np.asarray(parts.support, np.int64),
+        "coef_": np.array(parts.dual_coef, np.float64, order="C"),
+        "intercept_": np.array(parts.intercept, np.float64),
+        "n_features_in_": int(parts.shape_fit[1]),
+        "stop_reason_": _REASON,
+    }
+    if parts.classes is not None:
+        found["classes_"] = parts.classes
+    return _checked(kind(**parameters), found | _geometry(parts).attributes() | attributes_of(parts.standardization))
 
 
 def _geometry(parts: KernelParts) -> SampleGeometry:

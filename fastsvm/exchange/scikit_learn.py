@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators import SVCSearch
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange import scikit_learn_kernel as of_kernel
 from fastsvm.exchange import scikit_learn_landmarks as of_landmarks
 from fastsvm.exchange import scikit_learn_linear as of_linear
@@ -81,9 +83,11 @@ def from_sklearn(model: Any) -> Any:
     Parameters
     ----------
     model : a kernel or linear machine, SGDClassifier, SGDRegressor or LogisticRegression of scikit-learn, or Pipeline
-        A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression`
-        becomes `SGDClassifier` if its solver, unlike "liblinear", does not penalise the intercept. `SGDOneClassSVM`
-        becomes `LinearOneClassSVM`.
+        A fitted estimator, or a pipeline of `StandardScaler` and one of these. `LogisticRegression` becomes
+        `SGDClassifier` if its solver, unlike "liblinear", does not penalise the intercept. `SGDOneClassSVM` becomes
+        `LinearOneClassSVM`. A pipeline of `Nystroem`, after `StandardScaler` or not, and `LinearSVC`, `LinearSVR`,
+        `SGDClassifier` or `SGDRegressor`, with a hinge or an epsilon-insensitive loss, becomes `NystroemSVC` or
+        `NystroemSVR`.
 
     Returns
     -------
@@ -114,20 +118,36 @@ def from_sklearn(model: Any) -> Any:
     """
     given, standardization = model, None
     if isinstance(model, Pipeline):
-        steps = [step for _, step in model.steps if step not in (None, "passthrough")]
-        if len(steps) != 2 or type(steps[0]) is not StandardScaler:
-            raise TypeError(f"A pipeline must consist of StandardScaler and an estimator. Found {model}.")
-        scaler, model = steps
-        check_is_fitted(scaler)
-        standardization = standardization_of(scaler)
+        standardization, features, model = _steps_of(model)
+        if features is not None:
+            return _named(of_landmarks.from_sklearn(features, model, standardization), given[0])
     for room in (of_kernel, of_linear):
         name = room.name_of(model)
         if name is not None:
             check_is_fitted(model)
             found = room.from_sklearn(name, model, standardization)
-            names = getattr(given[0] if given is not model else model, "feature_names_in_", None)
-            if names is not None:
-                found.feature_names_in_ = names
-            return found
+            return _named(found, given[0] if given is not model else model)
     known = ", ".join([*of_kernel.TWINS, *of_linear.TWINS])
     raise TypeError(f"Estimators of scikit-learn can be converted: {known}. Found {type(model).__name__}.")
+
+
+def _steps_of(pipeline: Pipeline) -> tuple[Standardization | None, Nystroem | None, Any]:
+    """Return the scaler's map and the features, if the pipeline has them, and the estimator."""
+    steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
+    kinds = [type(step) for step in steps[:-1]]
+    if kinds not in ([StandardScaler], [Nystroem], [StandardScaler, Nystroem]):
+        raise TypeError(
+            "A pipeline must consist of StandardScaler, Nystroem, or one after the other, and an estimator. "
+            f"Found {pipeline}."
+        )
+    for step in steps:
+        check_is_fitted(step)
+    map_ = standardization_of(steps[0]) if kinds[0] is StandardScaler else None
+    return map_, steps[-2] if kinds[-1] is Nystroem else None, steps[-1]
+
+
+def _named(found: Any, first: Any) -> Any:
+    """Return the estimator with the names of features that the first step saw."""
+    if hasattr(first, "feature_names_in_"):
+        found.feature_names_in_ = first.feature_names_in_
+    return found

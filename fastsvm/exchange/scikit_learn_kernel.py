@@ -22,7 +22,7 @@ from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange.imported import KernelParts, kernel_model
 from fastsvm.exchange.libsvm import MACHINES, layout_of
-from fastsvm.exchange.scikit_learn_parts import scaler_of, shared_parameters
+from fastsvm.exchange.scikit_learn_parts import scaler_of, shared_parameters, unscaled
 from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, is_kernel
 from fastsvm.sources import MemorySource
 
@@ -160,7 +160,7 @@ def from_sklearn(name: str, model: Any, map_: Standardization | None) -> Any:
         vectors = _safe_indexing(samples, model.support_)
         shape = (_num_samples(samples), vectors.shape[1] if getattr(vectors, "ndim", 1) == 2 else 1)
     if map_ is not None:
-        vectors = _before(vectors, map_)
+        vectors = unscaled(vectors, map_)
     classes = getattr(model, "classes_", None)
     parts = KernelParts(
         dual_coef=model.dual_coef_,
@@ -184,12 +184,3 @@ def _kernel_from_sklearn(kernel: Any) -> tuple[Any, dict[str, float]]:
     if isinstance(kernel, Matern) and kernel.nu == 0.5 and np.ndim(kernel.length_scale) == 0:
         return "exponential", {"gamma": 1 / kernel.length_scale}
     return kernel, {}
-
-
-def _before(vectors: Any, map_: Standardization) -> Any:
-    """Return samples before they were standardised."""
-    if sparse.issparse(vectors):
-        if map_.shift is not None and map_.shift.any():
-            raise ValueError("A scaler that centres sparse samples cannot be undone.")
-        return sparse.csr_matrix(vectors.multiply(1 / map_.scale))
-    return vectors / map_.scale + (0 if map_.shift is None else map_.shift)

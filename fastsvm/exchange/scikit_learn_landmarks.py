@@ -1,4 +1,4 @@
-"""Kernel machines of landmarks as pipelines of scikit-learn.
+"""Kernel machines of landmarks as pipelines of scikit-learn, and the other way.
 
 Scikit-learn's `Nystroem` multiplies kernel values by a matrix. It is the identity here, so that the linear machine
 after it has the coefficients of the landmarks. A machine of pairs of classes is an `SVC` whose support vectors are the
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import linear_model as theirs
 from sklearn import svm
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
@@ -17,19 +18,29 @@ from fastsvm.estimators import SVC, NystroemSVC, NystroemSVR
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange import scikit_learn_kernel as of_kernel
-from fastsvm.exchange.imported import KernelParts, kernel_model
-from fastsvm.exchange.scikit_learn_parts import scaler_of, shared_parameters
+from fastsvm.exchange.imported import KernelParts, kernel_model, landmark_model
+from fastsvm.exchange.scikit_learn_parts import scaler_of, shared_parameters, unscaled
 from fastsvm.kernels import RBF, Laplacian, Linear, Polynomial
 from fastsvm.sources import MemorySource
 
-__all__ = ["TWINS", "to_sklearn"]
+__all__ = ["TWINS", "from_sklearn", "to_sklearn"]
 
 TWINS: dict[str, tuple[Any, Any]] = {
     "NystroemSVC": (NystroemSVC, svm.LinearSVC),
     "NystroemSVR": (NystroemSVR, svm.LinearSVR),
 }
 """Estimators here, and the last step of the pipelines that take their place."""
+_MACHINES: dict[Any, tuple[Any, tuple[str, ...]]] = {
+    svm.LinearSVC: (NystroemSVC, ("hinge", "squared_hinge")),
+    theirs.SGDClassifier: (NystroemSVC, ("hinge", "squared_hinge")),
+    svm.LinearSVR: (NystroemSVR, ("epsilon_insensitive", "squared_epsilon_insensitive")),
+    theirs.SGDRegressor: (NystroemSVR, ("epsilon_insensitive", "squared_epsilon_insensitive")),
+}
+"""Last steps of pipelines of scikit-learn, the estimators here, and the losses that these have."""
 _NAMES = {Linear: "linear", Polynomial: "poly", RBF: "rbf", Laplacian: "laplacian"}
+
+
+# --- to scikit-learn -------------------------------------------------------------------------------------
 
 
 def to_sklearn(model: Any) -> Any:
@@ -89,7 +100,59 @@ def _machine(model: Any) -> Any:
     coef = model.coef_.toarray() if sparse.issparse(model.coef_) else np.array(model.coef_, np.float64)
     is_classifier = hasattr(model, "classes_")
     found.coef_, found.intercept_ = coef if is_classifier else coef[0], np.array(model.intercept_, np.float64)
-    found.n_features_in_, found.n_iter_ = coef.shape[1], model.n_iter_
-    if is_classifier:
-        found.classes_ = model.classes_
+    found.n_features_in_ = coef.shape[1]
+    for name in ("classes_", "n_iter_"):
+        if hasattr(model, name):
+            setattr(found, name, getattr(model, name))
     return found
+
+
+# --- from scikit-learn -----------------------------------------------------------------------------------
+
+
+def from_sklearn(features: Nystroem, machine: Any, map_: Standardization | None) -> Any:
+    """Return the estimator of fastsvm that predicts as a machine on features does, of standardised samples or not."""
+    if type(machine) not in _MACHINES:
+        known = ", ".join(kind.__name__ for kind in _MACHINES)
+        raise TypeError(f"After Nystroem, these can be converted: {known}. Found {type(machine).__name__}.")
+    kind, losses = _MACHINES[type(machine)]
+    penalty = getattr(machine, "penalty", "l2")
+    if machine.loss not in losses or penalty != "l2":
+        raise ValueError(
+            f"{kind.__name__} has the losses {' and '.join(losses)} with the penalty l2. Found loss={machine.loss!r} "
+            f"and penalty={penalty!r}."
+        )
+    landmarks = features.components_ if map_ is None else unscaled(features.components_, map_)
+    m, d = landmarks.shape
+    kernel = _kernel_parameters(features, d)
+    coef: Any = machine.coef_
+    coef = np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef) @ features.normalization_
+    parts = KernelParts(
+        dual_coef=coef,
+        intercept=np.broadcast_to(np.asarray(machine.intercept_, np.float64), len(coef)),
+        n_support=np.array([m]),
+        support_vectors=sparse.csr_matrix(landmarks) if sparse.issparse(landmarks) else landmarks,
+        support=features.component_indices_,
+        shape_fit=(m, d),
+        gamma=kernel.get("gamma", 0.0),
+        classes=getattr(machine, "classes_", None),
+        standardization=map_,
+    )
+    given = shared_parameters(machine, kind) | {"n_components": m, "standardize": map_ is not None} | kernel
+    if given["tol"] is None:
+        del given["tol"]
+    if hasattr(machine, "alpha") and machine.alpha > 0:  # of the penalty beside the mean loss
+        given["C"] = float(machine.n_iter_ / (machine.alpha * (machine.t_ - 1)))
+    return landmark_model(kind, given, parts)
+
+
+def _kernel_parameters(features: Nystroem, n_features: int) -> dict[str, Any]:
+    """Return the kernel of features by its name here, with its parameters."""
+    name = "poly" if features.kernel == "polynomial" else features.kernel
+    kind: Any = next((kind for kind, own in _NAMES.items() if own == name), None)
+    if kind is None:
+        raise ValueError(f"NystroemSVC and NystroemSVR have no such kernel as Nystroem(kernel={features.kernel!r}).")
+    own = ("gamma", "coef0", "degree")
+    given = {"gamma": 1 / n_features, "coef0": 1.0, "degree": 3} | (features.kernel_params or {})
+    given |= {key: getattr(features, key) for key in own if getattr(features, key) is not None}
+    return {"kernel": name} | {key: given[key] for key in own if key in kind._fields}

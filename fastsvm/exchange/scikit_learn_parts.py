@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from fastsvm.estimators.kernel.standardization import Standardization
 
-__all__ = ["scaler_of", "shared_parameters", "standardization_of"]
+__all__ = ["scaler_of", "shared_parameters", "standardization_of", "unscaled"]
 
 _NOT_SHARED = ("kernel", "probability", "memory", "cache_size")  # a cache has other defaults here
 
@@ -35,3 +36,12 @@ def standardization_of(scaler: StandardScaler) -> Standardization:
     n = scaler.n_features_in_
     scale = np.ones(n) if scaler.scale_ is None else 1 / np.asarray(scaler.scale_, np.float64)
     return Standardization(np.asarray(scaler.mean_, np.float64) if scaler.with_mean else None, scale)
+
+
+def unscaled(vectors: Any, map_: Standardization) -> Any:
+    """Return samples before they were standardised."""
+    if sparse.issparse(vectors):
+        if map_.shift is not None and map_.shift.any():
+            raise ValueError("A scaler that centres sparse samples cannot be undone.")
+        return sparse.csr_matrix(vectors.multiply(1 / map_.scale))
+    return vectors / map_.scale + (0 if map_.shift is None else map_.shift)
