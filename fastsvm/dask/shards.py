@@ -1,8 +1,8 @@
 """The shards of a fit on the workers of a cluster, by Dask's futures.
 
-A round is a task for each shard: a pure function of its rows, its state after the last round, and what all are told.
-States stay on the workers. If a worker is lost, Dask computes its rows and its states again elsewhere, with the same
-bits. Every few rounds the client keeps the states itself, so that no more than these rounds are computed again.
+A part of a round is a task for each shard: a pure function of its rows, its state after the last part, and what it is
+told. States stay on the workers. If a worker is lost, Dask computes its rows and its states again elsewhere, with the
+same bits. Every few rounds the client keeps the states itself, so that no more than these rounds are computed again.
 """
 
 import time
@@ -139,22 +139,25 @@ class ClusterShards:
         most = np.ceil(SAMPLED_ROWS * self._sizes / max(1, self._sizes.sum())).astype(int).tolist()
         return self._tasks.gathered(self._each("moments", ask_moments, width, most))
 
-    def round(self, order: RoundOrder, metric: Metric) -> list[RoundSums]:
-        """Have each shard take an epoch from its last state."""
-        if self._n_rounds and self._n_rounds % _KEPT_AFTER == 0:
-            self._keep(order.share)
+    def round(self, orders: list[RoundOrder], metric: Metric) -> list[RoundSums]:
+        """Have each shard take its part of a round from its last state. Shards with the same work share an order."""
+        first = orders[0]
+        if first.part == 0 and first.seed[-1] and first.seed[-1] % _KEPT_AFTER == 0:
+            self._keep(first.share)
         self._n_rounds += 1
         if self._metric is None or self._metric[0] is not metric:
             self._metric = metric, self._tasks.share(f"metric-{self._n_rounds}", metric)
-        told = self._tasks.share(f"order-{self._n_rounds}", order)
-        name = f"round-{self._n_rounds}"
-        self._last = self._each(name, run_round, self._last, told, self._metric[1])
+        different = {order.run: order for order in orders}
+        told = {run: self._tasks.share(f"order-{self._n_rounds}-{run}", order) for run, order in different.items()}
+        name, own = f"round-{self._n_rounds}", [told[order.run] for order in orders]
+        self._last = self._each(name, run_round, self._last, own, self._metric[1])
         answers = [
             self._tasks.submit(f"sums-{self._n_rounds}", number, sums_of_round, last)
             for number, last in enumerate(self._last)
         ]
         found = self._tasks.gathered(answers)
-        self.bytes_sent += order.weights.nbytes * (1 + 2 * len(found))
+        self.bytes_sent += sum(order.weights.nbytes for order in different.values())
+        self.bytes_sent += 2 * sum(part.change.nbytes for part in found)
         return found
 
     def _keep(self, share: np.ndarray) -> None:

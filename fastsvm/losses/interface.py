@@ -41,6 +41,7 @@ __all__ = [
     "conjugate_of_classes",
     "coordinate_update",
     "cost_of",
+    "demands_of_scores",
     "feasible",
     "is_piecewise",
     "least_curvature",
@@ -125,6 +126,18 @@ def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
         return np.where(sides > 0, 1.0, -1.0), np.abs(sides) * costs
     own = targets == np.arange(k)
     return np.where(own, 1.0, -1.0), np.where(own, demands.balance * costs, costs)
+
+
+def demands_of_scores(demands: Demands, scores: tuple[int, int]) -> Demands:
+    """Return the demands of a run of scores as if there were no others; of one score, with the targets ±1."""
+    low, high = scores
+    if high - low == len(demands.balance):
+        return demands
+    targets, balance = demands.targets - low, demands.balance[low:high]
+    if high - low > 1:
+        return demands._replace(targets=targets, balance=balance)
+    own, costs = targets == 0, demands.costs
+    return Demands(np.where(own, 1.0, -1.0), np.where(own, balance[0] * costs, costs), np.ones(1))
 
 
 @jit

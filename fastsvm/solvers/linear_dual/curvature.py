@@ -18,7 +18,7 @@ SAMPLED_ROWS = 256
 _DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
 _SAMPLED_BLOCKS = 16
 _SPARSE_VALUES = 1 << 17  # at a time
-_MOST_STRONGER = 16  # times: the largest factor of the metric for several parts
+_MOST_STRONGER = 16, 2  # times: the largest factor of the metric for several parts; of a loss with a kink
 _ONE_CLASS = 0.25  # cost times ‖x‖² of the constant feature, for a machine of one class, whose costs have no scale
 _LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose variables are small, are clipped to this
 
@@ -74,7 +74,7 @@ def metric_of(problem: LinearProblem, width: int) -> Metric:
 
 
 def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np.ndarray | None = None) -> Metric:
-    """Return the metric for rows in several parts, stronger the more there are, as each takes epochs of its own.
+    """Return the metric for rows in several parts, stronger the more of them learn a score at the same time.
 
     Parameters
     ----------
@@ -85,7 +85,9 @@ def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np
     costs : ndarray of float64, shape (n_scores,), or None, default=None
         Mean cost of a row in each score; None takes that of the moments.
     """
-    costs = _mean_costs(problem, parts) * min(len(parts) ** 2, _MOST_STRONGER) if costs is None else costs
+    together = len(parts) if problem.loss.of_classes else -(-len(parts) // problem.n_scores)
+    stronger = min(together**2, _MOST_STRONGER[int(np.isinf(problem.loss.curvature))])
+    costs = _mean_costs(problem, parts) * stronger if costs is None else costs
     source = problem.source
     if source.sparse:
         squares = np.add.reduce([part.squares for part in parts]) / sum(part.n_rows for part in parts)

@@ -1,12 +1,17 @@
 """Rounds of dual coordinate ascent on rows in several places: CoCoA+ with a step that is measured.
 
 Round
-    Each shard takes an epoch of its own subproblem: the dual objective near the common weights, in the variables of its
-    rows, with σ' times the quadratic term. It answers with its change of Σ β_i x_i, and the changes are added
-    (Ma et al. 2015; Smith et al. 2018, CoCoA, algorithm 1 with γ = 1).
+    Classes one against the rest are problems of their own. So each shard passes over its rows for some of them while
+    others do for the rest, and they change about, as many times as a round has parts. A class then goes from shard to
+    shard like an epoch over windows (`turns`), and nothing is lost by the shards.
+
+Together
+    Where there are more shards than classes, some work on the same class. Each then solves its own subproblem: the dual
+    objective near the common weights, in the variables of its rows, with σ' times the quadratic term. It answers with
+    its change of Σ β_i x_i, and the changes are added (Ma et al. 2015; Smith et al. 2018, CoCoA, algorithm 1, γ = 1).
 
 Step
-    With σ' = K, the number of shards, the dual objective rises in any case. Most changes of shards are nearly
+    With σ' = K, the number of shards together, the dual objective rises in any case. Most changes of shards are nearly
     orthogonal, so that less is enough: the next σ' is ‖Σ Δv_k‖² / Σ ‖Δv_k‖², as this round measured it, and a little
     more, but it falls slowly. If σ' was too small, a share τ of the sum is taken, the one that maximises a lower bound
     of the dual objective on the way, as conjugates are convex. Shards learn τ with the next round. Each class has its
@@ -29,6 +34,7 @@ from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
 from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums
+from fastsvm.solvers.linear_dual.shards.turns import Turns
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
 
@@ -45,8 +51,8 @@ class Shards(Protocol):
     def __len__(self) -> int:
         """Return the number of shards."""
 
-    def round(self, order: RoundOrder, metric: Metric) -> list[RoundSums]:
-        """Have each shard take an epoch from its last state."""
+    def round(self, orders: list[RoundOrder], metric: Metric) -> list[RoundSums]:
+        """Have each shard take its part of a round from its last state. Shards with the same work share an order."""
 
     def losses(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the losses of weights on each shard, for each score."""
@@ -62,15 +68,15 @@ class _ShardedPoint(ProximalPoint):
 
     Attributes
     ----------
-    known : ndarray of float64, shape (n_scores,)
-        Σ c ℓ*(-β / c), or an upper bound.
+    known : ndarray of float64, shape (n_shards, n_scores)
+        Σ c ℓ*(-β / c) over the rows of each shard, or an upper bound.
     """
 
     known: np.ndarray
 
     def conjugates(self, dual: np.ndarray) -> np.ndarray:
         """Return Σ c ℓ*(-β / c) of each score."""
-        return self.known
+        return _total(self.known)
 
 
 class ShardedAscent(LinearDualAscent):
@@ -93,8 +99,9 @@ class ShardedAscent(LinearDualAscent):
         super().__init__(problem, settings, Pool(1))
         self.newton_applies, self.shards = False, shards
         self.proximal: _ShardedPoint = _ShardedPoint(problem, metric)
-        self.proximal.known = np.zeros(self.n_scores)
-        self._factor = np.full(self.n_scores, float(len(shards)))
+        self.proximal.known = np.zeros((len(shards), self.n_scores))
+        self.turns = Turns.of(problem, len(shards))
+        self._factor = np.full(self.n_scores, float(self.turns.n_together))
         self._share, self._activate = np.ones(self.n_scores), False
 
     def _first_metric(self) -> Metric:
@@ -104,36 +111,78 @@ class ShardedAscent(LinearDualAscent):
         """Take a round."""
         if most_steps == 0:
             return state, self._report(state, 0)
-        seed = self.settings.seed, state.epoch
-        order = RoundOrder(state.path.weights, self._factor, self._share, self._activate, seed)
-        anchor, state = state.anchor, self._added(state, self.shards.round(order, state.path.metric))
+        anchor = state.anchor
+        for part in range(self.turns.n_parts):
+            state = self._part(state, part)
         state, report = self._end_epoch(state, most_steps == 1)
         self._activate = bool((state.anchor != anchor).any())
         return state, report
 
-    def _added(self, state: LinearDualState, parts: list[RoundSums]) -> LinearDualState:
-        """Return the state at the end of a round with the changes of all shards, as far as they raise the objective."""
+    def _part(self, state: LinearDualState, part: int) -> LinearDualState:
+        """Return the state after a part of a round."""
+        path, turns, seed = state.path, self.turns, (self.settings.seed, state.epoch)
+        told = self._share, self._activate, seed
+        parts = part, turns.n_parts, turns.n_pieces
+        orders = [
+            RoundOrder(path.weights[slice(*own)], self._factor[slice(*own)], *told, own, run, *parts)
+            for run, own in enumerate(turns.runs)
+        ]
+        own = [turns.run(shard, part) for shard in range(len(self.shards))]
+        answers = self.shards.round([orders[run] for run in own], path.metric)
+        held = self._held(answers, own)
+        together = [self._at_place(answers, part, place) for place in range(turns.n_together)]
+        state = self._added(state, together, held)
+        for shard, run in enumerate(own):
+            scores, (before, after) = slice(*turns.runs[run]), answers[shard].conjugates
+            self.proximal.known[shard, scores] = before + self._share[scores] * (after - before)
+        return state
+
+    def _held(self, answers: list[RoundSums], own: list[int]) -> np.ndarray:
+        """Return by how much less the conjugates were than what was known, for each score."""
+        found = np.zeros(self.n_scores)
+        for shard, run in enumerate(own):
+            scores = slice(*self.turns.runs[run])
+            found[scores] += answers[shard].conjugates[0] - self.proximal.known[shard, scores]
+        return found
+
+    def _at_place(self, answers: list[RoundSums], part: int, place: int) -> RoundSums:
+        """Return the answers in all scores of the shards at one place among those together."""
+        found = []
+        for run, (low, high) in enumerate(self.turns.runs):
+            shard = self.turns.shard(run, part, place)
+            none = np.zeros((high - low, self.width))
+            found.append(RoundSums(none, none, none[:, :2].T, none[:, 0]) if shard is None else answers[shard])
+        change, mean, conjugates, gaps = zip(*found, strict=True)
+        return RoundSums(
+            np.concatenate(change), np.concatenate(mean), np.concatenate(conjugates, axis=1), np.concatenate(gaps)
+        )
+
+    def _added(self, state: LinearDualState, parts: list[RoundSums], late: np.ndarray) -> LinearDualState:
+        """Return the state with the changes of all shards, as far as they raise the objective.
+
+        With a share of the changes before, only a bound of the conjugates was known: they are `late` more.
+        """
         solve, by_problem, path = state.path.metric.solve, self.problem.by_problem, state.path
         change, mean = _total(part.change for part in parts), _total(part.mean for part in parts)
         before, after = _total(part.conjugates for part in parts)
         if not np.isfinite(np.sum(change)):
             raise ValueError(OVERFLOW)
-        square = _products(change, solve(change))
+        forward = solve(change)
+        square = _products(change, forward)
         own = _total(_products(part.change, solve(part.change)) for part in parts)
         slope, square, own = map(by_problem, (before - after - _products(change, path.weights), square, own))
         best = slope / np.where(square > 0, square, 1.0)
         share = np.where((square > 0) & (best < _RISE), np.maximum(best, 0.0), 1.0)
         measured = np.maximum(_MARGIN * square / np.where(own > 0, own, 1.0), _DECAY * self._factor)
-        self._factor = np.clip(measured, 1.0, len(self.shards))
+        self._factor = np.clip(measured, 1.0, self.turns.n_together)
         self._share = share = np.ones(self.n_scores) * share
-        late = by_problem(before - self.proximal.known)  # with a share, only a bound was known
-        self.proximal.known = before + share * (after - before)
         path = path._replace(
-            mean=path.weights + share[:, None] * mean,
+            weights=path.weights + share[:, None] * forward,
+            mean=path.mean + share[:, None] * mean,
             position=path.position + share[:, None] * change,
-            gaps=_total(part.gaps for part in parts),
+            gaps=path.gaps + _total(part.gaps for part in parts),
         )  # fmt: skip
-        return state._replace(path=path, initial_value=state.initial_value - late)
+        return state._replace(path=path, initial_value=state.initial_value - by_problem(late))
 
     def _losses_of(self, weights: np.ndarray) -> np.ndarray:
         return _total(self.shards.losses(weights))

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.losses import dual_losses
+from fastsvm.losses import Demands, demands_of_scores, dual_losses
 from fastsvm.solvers.linear_dual.certificate import CertificateSums, primal_of, sums_of
 from fastsvm.solvers.linear_dual.curvature import RowMoments, moments_of
 from fastsvm.solvers.linear_dual.dense_epoch import DenseEpochs, Layout
@@ -33,10 +33,10 @@ class ShardState(NamedTuple):
     ----------
     dual, before : ndarray of shape (n, n_scores)
         Dual variables after the last round, and before it. The next round says which share of the way is taken.
-    due, pause : ndarray
-        As in `Shrinking`.
+    due, pause : ndarray of shape (n_parts, n)
+        As in `Shrinking`, for the scores of each part; without rows before the first.
     turn : int
-        Number of rounds.
+        Number of parts of rounds.
     """
 
     dual: np.ndarray
@@ -56,20 +56,28 @@ class ShardState(NamedTuple):
 
 
 class RoundOrder(NamedTuple):
-    """What all shards are told at the beginning of a round.
+    """What shards are told at the beginning of a part of a round.
 
     Attributes
     ----------
-    weights : ndarray of float64, shape (n_scores, n_weights)
-        The weights from which each shard starts.
-    factor : ndarray of float64, shape (n_scores,)
+    weights : ndarray of float64, shape (n_own, n_weights)
+        The weights from which each shard starts, of the scores that it processes.
+    factor : ndarray of float64, shape (n_own,)
         σ', by which the quadratic term of the subproblem of a shard is multiplied.
     share : ndarray of float64, shape (n_scores,)
-        Share of the last change that is taken.
+        Share of the last change that is taken, of all scores.
     activate : bool
         Whether skipped rows become active.
     seed : tuple of int
         Seed of the order of the rows.
+    scores : tuple of int
+        The first of the scores to process, and the one after the last.
+    run : int
+        Number of these scores among the runs of scores.
+    part, n_parts : int
+        Number of this part, and of all parts of the round.
+    n_pieces : int
+        Number of pieces of the rows, of which a part of a round processes one.
     """
 
     weights: np.ndarray
@@ -77,20 +85,25 @@ class RoundOrder(NamedTuple):
     share: np.ndarray
     activate: bool
     seed: tuple[int, ...]
+    scores: tuple[int, int]
+    run: int
+    part: int
+    n_parts: int
+    n_pieces: int
 
 
 class RoundSums(NamedTuple):
-    """What a shard answers at the end of a round.
+    """What a shard answers at the end of a part of a round, of the scores that it processed.
 
     Attributes
     ----------
-    change : ndarray of float64, shape (n_scores, n_weights)
+    change : ndarray of float64, shape (n_own, n_weights)
         Change of Σ β_i x_i.
-    mean : ndarray of float64, shape (n_scores, n_weights)
-        Mean change of the weights over the epoch, without the factor σ'.
-    conjugates : ndarray of float64, shape (2, n_scores)
-        Σ c ℓ*(-β / c) before and after the epoch.
-    gaps : ndarray of float64, shape (n_scores,)
+    mean : ndarray of float64, shape (n_own, n_weights)
+        Mean change of the weights over the round, without the factor σ'.
+    conjugates : ndarray of float64, shape (2, n_own)
+        Σ c ℓ*(-β / c) before and after.
+    gaps : ndarray of float64, shape (n_own,)
         Sum of the duality gaps of the rows before their updates.
     """
 
@@ -137,8 +150,8 @@ class Shard:
     def start(self) -> ShardState:
         """Return the state at zero."""
         dual = np.zeros((len(self._every), self.problem.n_scores), product_type(self.problem.source.dtype))
-        shrinking = Shrinking.of(self.problem.demands.costs)
-        return ShardState(dual, dual, shrinking.due, shrinking.pause, 0)
+        none = np.empty((0, len(dual)))
+        return ShardState(dual, dual, none, none, 0)
 
     def moments(self, width: int, most: int) -> RowMoments:
         """Return the moments of the rows, with a sample of at most `most` of them that is no row any more.
@@ -156,33 +169,49 @@ class Shard:
         return found._replace(sample=rotated)
 
     def round(self, state: ShardState, order: RoundOrder, metric: Metric) -> tuple[ShardState, RoundSums]:
-        """Return the state after an epoch of the subproblem of this shard, and what it changes.
+        """Return the state after a pass over the rows in some scores, and what it changes.
 
         The subproblem is that of CoCoA+: the dual objective near the weights, as a function of the variables of this
         shard alone, with σ' times the quadratic term. Hence weights change by σ' times as much as without others.
         """
-        problem = self.problem
-        dual, before = state.taken(order.share), state.taken(order.share)
-        shrinking = Shrinking(state.due.copy(), state.pause.copy())
-        if order.activate:
+        dual, before, scores = state.taken(order.share), state.taken(order.share), slice(*order.scores)
+        due, pause = state.due.copy(), state.pause.copy()
+        n_runs, seed = order.n_parts // order.n_pieces, (*order.seed, self.number)
+        if len(due) == 0:
+            first = Shrinking.of(self.problem.demands.costs)
+            due, pause = np.tile(first.due, (n_runs, 1)), np.tile(first.pause, (n_runs, 1))
+        shrinking, piece = Shrinking(due[order.run], pause[order.run]), order.part // n_runs
+        if order.activate and piece == 0:
             shrinking.activate_all()
-        own = metric._replace(kappa=(1 + metric.kappa) / order.factor - 1)
+        chosen = self._piece(piece, order.n_pieces, seed)
+        own = metric._replace(kappa=(1 + metric.kappa[scores]) / order.factor - 1)
         weights, position = order.weights.copy(), np.zeros_like(order.weights)
-        term = weights / (own.damping[:, None] * own.scaling) if problem.source.sparse else position
+        term = weights / (own.damping[:, None] * own.scaling) if self.problem.source.sparse else position
         path = EpochState(
-            weights, weights.copy(), position, term, np.zeros(problem.n_scores), own, shrinking, state.turn
+            weights, weights.copy(), position, term, np.zeros(len(weights)), own, shrinking.only(chosen),
+            state.turn // order.n_parts, len(dual) * order.part / order.n_parts, 1 / order.n_parts,
         )  # fmt: skip
-        conjugates = [self._conjugates(dual)]
+        demands, mine = demands_of_scores(self.problem.demands, order.scores), np.ascontiguousarray(dual[:, scores])
+        conjugates = [self._conjugates(demands, mine)]
         if len(self._every):
-            self._epoch(dual, path, metric, (*order.seed, self.number))
-        conjugates.append(self._conjugates(dual))
+            self._epoch(demands, mine, path, metric, seed)
+            dual[:, scores], due[order.run, chosen] = mine, path.shrinking.due[chosen]
+        conjugates.append(self._conjugates(demands, mine))
         mean = (path.mean - order.weights) / order.factor[:, None]
-        after = ShardState(dual, before, shrinking.due, shrinking.pause, state.turn + 1)
+        after = ShardState(dual, before, due, pause, state.turn + 1)
         return after, RoundSums(path.position, mean, np.array(conjugates), path.gaps)
 
-    def _epoch(self, dual: np.ndarray, path: EpochState, metric: Metric, seed: tuple[int, ...]) -> None:
-        """Process all rows once."""
-        epochs = self._epochs_on(dual, metric)
+    def _piece(self, piece: int, n_pieces: int, seed: tuple[int, ...]) -> np.ndarray:
+        """Return which rows are in a piece: blocks of a random partition, a new one in each round."""
+        size = self._layout.block_rows
+        number = np.random.default_rng((*seed, n_pieces)).permutation(-(-len(self._every) // size)) % n_pieces
+        return (number == piece)[self._every // size]
+
+    def _epoch(
+        self, demands: Demands, dual: np.ndarray, path: EpochState, metric: Metric, seed: tuple[int, ...]
+    ) -> None:
+        """Process all active rows once."""
+        epochs = self._epochs_on(demands, dual, metric)
         epochs.begin(path)
         rows = self._every if epochs.consecutive else np.random.default_rng(seed).permutation(self._every)
         epochs.process(self.problem.block, rows, rows, path, seed)
@@ -197,26 +226,27 @@ class Shard:
         places = self._every[start:stop]
         return Window(self.problem.block, places, places + self.first)
 
-    def _epochs_on(self, dual: np.ndarray, metric: Metric) -> Epochs[Any]:
-        """Return the epochs on dual variables; their Gram matrices are those of the metric."""
+    def _epochs_on(self, demands: Demands, dual: np.ndarray, metric: Metric) -> Epochs[Any]:
+        """Return the epochs on dual variables of some scores; their Gram matrices are those of the metric."""
         problem, source = self.problem, self.problem.source
         known = self._epochs_metric
         if known is None or not all(map(np.array_equal, metric, known)):
+            most = np.empty((0, problem.n_scores), dual.dtype)  # of scores at a time
             if source.sparse:
                 values = source.nbytes / (source.dtype.itemsize + 4) / len(source)
-                self._epochs = SparseEpochs(problem.loss, problem.demands, dual, values, problem.constant, self.pool)
+                self._epochs = SparseEpochs(problem.loss, demands, most, values, problem.constant, self.pool)
             else:
                 rest: Any = source.shape[1], problem.constant, self.pool, self._layout, source.dtype
-                self._epochs = DenseEpochs(problem.loss, problem.demands, dual, *rest)
+                self._epochs = DenseEpochs(problem.loss, demands, most, *rest)
             self._epochs_metric = metric
         epochs = self._epochs
         assert epochs is not None
-        epochs.dual, epochs.pool = dual, self.pool
+        epochs.demands, epochs.dual, epochs.n_scores, epochs.pool = demands, dual, dual.shape[1], self.pool
         return epochs
 
-    def _conjugates(self, dual: np.ndarray) -> np.ndarray:
-        found = np.zeros(self.problem.n_scores)
-        dual_losses(self.problem.loss, self.problem.demands, dual, found)
+    def _conjugates(self, demands: Demands, dual: np.ndarray) -> np.ndarray:
+        found = np.zeros(dual.shape[1])
+        dual_losses(self.problem.loss, demands, dual, found)
         return found
 
     def losses(self, weights: np.ndarray) -> np.ndarray:

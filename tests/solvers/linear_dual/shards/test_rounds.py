@@ -29,9 +29,9 @@ class Here:
     def __len__(self):
         return len(self.shards)
 
-    def round(self, order, metric):
-        pairs = zip(self.shards, self.states, strict=True)
-        found = [shard.round(state, order, metric) for shard, state in pairs]
+    def round(self, orders, metric):
+        triples = zip(self.shards, self.states, orders, strict=True)
+        found = [shard.round(state, order, metric) for shard, state, order in triples]
         self.states = [state for state, _ in found]
         return [sums for _, sums in found]
 
@@ -124,3 +124,11 @@ def test_samples_that_leave_a_shard_are_no_rows_but_have_their_moments(two):
     )
     distances = np.abs(sample[:, None, :10] - X[None]).max(axis=2)
     assert distances.min() > 1e-3
+
+
+def test_no_more_shards_than_classes_take_the_rounds_of_one_place():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 4, 3000)
+    X = rng.normal(size=(3000, 40)) + 2 * rng.normal(size=(4, 40))[y] / np.sqrt(40)
+    one, apart = (fitted(X, y.astype(float), cuts, C=10.0)[1].epoch for cuts in ((), (900, 1800, 2400)))
+    assert apart <= 1.5 * one
