@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 MODULE_OF = {"scikit-learn": "sklearn"}
 WITH_OTHERS = {"llvmlite"}
 """Packages whose version another package chooses."""
-EXTRAS = {"matplotlib": "plot", "pyarrow": "arrow", "dask": "dask", "distributed": "dask"}
+EXTRAS = {"matplotlib": "plot", "pyarrow": "arrow", "dask": "dask", "distributed": "dask", "zarr": "zarr"}
 
 
 def bounds(lines):

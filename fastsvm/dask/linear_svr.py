@@ -143,11 +143,12 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
         ----------
         X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
 shape (n_samples, n_features)
-            Samples: dense or CSR blocks, or HDF5 files that the workers read.
-        y : dask array, series, list of delayed or futures, of shape (n_samples,), or None
-            Targets, real numbers, in the blocks of X. None for files, which have their own.
+            Samples: dense or CSR blocks, or HDF5, Parquet or Zarr files that the workers read.
+        y : dask array, series, list of delayed or futures, of shape (n_samples,), str or None
+            Targets, real numbers, in the blocks of X. HDF5 files have their own: None. Of Parquet
+            and Zarr files the name of a column or an array; None is "y".
         sample_weight : as y, or None
-            Factors of C. Samples of weight 0 are left out.
+            Factors of C. Samples of weight 0 are left out. None takes those of files that have "sample_weight".
 
         Returns
         -------

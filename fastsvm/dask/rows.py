@@ -1,7 +1,6 @@
 """From what the user passes as X and y to shards that the workers hold. Rows never come to the client."""
 
 from collections.abc import Sequence
-from os import PathLike, fspath
 from typing import Any
 
 import dask
@@ -10,6 +9,7 @@ import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
 
+from fastsvm.dask.files import collections_of, paths_of
 from fastsvm.dask.shards import RETRIES, Tasks
 from fastsvm.dask.worker import FilePart, ShardFacts, facts_of, gather_rows, read_rows
 from fastsvm.sources import open_hdf5
@@ -34,8 +34,11 @@ def load_shards(
         Whether y holds classes.
     """
     n_shards = max(1, tasks.n_workers) if n_shards is None else n_shards
-    paths = _paths(X)
-    if paths is not None:
+    paths = paths_of(X)
+    found = None if paths is None else collections_of(paths, y, sample_weight)
+    if found is not None:
+        X, y, sample_weight = found
+    if paths is not None and found is None:
         rows = _read(tasks, paths, y, sample_weight, n_shards)
     else:
         rows = _gather(tasks, _blocks(X, y, sample_weight), n_shards, of_classes)
@@ -76,15 +79,6 @@ def _kind(facts: ShardFacts) -> str:
 # --- files -----------------------------------------------------------------------------------------------
 
 
-def _paths(X: Any) -> list[str] | None:
-    """Return the paths of files that X is, or None."""
-    if isinstance(X, (str, PathLike)):
-        return [fspath(X)]
-    if isinstance(X, (list, tuple)) and X and all(isinstance(one, (str, PathLike)) for one in X):
-        return [fspath(one) for one in X]
-    return None
-
-
 def _length(path: str) -> int:
     """Return the number of rows of a file."""
     with open_hdf5(path) as data:
@@ -94,7 +88,7 @@ def _length(path: str) -> int:
 def _read(tasks: Tasks, paths: list[str], y: Any, sample_weight: Any, n_shards: int) -> list[Future]:
     """Return shards of nearly equal numbers of rows of files, which the workers read."""
     if y is not None or sample_weight is not None:
-        raise ValueError("The files have labels and weights of their own, y and sample_weight: pass none.")
+        raise ValueError("HDF5 files have labels and weights of their own, y and sample_weight: pass none.")
     lengths = tasks.gathered([tasks.submit("length", k, _length, path) for k, path in enumerate(paths)])
     ends = np.cumsum(lengths)
     cuts = np.linspace(0, int(ends[-1]), n_shards + 1).astype(int)
@@ -166,7 +160,8 @@ def _delayed(value: Any, name: str) -> list[Any]:
         return list(value)
     raise TypeError(
         f"{name} is {type(value).__name__}; pass a dask array, a dask dataframe, a list of delayed blocks or of "
-        "futures, or, as X, paths of HDF5 files. For data in the memory of this process, use fastsvm's own estimator."
+        "futures, or, as X, paths of HDF5, Parquet or Zarr files. For data in the memory of this process, use "
+        "fastsvm's own estimator."
     )
 
 
