@@ -14,5 +14,6 @@ except ImportError as error:
 from fastsvm.dask.linear_svc import LinearSVC
 from fastsvm.dask.linear_svr import LinearSVR
 from fastsvm.dask.prediction import decision_function, predict, score
+from fastsvm.dask.tasks import ClusterLost
 
-__all__ = ["LinearSVC", "LinearSVR", "decision_function", "predict", "score"]
+__all__ = ["ClusterLost", "LinearSVC", "LinearSVR", "decision_function", "predict", "score"]

@@ -1,7 +1,7 @@
 """What linear machines on a cluster have in common."""
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Client, get_client
@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.dask.prediction import predict, score
 from fastsvm.dask.rows import joined_facts, load_shards
-from fastsvm.dask.shards import ClusterShards, Tasks
+from fastsvm.dask.shards import ClusterShards
+from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
+from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, optional, seed
@@ -20,15 +22,16 @@ from fastsvm.estimators.fitting.progress import progress_bar
 from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear.fits.dual_fit import N_SWEEPS, block_rows_of
 from fastsvm.estimators.linear.training_task import seed_of
+from fastsvm.files.storable import storable
 from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.curvature import metric_of_moments
 from fastsvm.solvers.linear_dual.problem import LinearProblem
-from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
+from fastsvm.solvers.linear_dual.shards.rounds import RoundsMemory, ShardedAscent
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.sources import MemorySource
 
-__all__ = ["DistributedLinearSVM"]
+__all__ = ["ClusterFitState", "DistributedLinearSVM"]
 
 RULES = {
     "C": number(above=0),
@@ -42,6 +45,31 @@ RULES = {
     "n_shards": optional(number(integral=True, least=1)),
 }
 _COLUMNS = "epoch", "time", "objective", "dual_objective", "gap", "bytes_sent"
+
+
+@storable("linear fit on a cluster")
+class ClusterFitState(NamedTuple):
+    """Checkpoint of a fit: the rows are not in it.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Numbers of rows of the shards.
+    seed : int
+        Seed of the order of the rows.
+    state : LinearDualState
+        State of the solver.
+    memory : RoundsMemory
+        Its memory.
+    records : list of tuple
+        Records of the rounds so far.
+    """
+
+    sizes: list[int]
+    seed: int
+    state: LinearDualState
+    memory: RoundsMemory
+    records: list[tuple]
 
 
 class DistributedLinearSVM(BaseEstimator):
@@ -90,16 +118,24 @@ class DistributedLinearSVM(BaseEstimator):
         check_parameters(self, RULES | self._own_rules())
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())
-        rows, facts = load_shards(tasks, X, y, sample_weight, self.n_shards, of_classes)
+        last = checkpoints_of(self).resume_from
+        n_shards = self.n_shards if last is None else len(last.sizes)
+        rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes)
+        sizes = [one.shape[0] for one in facts]
+        if last is not None and last.sizes != sizes:
+            raise ValueError(
+                f"Cannot resume the fit: its shards had {last.sizes} rows, and now have {sizes}. Pass the same data in "
+                "the same blocks."
+            )
         known = joined_facts(facts, of_classes)
         self.n_features_in_ = known.shape[1]
         if known.names is not None:
             self.feature_names_in_ = known.names
         names, plan = self._planned(known, loss, of_classes, -(-len(rows) // max(1, tasks.n_workers)))
-        shards = ClusterShards(tasks, rows, plan, [one.shape[0] for one in facts])
-        solver = self._solver(known, plan, shards)
-        limits = Limits(self.max_iter, begin + (np.inf if self.max_time is None else self.max_time))
-        self._solve(solver, shards, limits, begin)
+        shards = ClusterShards(tasks, rows, plan, sizes)
+        solver = self._solver(known, plan, shards, seed_of(self) if last is None else last.seed)
+        deadline = begin + (np.inf if self.max_time is None else self.max_time)
+        self._solve(solver, shards, deadline, begin)
         self.__dict__.update(names)
         warn_of_gap(self)
 
@@ -116,7 +152,7 @@ class DistributedLinearSVM(BaseEstimator):
         plan = Plan(loss, float(self.C), constant, classes, factors, size, N_SWEEPS, together)
         return ({"classes_": classes} if of_classes else {}), plan
 
-    def _solver(self, known: ShardFacts, plan: Plan, shards: ClusterShards) -> ShardedAscent:
+    def _solver(self, known: ShardFacts, plan: Plan, shards: ClusterShards, seed: int) -> ShardedAscent:
         """Return the solver, which knows a problem without rows."""
         balance, none = np.ones(1), np.empty(0)
         if len(plan.classes) > 2 or plan.loss.of_classes:
@@ -125,24 +161,39 @@ class DistributedLinearSVM(BaseEstimator):
         problem = LinearProblem(frame, none, none, plan.loss, Demands(none, none, balance), plan.constant)
         width = ShardedAscent.width_of(known.shape[1])
         metric = metric_of_moments(problem, shards.moments(width))
-        settings = LinearDualSettings(float(self.tol), seed_of(self), plan.block_rows, plan.n_sweeps, 0, 1)
+        settings = LinearDualSettings(float(self.tol), seed, plan.block_rows, plan.n_sweeps, 0, 1)
         return ShardedAscent(problem, settings, metric, shards)
 
-    def _solve(self, solver: ShardedAscent, shards: ClusterShards, limits: Limits, begin: float) -> None:
+    def _solve(self, solver: ShardedAscent, shards: ClusterShards, deadline: float, begin: float) -> None:
         """Take rounds, and set the attributes of the solution and its certificate."""
+        checkpointer, last = checkpoints_of(self)
         records: list[tuple] = []
+        state = solver.init()
+        if last is not None:
+            records, state = list(map(tuple, last.records)), solver.adopted(last.state)
+            solver.recall(last.memory)
+            begin -= records[-1][1]
+            shards.bytes_sent = records[-1][-1]
         bar = progress_bar(self.max_iter, "round", type(self).__name__, self.verbose)
 
         def observe(state: LinearDualState, report: Report) -> bool:
+            if report.n_steps == 0:
+                return False
             primal = float(state.primal.sum())
             seconds = time.perf_counter() - begin
             records.append((state.epoch, seconds, primal, report.objective, report.gap, shards.bytes_sent))
             bar.set_postfix({"gap": f"{report.gap:.2g}"}, refresh=False)
             bar.update(1)
+            if checkpointer is not None and not report.converged:
+                facts = dict(zip(_COLUMNS, records[-1], strict=True))
+                checkpointer.observe(lambda: checkpoint(state), facts)
             return False
 
+        def checkpoint(state: LinearDualState) -> ClusterFitState:
+            return ClusterFitState(shards.sizes, solver.settings.seed, state, solver.memory(), records)
+
         try:
-            state, reason, _ = drive(solver, solver.init(), limits, observe)
+            state, reason, _ = drive(solver, state, Limits(self.max_iter - state.epoch, deadline), observe)
         finally:
             bar.close()
         certificate = solver.certificate

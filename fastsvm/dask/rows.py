@@ -10,7 +10,7 @@ from dask.delayed import Delayed
 from distributed import Future
 
 from fastsvm.dask.files import collections_of, paths_of
-from fastsvm.dask.shards import RETRIES, Tasks
+from fastsvm.dask.tasks import RETRIES, Tasks
 from fastsvm.dask.worker import FilePart, ShardFacts, facts_of, gather_rows, read_rows
 from fastsvm.sources import open_hdf5
 

@@ -5,14 +5,14 @@ told. States stay on the workers. If a worker is lost, Dask computes its rows an
 same bits. Every few rounds the client keeps the states itself, so that no more than these rounds are computed again.
 """
 
-import time
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-from uuid import uuid4
+from typing import Any
 
 import numpy as np
-from distributed import Client, Future, wait
+from distributed import Future
 
+from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import (
     Place,
     Plan,
@@ -20,7 +20,6 @@ from fastsvm.dask.worker import (
     ask_moments,
     ask_sums,
     begin,
-    identity,
     known_state,
     run_round,
     settled,
@@ -29,65 +28,11 @@ from fastsvm.dask.worker import (
 from fastsvm.solvers.linear_dual.certificate import CertificateSums
 from fastsvm.solvers.linear_dual.curvature import SAMPLED_ROWS, RowMoments
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
-from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums
+from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, ShardState
 
-__all__ = ["RETRIES", "ClusterShards", "Tasks"]
+__all__ = ["ClusterShards"]
 
 _KEPT_AFTER = 10  # rounds
-RETRIES = 3
-"""How often a task that raised an error is tried again."""
-
-_LOOK = 5.0  # seconds of waiting, after which is looked whether there are workers
-_ALONE = 60.0  # seconds without workers, after which the fit ends
-
-
-class Tasks(NamedTuple):
-    """How tasks are sent.
-
-    Attributes
-    ----------
-    client : Client
-        The connection to the cluster.
-    n_workers : int
-        Number of workers when the fit began. No task is bound to one: even if others are allowed, tasks bound to a
-        worker wait for ever once all workers of that moment are lost.
-    token : str
-        What the keys of all tasks of the fit have in common.
-    """
-
-    client: Client
-    n_workers: int
-    token: str
-
-    @classmethod
-    def of(cls, client: Client) -> "Tasks":
-        """Return the tasks of a new fit."""
-        return cls(client, len(client.nthreads()), uuid4().hex)
-
-    def gathered(self, futures: list[Future]) -> list[Any]:
-        """Return the results of tasks, in order; raise RuntimeError if the cluster has no workers for long."""
-        alone_since = None
-        while True:
-            try:
-                wait(futures, timeout=_LOOK)
-                return list(self.client.gather(futures))
-            except TimeoutError:
-                now = time.monotonic()
-                alone_since = None if self.client.nthreads() else alone_since or now
-                if alone_since is not None and now - alone_since > _ALONE:
-                    raise RuntimeError(
-                        f"The cluster has had no workers for {now - alone_since:.0f} s, and {len(futures)} tasks of "
-                        "the fit wait for one. Start workers, with a nanny that starts lost ones again, and fit anew."
-                    ) from None
-
-    def submit(self, name: str, number: int, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Send a task of a shard. The name is that of its step, so that the key is new."""
-        key = f"svm-{name}-{number}-{self.token}"
-        return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
-
-    def share(self, name: str, value: Any) -> Future:
-        """Send what tasks of all shards use, once."""
-        return self.client.submit(identity, value, key=f"svm-{name}-{self.token}", pure=False, retries=RETRIES)
 
 
 class ClusterShards:
@@ -106,13 +51,15 @@ class ClusterShards:
 
     Attributes
     ----------
+    sizes : list of int
+        Numbers of rows.
     bytes_sent : int
         Bytes of what the client told and was told in rounds, about.
     """
 
     def __init__(self, tasks: Tasks, rows: list[Future], plan: Plan, sizes: list[int]) -> None:
         self._tasks, self._rows = tasks, rows
-        self._sizes = np.array(sizes)
+        self.sizes = sizes
         firsts = np.cumsum([0, *sizes[:-1]]).tolist()
         self._places = [Place(number, first) for number, first in enumerate(firsts)]
         self._plan = tasks.share("plan", plan)
@@ -136,14 +83,14 @@ class ClusterShards:
 
     def moments(self, width: int) -> list[RowMoments]:
         """Return the moments of the shards, with samples in proportion to their rows."""
-        most = np.ceil(SAMPLED_ROWS * self._sizes / max(1, self._sizes.sum())).astype(int).tolist()
+        most = [math.ceil(SAMPLED_ROWS * size / max(1, sum(self.sizes))) for size in self.sizes]
         return self._tasks.gathered(self._each("moments", ask_moments, width, most))
 
     def round(self, orders: list[RoundOrder], metric: Metric) -> list[RoundSums]:
         """Have each shard take its part of a round from its last state. Shards with the same work share an order."""
         first = orders[0]
         if first.part == 0 and first.seed[-1] and first.seed[-1] % _KEPT_AFTER == 0:
-            self._keep(first.share)
+            self.restore(self.states(first.share))
         self._n_rounds += 1
         if self._metric is None or self._metric[0] is not metric:
             self._metric = metric, self._tasks.share(f"metric-{self._n_rounds}", metric)
@@ -160,12 +107,18 @@ class ClusterShards:
         self.bytes_sent += 2 * sum(part.change.nbytes for part in found)
         return found
 
-    def _keep(self, share: np.ndarray) -> None:
-        """Have the client keep the states, so that what was before them is forgotten."""
-        name = f"settled-{self._n_rounds}"
-        futures = [self._tasks.submit(name, k, settled, last, share) for k, last in enumerate(self._last)]
-        states = self._tasks.gathered(futures)
-        name = f"kept-{self._n_rounds}"
+    def states(self, share: np.ndarray) -> list[ShardState]:
+        """Return the states of the shards, with this share of their last change."""
+        self._n_asked += 1
+        name = f"settled-{self._n_asked}"
+        return self._tasks.gathered(
+            [self._tasks.submit(name, k, settled, last, share) for k, last in enumerate(self._last)]
+        )
+
+    def restore(self, states: list[ShardState]) -> None:
+        """Continue from states, which the client has; what was before them is forgotten."""
+        self._n_asked += 1
+        name = f"kept-{self._n_asked}"
         self._last = [self._tasks.submit(name, k, known_state, state) for k, state in enumerate(states)]
 
     def losses(self, weights: np.ndarray) -> list[np.ndarray]:

@@ -40,7 +40,6 @@ __all__ = [
     "begin",
     "facts_of",
     "gather_rows",
-    "identity",
     "known_state",
     "read_rows",
     "run_round",
@@ -283,9 +282,8 @@ def sums_of_round(found: tuple[ShardState, RoundSums]) -> RoundSums:
 
 
 def settled(found: tuple[ShardState, Any], share: np.ndarray) -> ShardState:
-    """Return the state after a round with the share of its change, without the variables before."""
-    state = found[0]
-    return state._replace(dual=state.taken(share), before=np.empty(0))
+    """Return the state after a round with the share of its change; the variables before are sent as none."""
+    return found[0].settled(share)._replace(before=np.empty(0))
 
 
 def known_state(state: ShardState) -> tuple[ShardState, None]:
@@ -306,8 +304,3 @@ def ask_sums(
     weights, share, position = asked
     with _shard(rows, plan, place) as shard:
         return shard.certificate_sums(weights, last[0], share, position)
-
-
-def identity(value: Any) -> Any:
-    """Return a value that many tasks use: it is sent once."""
-    return value

@@ -2,26 +2,46 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
+import dask
 import dask.array as da
 import h5py
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 from distributed.comm import tcp
+from distributed.utils import get_mp_context
 
-from fastsvm.dask import LinearSVC
+from fastsvm.dask import ClusterLost, LinearSVC
 from fastsvm.dask.shards import ClusterShards
+from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.jobs.training.checkpoint_file import read, write
 from fastsvm.solvers.linear_dual.shards.shard import Shard
 
 pytestmark = pytest.mark.dask
 
 
+FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}  # imports once
+
+
 @pytest.fixture(scope="module")
-def processes():
-    with LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster, Client(cluster) as c:
-        yield c
+def started():
+    with dask.config.set(FORKED):
+        get_mp_context().set_forkserver_preload(["distributed", "h5py", "fastsvm.dask"])
+    with (
+        dask.config.set(FORKED),
+        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def processes(started):
+    started.wait_for_workers(2)  # those of the last test may have been killed
+    return started
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +56,13 @@ def path(tmp_path_factory):
 
 
 def made(client):
-    return LinearSVC("hinge", C=1e-5, n_shards=2, tol=1e-2, random_state=0, client=client)
+    return LinearSVC("hinge", C=1e-5, n_shards=2, tol=3e-3, random_state=0, client=client)
 
 
 @pytest.fixture(scope="module")
-def model(client, path):
+def model(started, path):
     """Return the model of a fit without any fault."""
-    return made(client).fit(path)
+    return made(started).fit(path)
 
 
 def assert_same(model, other):
@@ -81,20 +101,21 @@ def test_a_worker_is_killed_in_reading(processes, path, model, tmp_path):
     assert Path(marker).exists()
 
 
-def test_a_worker_is_killed_in_a_round(processes, path, model, tmp_path):
+@pytest.mark.parametrize("task", ["round", "losses", "certificate_sums"])
+def test_a_worker_is_killed_in_a_task(processes, path, model, tmp_path, task):
     marker = str(tmp_path / "once")
 
     def patch():
-        usual = Shard.round
+        usual = getattr(Shard, task)
 
-        def last_words(self, state, order, metric):
-            found = usual(self, state, order, metric)
-            if state.turn == 2 and self.number == 1 and not Path(marker).exists():
+        def last_words(self, *given):
+            found = usual(self, *given)
+            if self.number == 1 and not Path(marker).exists():
                 Path(marker).touch()
                 os.kill(os.getpid(), signal.SIGKILL)
             return found
 
-        Shard.round = last_words
+        setattr(Shard, task, last_words)
 
     processes.run(patch)
     assert_same(made(processes).fit(path), model)
@@ -116,9 +137,112 @@ def test_all_workers_are_killed_between_rounds(processes, path, model, monkeypat
     assert len(killed) == 2
 
 
+def test_a_slow_worker_slows_the_fit_and_nothing_else(processes, path, model, monkeypatch):
+    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.05)
+
+    def patch():
+        usual = Shard.round
+
+        def slow_round(self, state, order, metric):
+            time.sleep(0.2)
+            if state.turn > 2:
+                Shard.round = usual
+            return usual(self, state, order, metric)
+
+        Shard.round = slow_round
+
+    processes.run(patch, workers=list(processes.nthreads())[:1])
+    assert_same(made(processes).fit(path), model)
+
+
+def test_a_task_that_ends_workers_is_told(processes, path, tmp_path):
+    def patch():
+        usual = Shard.round
+
+        def last_words(self, state, order, metric):
+            os.kill(os.getpid(), signal.SIGKILL)
+            return usual(self, state, order, metric)
+
+        Shard.round = last_words
+
+    def allow(n, dask_scheduler):
+        dask_scheduler.allowed_failures = n
+
+    processes.run(patch)
+    processes.run_on_scheduler(allow, 0)
+    with pytest.raises(ClusterLost, match=r"1 workers ended.*want of memory.*allowed-failures"):
+        made(processes).fit(path)
+    processes.run_on_scheduler(allow, 3)
+
+
+def test_workers_that_have_no_memory_left_are_told(monkeypatch):
+    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
+    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 0.2)
+    limits = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "terminate")}
+    with (
+        dask.config.set(limits | {"distributed.worker.memory.pause": 0.01}),
+        Client(processes=False, n_workers=1, memory_limit="1GB", dashboard_address=":0") as full,
+        pytest.raises(ClusterLost, match=r"All 1 workers.*paused.*1000 MB"),
+    ):
+        while full.scheduler_info()["workers"].popitem()[1]["status"] != "paused":
+            time.sleep(0.05)
+        LinearSVC(client=full).fit(da.zeros((10, 2), chunks=5), da.ones(10, chunks=5))
+
+
+# --- clusters in this process ----------------------------------------------------------------------------
+
+
+def test_workers_come_and_go(path, model, monkeypatch):
+    usual = ClusterShards.round
+    with (
+        LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+
+        def scaled(self, orders, metric):
+            n_workers = {2: 3, 5: 1}.get(orders[0].seed[1])
+            if n_workers and orders[0].part == 0:
+                cluster.scale(n_workers)
+                client.wait_for_workers(n_workers)
+            return usual(self, orders, metric)
+
+        monkeypatch.setattr(ClusterShards, "round", scaled)
+        assert_same(made(client).fit(path), model)
+
+
+class Keeper:
+    """A checkpointer that writes each third round, and calls a function in the seventh."""
+
+    def __init__(self, path, then):
+        self.path, self.then = path, then
+
+    def observe(self, tree, facts):
+        if facts["epoch"] % 3 == 0:
+            write(self.path, tree(), {})
+        if facts["epoch"] == 7:
+            self.then()
+
+
+def test_a_fit_whose_cluster_is_lost_resumes_on_another(client, path, model, tmp_path):
+    cluster = LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=":0")
+    file, own = tmp_path / "checkpoint", Client(cluster, set_as_default=False)
+    estimator = made(own)
+    with pytest.raises(ClusterLost, match="scheduler"), checkpointed(estimator, Keeper(file, cluster.close)):
+        estimator.fit(path)
+    own.close()
+    state = read(file, {})
+    assert state.state.epoch == 6
+    other = made(client).set_params(n_shards=None)
+    with checkpointed(other, None, state):
+        assert_same(other.fit(path), model)
+    assert other.history_["epoch"].tolist() == list(range(1, model.n_iter_ + 1))
+    with checkpointed(other, None, state), pytest.raises(ValueError, match="Cannot resume the fit: its shards"):
+        other.fit(da.zeros((10, 2), chunks=5), da.ones(10, chunks=5))
+
+
 def test_without_workers_the_fit_ends(monkeypatch):
-    monkeypatch.setattr("fastsvm.dask.shards._LOOK", 0.1)
-    monkeypatch.setattr("fastsvm.dask.shards._ALONE", 0.2)
+    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
+    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 0.2)
     with (
         Client(processes=False, n_workers=0, dashboard_address=":0") as empty,
         pytest.raises(RuntimeError, match="no workers"),

@@ -23,22 +23,23 @@ All else
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.files.storable import storable
 from fastsvm.solvers.linear_dual.certificate import Certificate, CertificateSums, certificate_of
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
-from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums
+from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, ShardState
 from fastsvm.solvers.linear_dual.shards.turns import Turns
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
 
-__all__ = ["ShardedAscent", "Shards"]
+__all__ = ["RoundsMemory", "ShardedAscent", "Shards"]
 
 _MARGIN = 1.25  # times the measured factor
 _DECAY = 0.9  # the least share of the last factor that the next is: where it jumps, momentum is lost
@@ -61,6 +62,35 @@ class Shards(Protocol):
         self, weights: Sequence[np.ndarray], share: np.ndarray, position: np.ndarray
     ) -> list[CertificateSums]:
         """Return the sums over the rows of each shard that a certificate needs."""
+
+    def states(self, share: np.ndarray) -> list[ShardState]:
+        """Return the states of the shards, with this share of their last change."""
+
+    def restore(self, states: list[ShardState]) -> None:
+        """Continue from states."""
+
+
+@storable("rounds of shards")
+class RoundsMemory(NamedTuple):
+    """What decides the next rounds beside the state of the solver.
+
+    Attributes
+    ----------
+    factor, share : ndarray of float64, shape (n_scores,)
+        As in `RoundOrder`, for the next round.
+    activate : bool
+        As there.
+    known : ndarray of float64, shape (n_shards, n_scores)
+        As in `_ShardedPoint`.
+    shards : list of ShardState
+        The states of the shards.
+    """
+
+    factor: np.ndarray
+    share: np.ndarray
+    activate: bool
+    known: np.ndarray
+    shards: list[ShardState]
 
 
 class _ShardedPoint(ProximalPoint):
@@ -106,6 +136,17 @@ class ShardedAscent(LinearDualAscent):
 
     def _first_metric(self) -> Metric:
         return self._given_metric
+
+    def memory(self) -> RoundsMemory:  # type: ignore[override]  # of ascent in one place there is none
+        """Return what decides the next rounds beside the state."""
+        shards = self.shards.states(self._share)
+        return RoundsMemory(self._factor, self._share, self._activate, self.proximal.known, shards)
+
+    def recall(self, memory: RoundsMemory) -> None:  # type: ignore[override]
+        """Take what `memory` returned."""
+        self._factor, self._share, self._activate, known, shards = memory
+        self.proximal.known = known.copy()  # it is modified
+        self.shards.restore(shards)
 
     def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
         """Take a round."""

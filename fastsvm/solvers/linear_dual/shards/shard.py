@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, demands_of_scores, dual_losses
 from fastsvm.solvers.linear_dual.certificate import CertificateSums, primal_of, sums_of
@@ -26,6 +27,7 @@ __all__ = ["RoundOrder", "RoundSums", "Shard", "ShardState"]
 _WINDOW_ROWS = 1 << 15  # of an evaluation
 
 
+@storable("shard of a linear dual")
 class ShardState(NamedTuple):
     """What a shard carries from round to round.
 
@@ -44,6 +46,11 @@ class ShardState(NamedTuple):
     due: np.ndarray
     pause: np.ndarray
     turn: int
+
+    def settled(self, share: np.ndarray) -> "ShardState":
+        """Return the state after the last round with a share of its change, as if this was the whole change."""
+        dual = self.taken(share)
+        return self._replace(dual=dual, before=dual)
 
     def taken(self, share: np.ndarray) -> np.ndarray:
         """Return a copy of the dual variables of which a share of the last change is taken, for each score."""

@@ -24,27 +24,33 @@ class Here:
     """Shards in this process."""
 
     def __init__(self, shards):
-        self.shards, self.states = shards, [shard.start() for shard in shards]
+        self.shards, self.last = shards, [shard.start() for shard in shards]
 
     def __len__(self):
         return len(self.shards)
 
     def round(self, orders, metric):
-        triples = zip(self.shards, self.states, orders, strict=True)
+        triples = zip(self.shards, self.last, orders, strict=True)
         found = [shard.round(state, order, metric) for shard, state, order in triples]
-        self.states = [state for state, _ in found]
+        self.last = [state for state, _ in found]
         return [sums for _, sums in found]
 
     def losses(self, weights):
         return [shard.losses(weights) for shard in self.shards]
 
     def certificate_sums(self, weights, share, position):
-        pairs = zip(self.shards, self.states, strict=True)
+        pairs = zip(self.shards, self.last, strict=True)
         return [shard.certificate_sums(weights, state, share, position) for shard, state in pairs]
 
+    def states(self, share):
+        return [state.settled(share) for state in self.last]
 
-def fitted(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3):
-    """Return the solver, its last state and the dual objectives of all rounds."""
+    def restore(self, states):
+        self.last = states
+
+
+def solver_of(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3):
+    """Return the solver of rows cut into shards."""
     k = len(np.unique(targets)) if targets.min() >= 0 else 1
     balance = np.ones(k)
 
@@ -58,7 +64,12 @@ def fitted(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3):
         shard.pool = Pool(n_threads)
     frame, width = problem(0, 0), ShardedAscent.width_of(X.shape[1])
     metric = metric_of_moments(frame, [shard.moments(width, 256) for shard in shards])
-    solver, values = ShardedAscent(frame, LinearDualSettings(tol, 0, 64, 3, 0, 1), metric, Here(shards)), []
+    return ShardedAscent(frame, LinearDualSettings(tol, 0, 64, 3, 0, 1), metric, Here(shards))
+
+
+def fitted(*given, **more):
+    """Return the solver, its last state and the dual objectives of all rounds."""
+    solver, values = solver_of(*given, **more), []
     watch = lambda state, report: values.append(report.objective) or False  # noqa: E731
     state, reason, _ = drive(solver, solver.init(), Limits(2000, np.inf), watch)
     assert reason is StopReason.CONVERGED
@@ -101,6 +112,20 @@ def test_threads_change_no_bit(three_classes):
     one, two = (fitted(X, y.astype(float), (50, 80), n_threads=n)[1] for n in (1, 2))
     np.testing.assert_array_equal(one.best, two.best)
     np.testing.assert_array_equal(one.path.position, two.path.position)
+
+
+@pytest.mark.parametrize("cuts", [(50, 80), range(20, 120, 20)])  # fewer shards than classes, and more
+def test_rounds_go_on_from_a_state_and_a_memory_with_the_same_bits(three_classes, cuts):
+    X, y = three_classes
+    solver, whole, _ = fitted(X, y.astype(float), cuts)
+    first, other = (solver_of(X, y.astype(float), cuts) for _ in range(2))
+    limits = Limits(2000, np.inf)
+    state, _, _ = drive(first, first.init(), limits, lambda state, report: state.epoch == 4)
+    other.recall(first.memory())
+    state, _, _ = drive(other, other.adopted(state), limits, lambda state, report: False)
+    assert 4 < state.epoch == whole.epoch
+    np.testing.assert_array_equal(other.finish(state), solver.finish(whole))
+    assert other.certificate.dual.tolist() == solver.certificate.dual.tolist()
 
 
 def test_what_is_known_of_dual_variables_is_true(two):

@@ -1,0 +1,148 @@
+"""How the tasks of a fit are sent to the workers of a cluster, and what is said when none of them can do them."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, NamedTuple, cast
+from uuid import uuid4
+
+from distributed import Client, Future
+from distributed.scheduler import KilledWorker
+
+__all__ = ["RETRIES", "ClusterLost", "Tasks"]
+
+RETRIES = 3
+"""How often a task that raised an error is tried again."""
+
+_LOOK = 5.0  # seconds of waiting, after which is looked whether there are workers
+_ALONE = 60.0  # seconds without workers that take tasks, after which the fit ends
+_LOST = (
+    "The tasks of the fit are lost: the scheduler of the cluster ended or was restarted. Connect to one that runs, and "
+    "fit anew, or resume the job."
+)
+
+
+class ClusterLost(RuntimeError, ConnectionError):
+    """The cluster cannot complete a fit: its workers or its scheduler are lost, or have no memory left.
+
+    Examples
+    --------
+    >>> from fastsvm.dask import ClusterLost
+    >>> issubclass(ClusterLost, ConnectionError)
+    True
+    """
+
+
+class Tasks(NamedTuple):
+    """How tasks are sent.
+
+    Attributes
+    ----------
+    client : Client
+        The connection to the cluster.
+    n_workers : int
+        Number of workers when the fit began. No task is bound to one: even if others are allowed, tasks bound to a
+        worker wait for ever once all workers of that moment are lost.
+    token : str
+        What the keys of all tasks of the fit have in common.
+    """
+
+    client: Client
+    n_workers: int
+    token: str
+
+    @classmethod
+    def of(cls, client: Client) -> "Tasks":
+        """Return the tasks of a new fit."""
+        return cls(client, len(client.nthreads()), uuid4().hex)
+
+    def gathered(self, futures: list[Future]) -> list[Any]:
+        """Return the results of tasks, in order.
+
+        Raises
+        ------
+        ClusterLost
+            If the scheduler is lost, if for long there are no workers that take tasks, or if a task ended too many.
+        """
+        asked, idle_since = None, None
+        try:
+            coming: Coroutine = self.client.gather(futures, asynchronous=True)
+            asked = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
+            while True:
+                try:
+                    return list(asked.result(_LOOK))
+                except TimeoutError:
+                    if asked.done():
+                        raise
+                now = time.monotonic()
+                idle_since = None if self._is_served() else idle_since or now
+                if idle_since is not None and now - idle_since > _ALONE:
+                    raise ClusterLost(self._why_idle(now - idle_since, len(futures)))
+        except KilledWorker as error:
+            raise ClusterLost(
+                f"{error.allowed_failures + 1} workers ended while they worked on the same part of the fit, most "
+                "likely for want of memory: a worker needs the rows of its shards, and up to 1.5 KB for each row "
+                "beside them. Give the workers more memory, or take more of them. If machines are taken away often, "
+                "raise distributed.scheduler.allowed-failures in the configuration of Dask."
+            ) from error
+        except (CancelledError, asyncio.CancelledError) as error:
+            raise ClusterLost(_LOST) from error
+        except Exception as error:
+            self._check_connected(error)
+            raise
+        finally:
+            if asked is not None:
+                asked.cancel()
+
+    def _check_connected(self, error: Exception) -> None:
+        """Raise ClusterLost if an error was raised because there is no scheduler any more."""
+        if self.client.status != "running" and not isinstance(error, ClusterLost):
+            raise ClusterLost(_LOST) from error
+
+    def _is_served(self) -> bool:
+        """Return whether a worker takes tasks."""
+        return any(worker["status"] == "running" for worker in self._workers())
+
+    def _workers(self) -> list[dict[str, Any]]:
+        """Return what the scheduler knows of its workers."""
+        try:
+            return list(self.client.scheduler_info()["workers"].values())
+        except OSError:  # lost: what is waited for will say so
+            return []
+
+    def _why_idle(self, seconds: float, n_tasks: int) -> str:
+        """Return what is said where no worker takes tasks."""
+        paused = [worker for worker in self._workers() if worker["status"] == "paused"]
+        if paused:
+            limit = max(worker["memory_limit"] or 0 for worker in paused)
+            return (
+                f"All {len(paused)} workers of the cluster have been paused for {seconds:.0f} s, because their memory "
+                f"of {limit / 1e6:.0f} MB is nearly full, and {n_tasks} tasks of the fit wait for one. Give them more "
+                "memory, or take more of them: a worker needs the rows of its shards and more."
+            )
+        return (
+            f"The cluster has had no workers for {seconds:.0f} s, and {n_tasks} tasks of the fit wait for one. Start "
+            "workers, with a nanny that starts lost ones again, and fit anew, or resume the job."
+        )
+
+    def submit(self, name: str, number: int, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Send a task of a shard. The name is that of its step, so that the key is new."""
+        return self._sent(f"{name}-{number}", function, *arguments)
+
+    def share(self, name: str, value: Any) -> Future:
+        """Send what tasks of all shards use, once."""
+        return self._sent(name, identity, value)
+
+    def _sent(self, name: str, function: Callable[..., Any], *arguments: Any) -> Future:
+        key = f"svm-{name}-{self.token}"
+        try:
+            return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
+        except Exception as error:
+            self._check_connected(error)
+            raise
+
+
+def identity(value: Any) -> Any:
+    """Return a value that many tasks use: it is sent once."""
+    return value
