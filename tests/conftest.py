@@ -30,17 +30,44 @@ settings.load_profile("fastsvm")
 
 
 SHARED_CODE = {"sgd": ("sgd", "partial_fit", "loss_curve"), "linear": ("linear",), "kernel": ("kernel",)}
-LONG = "gallery", "cold_and_warm", "test_memory", "realdata", "quantized_fits", "test_runs", "test_registry", "fuzz"
-"""Files of few tests that take long. Groups of few tests run last, and one process would wait for the other."""
+LONG = (
+    "estimator_checks", "dask", "gallery", "checkpointer", "realdata", "cold_and_warm", "fuzz", "test_memory",
+    "quantized_fits", "test_runs", "portability", "test_registry",
+)  # fmt: skip
+"""Files that take long: one that came last would have the other processes wait."""
+
+
+def group_of(name):
+    """Return the rank and the name of the group of a test, by its name, which begins with the path of its file.
+
+    Tests of the same solvers are one group: two processes would both compile them at the same time. All others are
+    grouped by files. They come later, when most of what they need is compiled.
+    """
+    path = name.partition("::")[0]
+    for rank, (group, words) in enumerate(SHARED_CODE.items()):
+        if any(word in path for word in words):
+            return rank, group
+    return len(SHARED_CODE) + (not any(word in path for word in LONG)), path
 
 
 def pytest_collection_modifyitems(items):
-    """Have one process run the tests of the same solvers: two would both compile them at the same time."""
-    for item in items:
-        path = str(item.path)[len(str(item.config.rootpath)) :]
-        groups = SHARED_CODE | {"long": LONG}
-        group = next((name for name, words in groups.items() if any(word in path for word in words)), path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: group_of(item.nodeid)[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Have one process run all tests of a group, and begin the groups in their order.
+
+    Marks of groups would do the former, but pytest-xdist 3.8 does not see them with pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)[1]
+
+    config.option.loadscopereorder = False
+    return Groups(config, log)
 
 
 def pytest_collection_finish(session):

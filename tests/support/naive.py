@@ -1,6 +1,7 @@
 """Slow and obvious implementations, to compare with those of the package."""
 
 import math
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -8,21 +9,34 @@ from scipy import optimize, special
 
 
 def kernel_value(name, x, z, gamma=1.0, coef0=0.0, degree=3):
-    dot = math.fsum(float(a) * float(b) for a, b in zip(x, z, strict=True))
-    difference = [float(a) - float(b) for a, b in zip(x, z, strict=True)]
-    squared = math.fsum(d * d for d in difference)
+    def dot():
+        return math.fsum(a * b for a, b in zip(x, z, strict=True))
+
+    def differences():
+        return [a - b for a, b in zip(x, z, strict=True)]
+
+    def squared():
+        return math.fsum(d * d for d in differences())
+
+    x, z = map(float, x), map(float, z)
     return {
-        "linear": lambda: dot,
-        "poly": lambda: (gamma * dot + coef0) ** degree,
-        "rbf": lambda: math.exp(-gamma * squared),
-        "sigmoid": lambda: math.tanh(gamma * dot + coef0),
-        "laplacian": lambda: math.exp(-gamma * math.fsum(map(abs, difference))),
-        "exponential": lambda: math.exp(-gamma * math.sqrt(squared)),
+        "linear": dot,
+        "poly": lambda: (gamma * dot() + coef0) ** degree,
+        "rbf": lambda: math.exp(-gamma * squared()),
+        "sigmoid": lambda: math.tanh(gamma * dot() + coef0),
+        "laplacian": lambda: math.exp(-gamma * math.fsum(map(abs, differences()))),
+        "exponential": lambda: math.exp(-gamma * math.sqrt(squared())),
     }[name]()
 
 
 def kernel_matrix(name, X, Z, **parameters):
-    return np.array([[kernel_value(name, x, z, **parameters) for z in Z] for x in X])
+    X, Z = (tuple(map(tuple, np.asarray(rows).tolist())) for rows in (X, Z))  # of Python, whose loops take them faster
+    return np.array(_kernel_rows(name, X, Z, **parameters))
+
+
+@lru_cache(maxsize=64)  # tests of several solvers ask for the same matrix
+def _kernel_rows(name, X, Z, **parameters):
+    return [[kernel_value(name, x, z, **parameters) for z in Z] for x in X]
 
 
 def dual_objective(K, y, alpha):

@@ -1,7 +1,9 @@
 """Are the curves of the fit and of the loops compared rightly?"""
 
+import itertools
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from bench.cases import CASES
 from bench.harness.competitor import OURS
 from bench.harness.outcomes import Result
 from bench.harness.suite import Case, Finished
+from bench.streaming import looping
 from bench.streaming.comparison import failures, lines, measured, with_times
 from bench.streaming.competitors import LOOPS
 from bench.streaming.parameters import StreamingParameters
@@ -95,8 +98,10 @@ def test_picture_shows_both_above_the_bound():
 
 def test_quick_run_measures_judges_and_saves(command_in_process, tmp_path, capsys, monkeypatch):
     (quick,) = [one for one in CASES if one.name == "digits-4MB"]
-    fewer = replace(quick.parameters, rows=20_000, memory="1MB", limit_s=0.5, max_iter=20)
+    fewer = replace(quick.parameters, rows=20_000, memory="1MB", limit_s=60, max_iter=20)
     monkeypatch.setattr("bench.cases.CASES", [replace(quick, parameters=fewer)])
+    # A second for each part of the file, however busy the machine is.
+    monkeypatch.setattr(looping, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
     assert main(["streaming", "--quick", "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.glob("streaming-*.json")
     assert path.with_suffix(".png").stat().st_size > 1000
@@ -114,6 +119,6 @@ def test_quick_run_measures_judges_and_saves(command_in_process, tmp_path, capsy
     bounds = [value for value in record["history"]["dual_objective"] if value is not None]
     assert max(bounds) <= min(known)
     assert max(bounds) < points[-1]["objective"] < points[0]["objective"]
-    assert points[-1]["seconds"] >= 0.5
+    assert points[-1]["seconds"] >= 60
     assert all(one["records"][0]["peak_mb"] > 20 for one in (reading, fit, loop, last))
     assert "SGDClassifier.partial_fit" in capsys.readouterr().out
