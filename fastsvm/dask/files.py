@@ -91,8 +91,8 @@ def _zarr(paths: Sequence[str], y: str, sample_weight: str | None) -> tuple[Any,
         parts.append([da.from_zarr(path, component=name) for name in wanted])
     if len({len(part) for part in parts}) > 1:
         raise ValueError(f"Some of the files have an array {_WEIGHTS!r} and some have none: all need one, or none.")
-    rows, labels, *weights = (da.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, labels, weights[0] if weights else None
+    rows, labels, *more = (da.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, labels, more[0] if more else None
 
 
 def _found(name: str | None, names: Sequence[str], paths: Sequence[str]) -> str | None:
