@@ -14,7 +14,7 @@ from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.compiler import JIT_DISABLED, processor_has
+from fastsvm._compiled.processor import JIT_DISABLED, processor_has
 
 __all__ = ["INSTRUCTIONS", "PRODUCTS", "Instruction", "byte_tile", "multiply_add", "write_byte_tile"]
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import joblib
 import numba
-from llvmlite import binding
 from numba.core import caching, sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -22,20 +21,18 @@ from numba.np.ufunc import parallel as _parallel
 
 from fastsvm._compiled.cache_folder import PACKAGE, cache_folder
 from fastsvm._compiled.machine_code import OUTLINED, Compiler, is_linked_only, linked_only
+from fastsvm._compiled.processor import JIT_DISABLED
 
 __all__ = [
-    "JIT_DISABLED",
     "OPTIONS",
     "inlined",
     "jit",
     "jit_in_order",
     "outlined",
-    "processor_has",
     "thread_count",
 ]
 
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
-JIT_DISABLED = bool(_config.DISABLE_JIT)
 
 # Neither `nnan` nor `ninf`: infinity stands for "not a member" and "no bound".
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
@@ -59,25 +56,6 @@ def thread_count() -> int:
 @functools.cache
 def _processor_count() -> int:
     return int(joblib.cpu_count())
-
-
-def processor_has(feature: str, setting: str) -> bool:
-    """Return whether Numba compiles for a processor with a feature; False if an environment variable is 0.
-
-    Parameters
-    ----------
-    feature : str
-        LLVM's name of the feature, such as "avx512f". LLVM ends the process if code needs a feature that is missing.
-    setting : str
-        Name of the environment variable.
-    """
-    if JIT_DISABLED or os.environ.get(setting) == "0":
-        return False
-    if _config.CPU_NAME or _config.CPU_FEATURES:  # the user's target, not this machine
-        return f"+{feature}" in (_config.CPU_FEATURES or "")
-    if feature == "dotprod" and binding.get_host_cpu_name().startswith("apple-"):
-        return True  # LLVM names no features of the processors of Macs, which all have this one
-    return bool(binding.get_host_cpu_features().get(feature, False))
 
 
 if not JIT_DISABLED:

@@ -7,7 +7,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.compiler import JIT_DISABLED, jit
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.processor import JIT_DISABLED
 
 __all__ = ["LANES", "add_to_lanes", "lowest_bit"]
 

@@ -13,10 +13,15 @@ from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS
+
 __all__ = ["OUTLINED", "Compiler", "is_linked_only", "linked_only"]
 
 OUTLINED: set[str] = set()
 """Names of functions that stay apart in the machine code of their callers."""
+
+_WIDTH = '"prefer-vector-width"="512"'
+"""LLVM's attribute of functions. Without it, loops have vectors of 256 bits on Intel's processors."""
 
 
 class _Closed(JITCodeLibrary):
@@ -42,11 +47,14 @@ class _Closed(JITCodeLibrary):
             super().add_linking_library(library)
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Add code of this function; one that is outlined is not to be inlined."""
-        if self.name in OUTLINED:  # here, since llvmlite before 0.48 would set the attribute on what it returns
-            for function in ir_module.functions:
-                if not function.is_declaration and f"{self.name}B" in function.name:
-                    function.attributes.add("noinline")
+        """Add code of this function in vectors of the full width; one that is outlined is not to be inlined."""
+        for function in ir_module.functions:  # here, since llvmlite before 0.48 would set attributes on what it returns
+            if function.is_declaration:
+                continue
+            if HAS_WIDE_VECTORS:
+                set.add(function.attributes, _WIDTH)  # llvmlite lets only attributes pass that have no value
+            if self.name in OUTLINED and f"{self.name}B" in function.name:
+                function.attributes.add("noinline")
         super().add_ir_module(ir_module)
 
     def _optimize_final_module(self) -> None:

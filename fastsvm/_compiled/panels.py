@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.vectors import HAS_WIDE_VECTORS
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS
 
 __all__ = ["PANEL_BYTES", "PANEL_ROWS", "PANEL_VECTORS", "pack_tile", "panel_tile"]
 

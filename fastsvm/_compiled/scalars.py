@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-from fastsvm._compiled.compiler import JIT_DISABLED
+from fastsvm._compiled.processor import JIT_DISABLED
 
 __all__ = ["exp", "maximum", "minimum", "multiply_add"]
 

@@ -11,11 +11,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, multiply_add
-from fastsvm._compiled.compiler import processor_has
 
 __all__ = [
     "HAS_BYTE_SQUARES",
-    "HAS_WIDE_VECTORS",
     "add_tile_1",
     "add_tile_2",
     "add_tile_5",
@@ -29,8 +27,6 @@ _BYTES = 64
 _ROWS = 4  # of a tile: their dot products with up to five others fit in the registers
 
 
-HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
-"""Whether tiles can be compiled; the environment variable FASTSVM_WIDE_VECTORS=0 disables them."""
 HAS_BYTE_SQUARES = INSTRUCTIONS["avx512vnni"] == PRODUCTS
 """Whether `byte_square_tile` can be compiled. Elsewhere tiles of floats are as fast."""
 

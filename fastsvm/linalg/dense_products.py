@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
-from fastsvm._compiled.vectors import HAS_WIDE_VECTORS, add_tile_1, add_tile_2, add_tile_5, byte_square_tile
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS
+from fastsvm._compiled.vectors import add_tile_1, add_tile_2, add_tile_5, byte_square_tile
 from fastsvm.linalg.row_products import readable_rows, write_products
 
 __all__ = ["add_products", "mirror", "readable_rows", "scale_rows", "write_byte_squares", "write_products"]

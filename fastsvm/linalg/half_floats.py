@@ -7,7 +7,8 @@ value is subtracted from it, which is exact.
 
 import numpy as np
 
-from fastsvm._compiled.compiler import JIT_DISABLED, jit
+from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.processor import JIT_DISABLED
 
 __all__ = ["as_float32"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastsvm._compiled.compiler import JIT_DISABLED
+from fastsvm._compiled.processor import JIT_DISABLED
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastsvm._compiled.compiler import JIT_DISABLED
+from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm.cli import main
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.jobs.warmup import warm_up

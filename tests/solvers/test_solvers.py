@@ -271,7 +271,7 @@ PLAIN = """
 import warnings
 import numpy as np
 from fastsvm import SVC
-from fastsvm._compiled import compiler
+from fastsvm._compiled import processor
 from fastsvm.kernel_matrix.pairwise.kernel_maps import map_tile
 from fastsvm.kernels import Sigmoid
 warnings.simplefilter("ignore")
@@ -293,7 +293,7 @@ for kernel in ("linear", "rbf", "poly", "sigmoid", "laplacian", "exponential"):
 out = np.empty((1, 2))
 map_tile(Sigmoid(1.0, 0.0), np.array([[2000.0, -2000.0]]), np.ones(1), np.ones(2), out, np.array([0]), 0)
 print(*out[0])
-print(int(compiler.JIT_DISABLED))
+print(int(processor.JIT_DISABLED))
 """
 
 

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm._compiled.compiler import JIT_DISABLED
+from fastsvm._compiled.processor import JIT_DISABLED
 from fastsvm.estimators.linear import training_task
 from fastsvm.losses import LOSSES as LOSSES_OF
 from fastsvm.losses import Demands, feasible, violation_of
@@ -267,7 +267,7 @@ PLAIN = """
 import numpy as np
 from scipy import sparse
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm._compiled import compiler
+from fastsvm._compiled import processor
 rng = np.random.default_rng(0)
 y = rng.integers(0, 3, 20)
 X = rng.normal(size=(20, 4)) + np.eye(4)[y]
@@ -282,7 +282,7 @@ for rows in (X, sparse.csr_array(X)):
     ):
         model = kind(C=0.1, tol=1e-2, random_state=0, **parameters).fit(rows, y)
         print(repr(float(model.objective_)), repr(float(model.dual_objective_)))
-print(int(compiler.JIT_DISABLED))
+print(int(processor.JIT_DISABLED))
 """
 
 

@@ -1,0 +1,35 @@
+"""What Numba compiles for: this processor, or the one that its settings name."""
+
+import os
+from typing import Any
+
+import numba
+from llvmlite import binding
+
+__all__ = ["HAS_WIDE_VECTORS", "JIT_DISABLED", "processor_has"]
+
+_config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
+JIT_DISABLED = bool(_config.DISABLE_JIT)
+
+
+def processor_has(feature: str, setting: str) -> bool:
+    """Return whether Numba compiles for a processor with a feature; False if an environment variable is 0.
+
+    Parameters
+    ----------
+    feature : str
+        LLVM's name of the feature, such as "avx512f". LLVM ends the process if code needs a feature that is missing.
+    setting : str
+        Name of the environment variable.
+    """
+    if JIT_DISABLED or os.environ.get(setting) == "0":
+        return False
+    if _config.CPU_NAME or _config.CPU_FEATURES:  # the user's target, not this machine
+        return f"+{feature}" in (_config.CPU_FEATURES or "")
+    if feature == "dotprod" and binding.get_host_cpu_name().startswith("apple-"):
+        return True  # LLVM names no features of the processors of Macs, which all have this one
+    return bool(binding.get_host_cpu_features().get(feature, False))
+
+
+HAS_WIDE_VECTORS = processor_has("avx512f", "FASTSVM_WIDE_VECTORS")
+"""Whether there are vectors of 512 bits; the environment variable FASTSVM_WIDE_VECTORS=0 disables them."""
