@@ -15,7 +15,7 @@ from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual import coordinate_ascent
 from fastsvm.solvers.linear_dual.one_class import ascent
 
-NUS = [0.01, 0.1, 0.5, 0.9]
+NUS = [0.01, 0.1, 0.3, 0.5, 0.9]
 
 
 @pytest.fixture(scope="module")

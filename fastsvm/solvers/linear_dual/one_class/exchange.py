@@ -145,7 +145,7 @@ def _changes(difference, square, pair, costs, dual):
     """
     i, j = pair
     own, other = float(dual[i]), float(dual[j])
-    if square <= 0:
+    if i == j or square <= 0:  # of a row and itself, rounding may leave more than 0
         return 0.0, 0.0
     step = min(difference / square, costs[i] - own, other)
     step = max(step, -own, other - costs[j])
