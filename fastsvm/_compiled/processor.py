@@ -12,15 +12,15 @@ _config: Any = numba.config  # Numba sets its settings at import, so type checke
 JIT_DISABLED = bool(_config.DISABLE_JIT)
 
 
-def processor_has(feature: str, setting: str) -> bool:
+def processor_has(feature: str, setting: str = "") -> bool:
     """Return whether Numba compiles for a processor with a feature; False if an environment variable is 0.
 
     Parameters
     ----------
     feature : str
         LLVM's name of the feature, such as "avx512f". LLVM ends the process if code needs a feature that is missing.
-    setting : str
-        Name of the environment variable.
+    setting : str, default=""
+        Name of the environment variable; "" for none.
     """
     if JIT_DISABLED or os.environ.get(setting) == "0":
         return False

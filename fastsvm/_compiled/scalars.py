@@ -1,15 +1,15 @@
-"""Scalar functions that LLVM vectorises: minimum, maximum, a b + c, and exp."""
+"""Scalar functions that LLVM vectorises: minimum, maximum, a b + c, numbers in float16 as float32, and exp."""
 
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-from fastsvm._compiled.processor import JIT_DISABLED
+from fastsvm._compiled.processor import JIT_DISABLED, processor_has
 
-__all__ = ["exp", "maximum", "minimum", "multiply_add"]
+__all__ = ["HAS_HALF_FLOATS", "exp", "half_as_single", "maximum", "minimum", "multiply_add"]
 
 
 def _extremum(name: str) -> Any:
@@ -62,6 +62,22 @@ def _plain_multiply_add(a: float, b: float, c: float) -> float:
 
 multiply_add = _plain_multiply_add if JIT_DISABLED else _multiply_add
 """`multiply_add(a, b, c)` is a b + c, all of one type. LLVM does not change the order of sums that are made of it."""
+
+
+HAS_HALF_FLOATS = not JIT_DISABLED and (
+    processor_has("f16c") or binding.get_process_triple().startswith(("aarch64", "arm64"))
+)
+"""Whether the processor has an instruction for `half_as_single`."""
+
+
+@intrinsic
+def half_as_single(typing_context, bits):
+    """Return a number in float16, given by its bits as uint16, in float32."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(bits), codegen
 
 
 def exp(x: float) -> float:

@@ -21,6 +21,7 @@ from fastsvm.linalg.dense_products import (
     write_byte_squares,
     write_products,
 )
+from fastsvm.linalg.half_floats import write_float32
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.block_sweep import GramBlock, SweepState, sweep
@@ -108,28 +109,35 @@ class DenseEpochs(Epochs[DenseBlock]):
         self, block: DenseBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
     ) -> None:
         """Update the variables of some rows: blocks in random order, and rows in random order within a block."""
-        size = self._rows_at_once(block)
-        for start in range(0, len(rows), size):
-            stop = min(start + size, len(rows))
-            values = self._readable(block.values[places[start] : places[start] + stop - start])
-            later = path._replace(seen=path.seen + path.row_share * start)
-            self._process(values, rows[start:stop], later, (*seed, start))
+        plan = self._window_blocks(rows, path, np.random.default_rng((*seed, 0)))
+        values, moved = block.values[places[0] : places[0] + len(rows)], np.zeros(len(rows), np.uint8)
+        as_stored = self._as_stored and values.flags.c_contiguous
+        # Blocks of all parts of the window take turns: epochs over one part after another make less progress.
+        for low, high in spans(len(plan.starts), self._blocks_at_once(as_stored)):
+            some = plan.part(low, high)
+            if as_stored:
+                self._process(values, some, path, moved)
+                continue
+            picked, converted = some.places(), some.moved_together()
+            moved_there = np.zeros(len(picked), np.uint8)
+            self._process(self._converted(values, some), converted, path, moved_there)
+            moved[picked] = moved_there
+        active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
+        path.shrinking.update(rows[active], moved[active], path.turn)
 
-    def _rows_at_once(self, block: DenseBlock) -> int:
-        """Return the number of rows to process at a time, which bounds converted rows and uncached Gram matrices."""
+    def _blocks_at_once(self, as_stored: bool) -> int:
+        """Return the number of blocks to process at a time, which bounds converted rows and uncached Gram matrices."""
         step = self.layout.block_rows
-        if not (self._as_stored and block.values.flags.c_contiguous):
-            return max(step, _CONVERTED_ROWS // step * step)
+        if not as_stored:
+            return max(1, _CONVERTED_ROWS // step)
         if self.layout.kept_blocks * step >= len(self.dual):
             return len(self.dual)
-        return max(step, _SPARE_BYTES // (step * self._grams.itemsize) // step * step)
+        return max(1, _SPARE_BYTES // (step**2 * self._grams.itemsize))
 
-    def _process(self, values: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
-        plan = self._window_blocks(rows, path, np.random.default_rng(seed))
+    def _process(self, values: np.ndarray, plan: "_WindowBlocks", path: EpochState, moved: np.ndarray) -> None:
         self._prepare(values, plan)
         plan = plan._replace(grams=self._grams)
         weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
-        moved = np.zeros(len(rows), np.uint8)
         state = SweepState(self.dual, self._scores, self._changes, moved, path.gaps)
         work = plan.order.size * self.n_features * self.n_scores
         apart = not self.loss.of_classes and work > _PIECE
@@ -138,17 +146,22 @@ class DenseEpochs(Epochs[DenseBlock]):
             _process_blocks(self.loss, self.demands, values, plan, weights, state, (low, high))
 
         self.pool.run(some, class_bounds(self.n_scores, self.pool.n_threads if apart else 1))
-        active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
-        path.shrinking.update(rows[active], moved[active], path.turn)
 
-    def _readable(self, values: np.ndarray) -> np.ndarray:
-        """Return rows in a type that compiled functions take."""
-        if self._as_stored:
-            return readable_rows(values)
-        out = np.empty(values.shape, self.real)
-        self.pool.run(
-            lambda a, b: scale_rows(readable_rows(values[a:b]), *self._map, out[a:b]), spans(len(values), _TILE)
-        )
+    def _converted(self, values: np.ndarray, plan: "_WindowBlocks") -> np.ndarray:
+        """Return the mapped rows of blocks, one block after another, in the type of products."""
+        ends = np.cumsum(plan.lengths)
+        out = np.empty((int(ends[-1]), values.shape[1]), self.real)
+
+        of_halves = values.dtype == np.float16 and values.flags.c_contiguous and not self.layout.scale.size
+
+        def one(start: int, n: int, end: int) -> None:
+            if of_halves:
+                return write_float32(values[start : start + n], out[end - n : end])
+            for a, b in spans(n, _TILE):
+                rows = readable_rows(values[start + a : start + b])
+                scale_rows(rows, *self._map, out[end - n + a : end - n + b])
+
+        self.pool.run(one, list(zip(plan.starts.tolist(), plan.lengths.tolist(), ends.tolist(), strict=True)))
         return out
 
     def _window_blocks(self, rows: np.ndarray, path: EpochState, rng: np.random.Generator) -> "_WindowBlocks":
@@ -275,6 +288,23 @@ class _WindowBlocks(NamedTuple):
     basis: np.ndarray
     shares: np.ndarray
     grams: np.ndarray
+
+    def part(self, low: int, high: int) -> "_WindowBlocks":
+        """Return some of the blocks."""
+        first, last = self.ends[low], self.ends[min(high, len(self.starts))]
+        of_block = {name: getattr(self, name)[low:high] for name in ("starts", "firsts", "lengths", "slots", "left")}
+        ends = self.ends[low : high + 1] - first
+        return self._replace(**of_block, order=self.order[first:last], ends=ends)
+
+    def places(self) -> np.ndarray:
+        """Return the places in the window of all rows, block after block."""
+        shifts = self.starts - np.cumsum(self.lengths) + self.lengths
+        return np.repeat(shifts, self.lengths) + np.arange(self.lengths.sum())
+
+    def moved_together(self) -> "_WindowBlocks":
+        """Return the same blocks with places as if each followed the one before."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        return self._replace(starts=starts, order=self.order + np.repeat(starts - self.starts, np.diff(self.ends)))
 
 
 class _Weights(NamedTuple):

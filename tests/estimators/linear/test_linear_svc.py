@@ -139,3 +139,12 @@ def test_a_search_among_parameters(three):
     assert found.best_estimator_.converged_
     scores = cross_val_score(make_pipeline(StandardScaler(), made("epsilon_insensitive", tol=1e-3)), *three)
     assert len(scores) == 5
+
+
+def test_rows_that_are_converted_in_parts_take_the_same_steps():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 6)).astype(np.float16)
+    y = X @ np.arange(6) + rng.normal(size=9000) > 0
+    fits = [LinearSVC(loss="hinge", tol=1e-2, max_iter=99, random_state=0).fit(rows, y) for rows in (X, np.float32(X))]
+    assert fits[0].n_iter_ == fits[1].n_iter_
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
