@@ -13,7 +13,19 @@ except ImportError as error:
 
 from fastsvm.dask.linear_svc import LinearSVC
 from fastsvm.dask.linear_svr import LinearSVR
-from fastsvm.dask.prediction import decision_function, predict, score
+from fastsvm.dask.nystroem_svc import NystroemSVC
+from fastsvm.dask.prediction import decision_function, predict, score, transform
+from fastsvm.dask.sgd_classifier import SGDClassifier
 from fastsvm.dask.tasks import ClusterLost
 
-__all__ = ["ClusterLost", "LinearSVC", "LinearSVR", "decision_function", "predict", "score"]
+__all__ = [
+    "ClusterLost",
+    "LinearSVC",
+    "LinearSVR",
+    "NystroemSVC",
+    "SGDClassifier",
+    "decision_function",
+    "predict",
+    "score",
+    "transform",
+]

@@ -4,13 +4,14 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, get_client
+from distributed import Client, Future, get_client
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.dask.prediction import predict, score
 from fastsvm.dask.rows import joined_facts, load_shards
+from fastsvm.dask.scaling import moments_of_columns, scaling_of
 from fastsvm.dask.shards import ClusterShards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
@@ -43,6 +44,7 @@ RULES = {
     "max_time": optional(number(above=0)),
     "random_state": seed,
     "n_shards": optional(number(integral=True, least=1)),
+    "standardize": boolean,
 }
 _COLUMNS = "epoch", "time", "objective", "dual_objective", "gap", "bytes_sent"
 
@@ -77,6 +79,7 @@ class DistributedLinearSVM(BaseEstimator):
 
     criterion = "gap"  # as the warning asks
     _local: Any
+    _of_rows: tuple[str, ...] = ("_shift", "_scale")  # fitted attributes that models keep to themselves
     client: Client | None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -131,13 +134,26 @@ class DistributedLinearSVM(BaseEstimator):
         self.n_features_in_ = known.shape[1]
         if known.names is not None:
             self.feature_names_in_ = known.names
+        seed = seed_of(self) if last is None else last.seed
+        rows, known = self._learnt(tasks, rows, facts, known, seed)
         names, plan = self._planned(known, loss, of_classes, -(-len(rows) // max(1, tasks.n_workers)))
+        self._shift = self._scale = None
+        if self.standardize:
+            parts = [tasks.submit("columns", number, moments_of_columns, one) for number, one in enumerate(rows)]
+            self._shift, self._scale = scaling_of(tasks.gathered(parts), known.sparse)
+            plan = plan._replace(shift=self._shift, scale=self._scale)
         shards = ClusterShards(tasks, rows, plan, sizes)
-        solver = self._solver(known, plan, shards, seed_of(self) if last is None else last.seed)
+        solver = self._solver(known, plan, shards, seed)
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
         self._solve(solver, shards, deadline, begin)
         self.__dict__.update(names)
         warn_of_gap(self)
+
+    def _learnt(
+        self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], known: ShardFacts, seed: int
+    ) -> tuple[list[Future], ShardFacts]:
+        """Return the rows that are learnt, here those of the user, and what they are like."""
+        return rows, known
 
     def _planned(self, known: ShardFacts, loss: Loss, of_classes: bool, together: int) -> tuple[dict, Plan]:
         """Return fitted attributes beside those of the solution, and what is to be learnt."""
@@ -158,7 +174,7 @@ class DistributedLinearSVM(BaseEstimator):
         if len(plan.classes) > 2 or plan.loss.of_classes:
             balance = np.ones(len(plan.classes)) if plan.loss.of_classes else plan.factors
         frame = MemorySource.of(_no_rows(known))
-        problem = LinearProblem(frame, none, none, plan.loss, Demands(none, none, balance), plan.constant)
+        problem = LinearProblem(frame, plan.shift, plan.scale, plan.loss, Demands(none, none, balance), plan.constant)
         width = ShardedAscent.width_of(known.shape[1])
         metric = metric_of_moments(problem, shards.moments(width))
         settings = LinearDualSettings(float(self.tol), seed, plan.block_rows, plan.n_sweeps, 0, 1)
@@ -202,7 +218,13 @@ class DistributedLinearSVM(BaseEstimator):
         reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
         weights = solver.finish(state)
         weights = np.diff(weights, axis=0) if len(weights) == 2 else weights
-        self._take(weights[:, :-1].copy(), (self.intercept_scaling if self.fit_intercept else 0.0) * weights[:, -1])
+        coef, intercept = (
+            weights[:, :-1].copy(),
+            (self.intercept_scaling if self.fit_intercept else 0.0) * weights[:, -1],
+        )
+        if self._scale is not None:  # for rows as they are passed
+            coef, intercept = coef * self._scale, intercept - coef @ (self._shift * self._scale)
+        self._take(coef, intercept)
         self.n_iter_, self.kkt_violation_ = state.epoch, float(certificate.violation)
         self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = self.objective_ - self.dual_objective_
@@ -228,6 +250,7 @@ class DistributedLinearSVM(BaseEstimator):
         found = self._local(**{name: value for name, value in self.get_params().items() if name in known})
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
         found.__dict__.update(fitted)
+        found.__dict__.update({name: getattr(self, name) for name in self._of_rows})
         return found
 
     def predict(self, X: Any) -> Any:

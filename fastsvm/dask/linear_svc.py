@@ -53,6 +53,9 @@ class LinearSVC(ClassifierMixin, DistributedLinearSVM):
         Largest number of rounds.
     max_time : float or None, default=None
         Time limit of a fit in seconds.
+    standardize : bool, default=False
+        Whether features are standardised to mean 0 and variance 1 over all shards, by one more pass of the workers.
+        `coef_` and `intercept_` are for samples as they are passed. Sparse samples are scaled only.
 
     Attributes
     ----------
@@ -126,6 +129,7 @@ class LinearSVC(ClassifierMixin, DistributedLinearSVM):
         random_state: Any = None,
         max_iter: int = 1000,
         max_time: float | None = None,
+        standardize: bool = False,
     ) -> None:
         self.loss = loss
         self.client = client
@@ -140,6 +144,7 @@ class LinearSVC(ClassifierMixin, DistributedLinearSVM):
         self.random_state = random_state
         self.max_iter = max_iter
         self.max_time = max_time
+        self.standardize = standardize
 
     def _own_rules(self) -> dict[str, Rule]:
         multi_class = loss_rule("classes", dual=True, others=("ovr",))

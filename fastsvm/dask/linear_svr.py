@@ -48,6 +48,9 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
         Largest number of rounds.
     max_time : float or None, default=None
         Time limit of a fit in seconds.
+    standardize : bool, default=False
+        Whether features are standardised to mean 0 and variance 1 over all shards, by one more pass of the workers.
+        `coef_` and `intercept_` are for samples as they are passed. Sparse samples are scaled only.
 
     Attributes
     ----------
@@ -114,6 +117,7 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
         random_state: Any = None,
         max_iter: int = 1000,
         max_time: float | None = None,
+        standardize: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.client = client
@@ -127,6 +131,7 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
         self.random_state = random_state
         self.max_iter = max_iter
         self.max_time = max_time
+        self.standardize = standardize
 
     def _own_rules(self) -> dict[str, Rule]:
         return {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}

@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 from sklearn.base import is_classifier
 
-__all__ = ["decision_function", "predict", "score"]
+__all__ = ["decision_function", "predict", "score", "transform"]
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -77,6 +77,41 @@ def decision_function(model: Any, X: Any) -> Any:
     (150, 3)
     """
     return _by_block(_local(model), X, "decision_function")
+
+
+def transform(model: Any, X: Any) -> Any:
+    """Return what a fitted transformer makes of samples on a cluster, as scaling or features of landmarks.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted transformer of fastsvm or scikit-learn, whose answers are dense.
+    X : dask array or dataframe, shape (n_samples, n_features)
+        Samples: dense or CSR blocks. Anything else goes to the model's own method.
+
+    Returns
+    -------
+    dask array of shape (n_samples, n_features_out)
+        Computed by the workers when it is asked for.
+
+    Raises
+    ------
+    ValueError
+        If X does not have the features of the fit, or, once it is computed, is not finite.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import fastsvm.dask
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> scaler = StandardScaler().fit(X)
+    >>> found = fastsvm.dask.transform(scaler, da.from_array(X, chunks=(50, 4)))
+    >>> bool((found.compute() == scaler.transform(X)).all())
+    True
+    """
+    return _by_block(_local(model), X, "transform")
 
 
 def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -26,7 +26,7 @@ from fastsvm.solvers.linear_dual.curvature import RowMoments
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, Shard, ShardState
-from fastsvm.sources import MemorySource, open_hdf5
+from fastsvm.sources import MemorySource, ScaledSource, open_hdf5
 
 __all__ = [
     "FilePart",
@@ -45,6 +45,7 @@ __all__ = [
     "run_round",
     "settled",
     "sums_of_round",
+    "threads_of",
 ]
 
 _prepared: "WeakKeyDictionary[ShardRows, _Prepared]" = WeakKeyDictionary()
@@ -125,6 +126,8 @@ class Plan(NamedTuple):
         As in `dense_epoch.Layout`.
     together : int
         Number of shards that share the threads of a worker.
+    shift, scale : ndarray of float64, shape (n_features,)
+        Values x are mapped to (x - shift) scale; empty for no mapping. Sparse rows are only scaled.
     """
 
     loss: Loss
@@ -135,6 +138,8 @@ class Plan(NamedTuple):
     block_rows: int
     n_sweeps: int
     together: int
+    shift: np.ndarray = np.empty(0)
+    scale: np.ndarray = np.empty(0)
 
 
 class Place(NamedTuple):
@@ -224,6 +229,11 @@ class _Prepared:
         self.shard, self.lock = shard, threading.Lock()
 
 
+def threads_of(together: int) -> int:
+    """Return the threads of a shard, of which so many share those of this worker."""
+    return max(1, get_worker().state.nthreads // together)
+
+
 @contextmanager
 def _shard(rows: ShardRows, plan: Plan, place: Place) -> Any:
     """Give the shard of some rows, with the threads that are its share."""
@@ -233,7 +243,7 @@ def _shard(rows: ShardRows, plan: Plan, place: Place) -> Any:
             problem = _problem(rows, plan)
             found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.n_sweeps, *place))
     with found.lock, one_threaded_blas:
-        pool = found.shard.pool = Pool(max(1, get_worker().state.nthreads // plan.together))
+        pool = found.shard.pool = Pool(threads_of(plan.together))
         try:
             yield found.shard
         finally:
@@ -242,7 +252,9 @@ def _shard(rows: ShardRows, plan: Plan, place: Place) -> Any:
 
 def _problem(rows: ShardRows, plan: Plan) -> LinearProblem:
     """Return the problem of the rows of a shard."""
-    source, none, weight = MemorySource.of(rows.X), np.empty(0), writeable(rows.weight)
+    source, weight, shift, scale = MemorySource.of(rows.X), writeable(rows.weight), plan.shift, plan.scale
+    if source.sparse and scale.size:
+        source, shift, scale = ScaledSource(source, None, scale, np.float64).in_memory(), np.empty(0), np.empty(0)
     coupled = plan.loss.of_classes
     if len(plan.classes):
         labels = np.full(len(rows.y), -1, np.int64)
@@ -253,7 +265,7 @@ def _problem(rows: ShardRows, plan: Plan) -> LinearProblem:
     else:
         targets = np.ascontiguousarray(rows.y, np.float64)
         task = Task(source, targets, weight, float(weight.sum()), np.ones(1), of_classes=False)
-    return LinearProblem(source, none, none, plan.loss, demands_of(plan, task), plan.constant)
+    return LinearProblem(source, shift, scale, plan.loss, demands_of(plan, task), plan.constant)
 
 
 def begin(rows: ShardRows, plan: Plan, place: Place) -> tuple[ShardState, None]:

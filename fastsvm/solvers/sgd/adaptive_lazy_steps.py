@@ -116,6 +116,13 @@ class AdaptiveSparseModel(NamedTuple):
         mean_v = mean * (mean_slow + l2 * middle) + np.sign(mean) * l1 * middle
         self.table[:, :, _V_SHARE] = total * (self.pairs[:, :, _V] - mean_v)
 
+    def moved(self, last: LinearFunction, mean: LinearFunction) -> "AdaptiveSparseModel":
+        """Return the model with other weights and another average, after as many steps and with the same rates."""
+        total = self.scalars[_TOTAL]
+        found = self.copied()._replace(intercept=last.intercept.copy(), intercept_sum=total * mean.intercept)
+        found._write(last.coef, mean.coef)
+        return found
+
     def copied(self) -> "AdaptiveSparseModel":
         """Return a deep copy."""
         return AdaptiveSparseModel(*(array.copy() for array in self))

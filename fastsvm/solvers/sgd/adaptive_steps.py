@@ -73,6 +73,13 @@ class AdaptiveModel(NamedTuple):
         """Return h of all weights."""
         return self.slowness
 
+    def moved(self, last: LinearFunction, mean: LinearFunction) -> "AdaptiveModel":
+        """Return the model with other weights and another average, after as many steps and with the same rates."""
+        dtype = self.coef.dtype
+        found = self._replace(coef=last.coef.astype(dtype), intercept=last.intercept.astype(dtype))
+        found = found._replace(mean=mean.coef.astype(dtype), mean_intercept=mean.intercept.astype(dtype))
+        return found._replace(penalties=np.full(2, np.nan))  # `plan` sets the leader anew
+
     def copied(self) -> "AdaptiveModel":
         """Return a deep copy."""
         return AdaptiveModel(*(array.copy() for array in self))

@@ -70,6 +70,12 @@ class DenseModel(NamedTuple):
             np.array([total, 1.0]),
         )  # fmt: skip
 
+    def moved(self, last: LinearFunction, mean: LinearFunction) -> "DenseModel":
+        """Return the model with other weights and another average, after as many steps."""
+        dtype, total = self.coef.dtype, np.array([self.total[0], 1.0])
+        found = self._replace(coef=last.coef.astype(dtype), intercept=last.intercept.astype(dtype), total=total)
+        return found._replace(mean=mean.coef.astype(dtype), mean_intercept=mean.intercept.astype(dtype))
+
     def copied(self) -> "DenseModel":
         """Return a deep copy."""
         return DenseModel(*(array.copy() for array in self))

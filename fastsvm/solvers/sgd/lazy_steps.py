@@ -53,6 +53,10 @@ class SparseModel(NamedTuple):
         scalars = np.array([1.0, 0.0, total, 0.0])
         return cls(np.ascontiguousarray(vectors), np.zeros(last.coef.T.shape), intercept, intercept_sum, scalars)
 
+    def moved(self, last: LinearFunction, mean: LinearFunction) -> "SparseModel":
+        """Return the model with other weights and another average, after as many steps."""
+        return SparseModel.of(last, mean, float(self.scalars[_TOTAL]))
+
     def copied(self) -> "SparseModel":
         """Return a deep copy."""
         return SparseModel(*(array.copy() for array in self))

@@ -1,0 +1,130 @@
+"""Landmarks of samples on a cluster: some samples come to the client, which chooses; the workers compute features."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed import Future
+from scipy import sparse
+
+from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm.dask.scaling import joined_statistics, moments_of_columns
+from fastsvm.dask.tasks import Tasks
+from fastsvm.dask.worker import ShardFacts, ShardRows, threads_of
+from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma
+from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
+from fastsvm.estimators.kernel.standardization import attributes_of
+from fastsvm.estimators.nystroem.feature_map import FeatureMap
+from fastsvm.estimators.nystroem.landmarks import MOST_AUTO, choose
+from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
+from fastsvm.low_rank.nystroem_map import NystroemMap
+from fastsvm.memory import parse_memory
+from fastsvm.sources import MemorySource
+
+__all__ = ["Landmarks", "choose_landmarks", "features_of_shards"]
+
+_SAMPLE = 1024  # rows beside possible landmarks, on which the trace error is measured
+_POOL = 16  # rows for each landmark of "rpcholesky"
+_EXACT_VALUES = 1 << 22  # so few that float64 costs little
+
+
+class Landmarks(NamedTuple):
+    """Landmarks and what computes features with them.
+
+    Attributes
+    ----------
+    estimator : NystroemFeatures
+        With the attributes of a kernel and of how it sees samples.
+    map : NystroemMap
+        From kernel values to features.
+    attributes : dict
+        Fitted attributes of the landmarks, as `NystroemSVC` has them.
+    """
+
+    estimator: NystroemFeatures
+    map: NystroemMap
+    attributes: dict[str, Any]
+
+
+def choose_landmarks(
+    tasks: Tasks, rows: list[Future], known: ShardFacts, sizes: list[int], estimator: NystroemFeatures, rng: Any
+) -> Landmarks:
+    """Return landmarks, chosen among samples that are drawn from all shards and fetched.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        How tasks are sent.
+    rows : list of Future
+        The rows of each shard.
+    known : ShardFacts
+        What the client knows of all of them.
+    sizes : list of int
+        Numbers of their rows.
+    estimator : NystroemFeatures
+        With the parameters of the kernel and the landmarks.
+    rng : RandomState
+        Source of random numbers.
+    """
+    parts = [tasks.submit("columns", number, moments_of_columns, one) for number, one in enumerate(rows)]
+    statistics = joined_statistics(tasks.gathered(parts)).statistics
+    gamma = resolve_gamma(estimator.gamma, known.shape[1], statistics.variance)
+    geometry = SampleGeometry.of(gamma, statistics).attributes() | attributes_of(None)
+    estimator.__dict__.update(geometry | {"n_features_in_": known.shape[1]})
+    n = sum(sizes)
+    drawn = np.sort(rng.permutation(n)[: _wanted(estimator)])
+    ends = np.cumsum(sizes)
+    own = [drawn[(drawn >= end - size) & (drawn < end)] - (end - size) for end, size in zip(ends, sizes, strict=True)]
+    asked = [(k, some) for k, some in enumerate(own) if len(some)]
+    found = tasks.gathered([tasks.submit("drawn", k, rows_at, rows[k], some) for k, some in asked])
+    X = [part.X for part in found]
+    source = MemorySource.of(sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X))
+    used = np.flatnonzero(np.concatenate([part.weight for part in found]) > 0)
+    with one_threaded_blas:
+        pool = Pool()
+        try:
+            chosen = choose(estimator, source, used, rng, parse_memory(estimator.memory), pool)
+        finally:
+            pool.cancel()
+    attributes = estimator._landmark_attributes(chosen, drawn)
+    return Landmarks(estimator, chosen.features.map, attributes | geometry)
+
+
+def _wanted(estimator: NystroemFeatures) -> int:
+    """Return the number of rows to draw."""
+    if not isinstance(estimator.landmarks, str):
+        return _SAMPLE
+    most = MOST_AUTO if estimator.n_components == "auto" else int(estimator.n_components)
+    return most * (_POOL if estimator.landmarks == "rpcholesky" else 1) + _SAMPLE
+
+
+def rows_at(rows: ShardRows, places: np.ndarray) -> ShardRows:
+    """Return some rows of a shard."""
+    return ShardRows(rows.X[places], rows.y[places], rows.weight[places], None)
+
+
+def features_of_shards(tasks: Tasks, rows: list[Future], n_rows: int, found: Landmarks) -> tuple[list[Future], Any]:
+    """Return shards of features, which the workers compute once and keep, and their type."""
+    dtype = np.dtype(np.float64 if n_rows * found.map.rank <= _EXACT_VALUES else np.float32)
+    told = tasks.share("landmarks", found)
+    together = -(-len(rows) // max(1, tasks.n_workers))
+    futures = [
+        tasks.submit("features", number, features_of_shard, one, told, dtype, together)
+        for number, one in enumerate(rows)
+    ]
+    return futures, dtype
+
+
+def features_of_shard(rows: ShardRows, found: Landmarks, dtype: np.dtype, together: int) -> ShardRows:
+    """Return a shard of features in place of rows."""
+    values = np.empty((len(rows.y), found.map.rank), dtype)
+    if len(values):
+        source, landmarks = MemorySource.of(rows.X), found.attributes["components_"]
+        with one_threaded_blas:
+            pool = Pool(threads_of(together))
+            try:
+                features = FeatureMap(found.estimator, landmarks, source, pool, found.map)
+                for start, block in source.blocks():
+                    features.write(block, values[start : start + block.shape[0]])
+            finally:
+                pool.cancel()
+    return ShardRows(values, rows.y, rows.weight, None)

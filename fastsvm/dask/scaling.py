@@ -1,0 +1,74 @@
+"""What the features of all shards are like: their workers count, and the client joins what they found."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastsvm.dask.worker import ShardRows
+from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics
+
+__all__ = ["ColumnMoments", "joined_statistics", "moments_of_columns", "scaling_of"]
+
+
+class ColumnMoments(NamedTuple):
+    """What the features of a shard are like.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    total : float
+        Sum of their weights.
+    statistics : FeatureStatistics
+        Weighted moments of the features, and norms.
+    """
+
+    n_rows: int
+    total: float
+    statistics: FeatureStatistics
+
+
+def moments_of_columns(rows: ShardRows) -> ColumnMoments | None:
+    """Return the moments of the features of a shard; None if it has no rows of positive weight."""
+    weight = rows.weight
+    if not weight.any():
+        return None
+    uniform = (weight == weight[0]).all()
+    found = feature_statistics(MemorySource.of(rows.X), None if uniform else weight)
+    return ColumnMoments(len(weight), float(weight.sum()), found)
+
+
+def joined_statistics(parts: list[ColumnMoments | None]) -> ColumnMoments:
+    """Return the moments of the features of all shards.
+
+    They are joined by equation 2.1 of Chan, Golub and LeVeque (1983), in the order of the shards. Norms after centring
+    are bounds: each shard has a centre of its own, and the first is kept.
+    """
+    first, *others = [part for part in parts if part is not None]
+    n_rows, total, known = first.n_rows, first.total, first.statistics
+    mean, squares, centre = known.mean.copy(), total * known.feature_variance, known.centre
+    longest, farthest = known.sq_norm, known.centred_sq_norm
+    for part in others:
+        own, both = part.statistics, total + part.total
+        away = own.mean - mean
+        squares += part.total * own.feature_variance + away**2 * (total * part.total / both)
+        mean += away * (part.total / both)
+        n_rows, total = n_rows + part.n_rows, both
+        longest = max(longest, own.sq_norm)
+        farthest = max(farthest, (own.centred_sq_norm**0.5 + float(np.linalg.norm(own.centre - centre))) ** 2)
+    variance = squares / total
+    every, usual = float(variance.mean() + mean.var()), float(variance.sum() + ((mean - centre) ** 2).sum())
+    return ColumnMoments(
+        n_rows, total, FeatureStatistics(mean, variance, every, centre, longest, farthest, usual)
+    )  # fmt: skip
+
+
+def scaling_of(parts: list[ColumnMoments | None], sparse: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is subtracted from each feature, and what then multiplies it.
+
+    Constant features are only shifted, sparse ones only scaled.
+    """
+    n_rows, _, found = joined_statistics(parts)
+    varying, scale = found.varying(n_rows), np.ones(len(found.mean))
+    scale[varying] /= np.sqrt(found.feature_variance[varying])
+    return np.zeros(len(scale)) if sparse else found.mean, scale

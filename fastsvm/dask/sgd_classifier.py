@@ -1,0 +1,342 @@
+"""Linear classification by gradient descent on a cluster, whose shards average their weights."""
+
+import time
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+from sklearn.base import ClassifierMixin
+
+from fastsvm.dask.base import DistributedLinearSVM
+from fastsvm.dask.prediction import decision_function
+from fastsvm.dask.rows import joined_facts, load_shards
+from fastsvm.dask.scaling import moments_of_columns, scaling_of
+from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, losses_of_shard, sums_of_descent
+from fastsvm.dask.tasks import Tasks
+from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
+from fastsvm.estimators.fitting.labels import class_weights
+from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
+from fastsvm.estimators.fitting.progress import progress_bar
+from fastsvm.estimators.fitting.validation import forget
+from fastsvm.estimators.linear import sgd_classifier
+from fastsvm.estimators.linear.loss_parameter import loss_of
+from fastsvm.estimators.linear.training_task import seed_of
+from fastsvm.solvers.outer_loop import StopReason
+from fastsvm.solvers.sgd.dense_steps import LinearFunction
+
+__all__ = ["SGDClassifier"]
+
+_OWN = "client", "n_shards", "tol", "max_iter", "max_time", "verbose", "random_state", "standardize"  # not of a shard
+_COLUMNS = "epoch", "time", "objective", "bytes_sent"
+_FIRST = 4  # rounds before the objective is first examined
+_SHARE, _NEAR_ZERO = 0.1, 10  # of the objective, by which it falls at most in the end, if it is above ten tolerances
+
+
+class SGDClassifier(ClassifierMixin, DistributedLinearSVM):
+    """Linear classification by mini-batch stochastic gradient descent on the workers of a Dask cluster.
+
+    In a round each shard takes an epoch of `fastsvm.SGDClassifier` from the common weights. Then the weights and their
+    averages over the steps are averaged over the shards, each by the weight of its rows.
+
+    What is lost: within a round no shard sees the steps of the others. K shards take as many steps in the time of one,
+    but the mean of their weights is hardly nearer to the optimum than each of them, only less noisy. So a round gains
+    less than an epoch on one machine, and shards that are unlike each other need many. There is no duality gap. Where
+    the optimum matters, take `LinearSVC`.
+
+    Parameters
+    ----------
+    loss : str or a loss object, default="hinge"
+        As of `fastsvm.SGDClassifier`, as all others but those named here.
+    client : distributed.Client or None, default=None
+        The connection to the cluster; None takes the current one. Clones and pickles do not keep it.
+    n_shards : int or None, default=None
+        Number of shards, in each of which consecutive blocks are joined; None takes one for each worker, or for each
+        block if there are fewer. With the same shards each bit of the model is the same.
+    penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
+        Penalty of the weights; the intercept is never penalised.
+    alpha : float, default=1e-4
+        Factor of the penalty in the objective, mean loss + alpha R(w).
+    l1_ratio : float, default=0.15
+        Share of the L1 penalty in "elasticnet".
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    max_iter : int, default=1000
+        Largest number of rounds.
+    tol : float or None, default=1e-3
+        The fit ends when the objective of the averaged weights over all rows fell by at most `tol` times the objective
+        of zero weights while the number of rounds doubled, and by at most a tenth of itself unless it is
+        below ten such tolerances. None takes `max_iter`
+        rounds.
+    verbose : bool or int, default=False
+        Show progress, on a terminal.
+    epsilon : float, default=0.1
+        Of "huber" and the epsilon-insensitive losses.
+    margin : float, default=1.0
+        Margin of the hinges, but for the squared one.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of the samples.
+    learning_rate : str, default="adagrad"
+        Length of a step, which each shard adapts by its own gradients.
+    eta0 : float, default=0.01
+        Initial learning rate of "invscaling", "constant" and "adaptive".
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the rows' weights for each class, by the rows of all shards.
+    average : bool or int, default=True
+        Return the average of the weights over the steps.
+    batch_size : "auto", int or None, default="auto"
+        Rows whose mean gradient a step follows.
+    max_time : float or None, default=None
+        Time limit of a fit in seconds.
+    standardize : bool, default=False
+        Whether features are standardised to mean 0 and variance 1 over all shards.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of float64, shape (1, n_features) or (n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of float64, shape (1,) or (n_classes,)
+        Intercepts.
+    objective_ : float
+        Mean loss + alpha R(w) over all rows, of these weights.
+    n_iter_ : int
+        Rounds.
+    t_ : float
+        Steps of the shard with the most of them, plus one.
+    converged_ : bool
+        Whether the fit converged, or took all rounds with `tol=None`.
+    stop_reason_ : str
+        "converged", "max_iter" or "max_time".
+    history_ : dict of str to ndarray
+        One entry for each examined round: epoch, time (s), objective, bytes_sent (what the client told and was told).
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X has them.
+
+    References
+    ----------
+    Zinkevich, Weimer, Smola and Li (2010), Parallelized stochastic gradient descent, NIPS. Stich (2019), Local SGD
+    converges fast and communicates little, ICLR.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client, Future
+    >>> from fastsvm.dask import SGDClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 200)
+    >>> X = da.from_array(rng.normal(size=(200, 3)) + y[:, None], chunks=(100, 3))
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+    ...     model = SGDClassifier(alpha=0.01, random_state=0).fit(X, da.from_array(y, chunks=100))
+    >>> model.to_local().predict([[3.0, 3.0, 3.0]])
+    array([1])
+    """
+
+    _local = sgd_classifier.SGDClassifier
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        client: Client | None = None,
+        n_shards: int | None = None,
+        penalty: str | None = "l2",
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        verbose: bool | int = False,
+        epsilon: float = 0.1,
+        margin: float = 1.0,
+        random_state: Any = None,
+        learning_rate: str = "adagrad",
+        eta0: float = 0.01,
+        power_t: float = 0.5,
+        class_weight: dict | str | None = None,
+        average: bool | int = True,
+        batch_size: int | str | None = "auto",
+        max_time: float | None = None,
+        standardize: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.client = client
+        self.n_shards = n_shards
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.epsilon = epsilon
+        self.margin = margin
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.class_weight = class_weight
+        self.average = average
+        self.batch_size = batch_size
+        self.max_time = max_time
+        self.standardize = standardize
+
+    score = DistributedLinearSVM.score  # not that of the mixin
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDClassifier":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : dask array, dask dataframe, list of delayed or futures, path or list of paths, \
+shape (n_samples, n_features)
+            Samples, as for `LinearSVC`.
+        y : dask array, series, list of delayed or futures, of shape (n_samples,), str or None
+            Labels, as for `LinearSVC`.
+        sample_weight : as y, or None
+            Weights of the samples in the mean. Samples of weight 0 are left out.
+
+        Returns
+        -------
+        SGDClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not usable, or the weights overflow; the message says what was found.
+        """
+        parameters = self.get_params()
+        self._local(**{name: value for name, value in parameters.items() if name != "n_shards"})._check_parameters()
+        check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
+        forget(self)
+        begin, tasks = time.perf_counter(), Tasks.of(self._client())
+        rows, facts = load_shards(tasks, X, y, sample_weight, self.n_shards, of_classes=True)
+        known = joined_facts(facts, of_classes=True)
+        if len(known.labels) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(known.labels)} class.")
+        self.n_features_in_ = known.shape[1]
+        if known.names is not None:
+            self.feature_names_in_ = known.names
+        self._shift = self._scale = None
+        if self.standardize:
+            columns = [tasks.submit("columns", number, moments_of_columns, one) for number, one in enumerate(rows)]
+            self._shift, self._scale = scaling_of(tasks.gathered(columns), known.sparse)
+        map_ = (np.empty(0), np.empty(0)) if self._scale is None else (self._shift, self._scale)
+        plan = SGDPlan(
+            {name: value for name, value in parameters.items() if name not in _OWN},
+            loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), seed_of(self), known.labels,
+            class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
+            -(-len(rows) // max(1, tasks.n_workers)), *map_,
+        )  # fmt: skip
+        shares = np.array([one.total for one in facts]) / known.total
+        weights = self._descend(tasks, rows, plan, shares, begin)
+        coef, intercept = weights
+        if len(coef) == 2:
+            coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+        if self._scale is not None:  # for rows as they are passed
+            coef, intercept = coef * self._scale, intercept - coef @ (self._shift * self._scale)
+        self.classes_, self.coef_, self.intercept_ = known.labels, coef, intercept
+        warn_of_sgd(self)
+        return self
+
+    def _descend(
+        self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, begin: float
+    ) -> LinearFunction:
+        """Take rounds, set the attributes of the fit and return the weights."""
+        told = tasks.share("plan", plan)
+        states: list[Any] = [None] * len(rows)
+        common: Averages | None = None
+        n_rounds, sent, due, objective = 0, 0, _FIRST, np.inf
+        records: list[tuple] = []
+        reason, before = StopReason.MAX_ITER, np.inf
+        deadline = begin + (np.inf if self.max_time is None else self.max_time)
+        bar = progress_bar(self.max_iter, "round", type(self).__name__, bool(self.verbose))
+        while n_rounds < self.max_iter:
+            order = tasks.share(f"order-{n_rounds}", common)
+            states = [
+                tasks.submit(f"round-{n_rounds}", k, descend, one, told, k, states[k], order)
+                for k, one in enumerate(rows)
+            ]
+            found = tasks.gathered(
+                [tasks.submit(f"sums-{n_rounds}", k, sums_of_descent, one) for k, one in enumerate(states)]
+            )
+            common = _averaged(found, shares)
+            self.t_ = 1.0 + max(part[1] for part in found if part is not None)
+            n_rounds += 1
+            sent += sum(array.nbytes for linear in common for array in linear) * (2 * len(rows) + 1)
+            bar.update(1)
+            late = time.perf_counter() > deadline
+            if not late and n_rounds < min(due, self.max_iter):
+                continue
+            objective, at_zero = self._objective(tasks, rows, told, shares, common.mean, n_rounds)
+            records.append((n_rounds, time.perf_counter() - begin, objective, sent))
+            fall, due = before - objective, 2 * due
+            if self.tol is not None and abs(fall) <= min(self.tol * at_zero, _near(objective, self.tol * at_zero)):
+                reason = StopReason.CONVERGED
+            elif late:
+                reason = StopReason.MAX_TIME
+            if late or reason is StopReason.CONVERGED:
+                break
+            before = objective
+        bar.close()
+        self.n_iter_, self.objective_, self.stop_reason_ = n_rounds, objective, str(reason)
+        self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
+        self.history_ = {
+            name: np.array(column) for name, column in zip(_COLUMNS, zip(*records, strict=True), strict=True)
+        }
+        assert common is not None
+        return common.mean
+
+    def _objective(
+        self, tasks: Tasks, rows: list[Future], told: Any, shares: np.ndarray, weights: LinearFunction, n_rounds: int
+    ) -> tuple[float, float]:
+        """Return the objectives of weights and of zero weights."""
+        asked = tasks.share(f"asked-{n_rounds}", weights)
+        parts = [tasks.submit(f"losses-{n_rounds}", k, losses_of_shard, one, told, asked) for k, one in enumerate(rows)]
+        loss, at_zero = (float(shares @ column) for column in zip(*tasks.gathered(parts), strict=True))
+        l1 = {"l1": 1.0, "elasticnet": float(self.l1_ratio)}.get(self.penalty or "", 0.0)
+        alpha = 0.0 if self.penalty is None else float(self.alpha)
+        coef = weights.coef
+        return loss + alpha * ((1 - l1) / 2 * float(np.vdot(coef, coef)) + l1 * float(np.abs(coef).sum())), at_zero
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array, or ndarray, of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return decision_function(self.to_local(), X)
+
+
+def _near(objective: float, allowed: float) -> float:
+    """Return how much an objective may fall in the end beside what the tolerance allows."""
+    return np.inf if objective <= _NEAR_ZERO * allowed else _SHARE * objective
+
+
+def _averaged(found: list[Any], shares: np.ndarray) -> Averages:
+    """Return the averages of the weights of all shards, by the weights of their rows."""
+    parts = [(part[0], share) for part, share in zip(found, shares.tolist(), strict=True) if part is not None]
+    total = sum(share for _, share in parts)
+    means = []
+    for field in Averages._fields:
+        arrays = [[share / total * array for array in getattr(part, field)] for part, share in parts]
+        means.append(LinearFunction(*(np.add.reduce(each) for each in zip(*arrays, strict=True))))
+    return Averages(*means)

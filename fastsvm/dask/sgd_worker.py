@@ -1,0 +1,130 @@
+"""What workers do for gradient descent on a cluster: an epoch of a shard from common weights, and its objective."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm._compiled.writeable import writeable
+from fastsvm.dask.worker import ShardRows, threads_of
+from fastsvm.estimators.linear.fits.sgd_fit import SGDFit
+from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
+from fastsvm.estimators.linear.training_task import Task, task_of_classes
+from fastsvm.linalg.linear_predictor import product_type
+from fastsvm.losses import Loss
+from fastsvm.solvers.outer_loop import Limits, drive
+from fastsvm.solvers.sgd.dense_steps import LinearFunction
+from fastsvm.solvers.sgd.problem import SGDState, objective, objective_at_zero
+from fastsvm.sources import MemorySource, ScaledSource, Source
+
+__all__ = ["Averages", "Descent", "SGDPlan", "descend", "losses_of_shard", "sums_of_descent"]
+
+
+class SGDPlan(NamedTuple):
+    """What is to be learnt from all shards.
+
+    Attributes
+    ----------
+    settings : dict
+        Parameters of the local estimator.
+    loss : Loss
+        Loss of a row.
+    seed : int
+        Seed of the order of the rows.
+    classes, factors : ndarray of shape (n_classes,)
+        Labels and factors of their rows.
+    together : int
+        Number of shards that share the threads of a worker.
+    shift, scale : ndarray of float64, shape (n_features,)
+        As in `worker.Plan`.
+    """
+
+    settings: dict[str, Any]
+    loss: Loss
+    seed: int
+    classes: np.ndarray
+    factors: np.ndarray
+    together: int
+    shift: np.ndarray
+    scale: np.ndarray
+
+
+class Averages(NamedTuple):
+    """The weights after the last step, and their average over the steps; of a shard, or averaged over all."""
+
+    last: LinearFunction
+    mean: LinearFunction
+
+
+class Descent(NamedTuple):
+    """State of a shard after a round, what the client is told, and the number of steps so far."""
+
+    state: SGDState
+    averages: Averages
+    n_steps: int
+
+
+def _task(rows: ShardRows, plan: SGDPlan) -> Task:
+    """Return the task of a shard."""
+    source: Source
+    source, weight = MemorySource.of(rows.X), writeable(rows.weight)
+    if plan.scale.size:
+        dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)
+        source = ScaledSource(source, None if source.sparse else plan.shift, plan.scale, dtype)
+    labels, used = np.full(len(rows.y), -1, np.int64), weight > 0
+    labels[used] = np.searchsorted(plan.classes, rows.y[used])
+    return task_of_classes(source, labels, weight, plan.factors, plan.loss.of_classes)
+
+
+@contextmanager
+def _threads(plan: SGDPlan) -> Iterator[Pool]:
+    """Give the threads of a shard."""
+    with one_threaded_blas:
+        pool = Pool(threads_of(plan.together))
+        try:
+            yield pool
+        finally:
+            pool.cancel()
+
+
+def _fit(rows: ShardRows, plan: SGDPlan, number: int, pool: Pool) -> SGDFit:
+    estimator = SGDClassifier(**plan.settings, tol=None)
+    return SGDFit(estimator, _task(rows, plan), pool, plan.seed + number)
+
+
+def descend(
+    rows: ShardRows, plan: SGDPlan, number: int, last: Descent | None, common: Averages | None
+) -> Descent | None:
+    """Return a shard after one more epoch, from the common weights; None if it has no rows of positive weight.
+
+    Rates by feature and the lengths of steps go on as if the weights had been the shard's own.
+    """
+    if not rows.weight.any():
+        return None
+    with _threads(plan) as pool:
+        solver = _fit(rows, plan, number, pool).solver
+        state = solver.init()
+        if last is not None and common is not None:
+            state = last.state._replace(model=last.state.model.moved(*common))
+        try:
+            state, _, _ = drive(solver, state, Limits(1, np.inf), lambda state, report: False)
+        finally:
+            solver.close()
+    model = state.model
+    return Descent(state, Averages(model.last(), solver.answer(state)), state.n_steps)
+
+
+def sums_of_descent(found: Descent | None) -> tuple[Averages, int] | None:
+    """Return what the client is told of a round."""
+    return None if found is None else (found.averages, found.n_steps)
+
+
+def losses_of_shard(rows: ShardRows, plan: SGDPlan, weights: LinearFunction) -> tuple[float, float]:
+    """Return the mean losses of the rows of a shard, of some weights and of zero weights; zero without rows."""
+    if not rows.weight.any():
+        return 0.0, 0.0
+    with _threads(plan) as pool:
+        problem = _fit(rows, plan, 0, pool).solver.problem
+        return objective(problem, plan.loss, weights, pool, exact=True), objective_at_zero(problem, plan.loss)

@@ -1,0 +1,59 @@
+"""NystroemSVC on a cluster: the answer is that of the local one with the same landmarks."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+
+import fastsvm
+import fastsvm.dask
+
+pytestmark = pytest.mark.dask
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:600].astype(np.uint8), y[:600] % 3
+
+
+def made(client, **parameters):
+    given = {"C": 1.0, "n_components": 60, "tol": 3e-3, "random_state": 0, "n_shards": 2, "client": client}
+    return fastsvm.dask.NystroemSVC(**given | parameters)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "csr"])
+def test_the_model_is_that_of_the_local_estimator(client, digits, kind, tmp_path):
+    X, y = digits
+    X = sparse.csr_matrix(X.astype(float)) if kind == "csr" else X
+    rows, labels = da.from_array(X, chunks=(200, 64), asarray=False), da.from_array(y, chunks=200)
+    model = made(client).fit(rows, labels)
+    found = X[model.component_indices_]
+    same = (found != model.components_).nnz == 0 if kind == "csr" else np.array_equal(found, model.components_)
+    assert same and model.coef_.shape == (3, model.components_.shape[0])
+    local = fastsvm.NystroemSVC(C=1.0, landmarks=model.components_, random_state=0, bounds=None).fit(X, y)
+    assert model.converged_ and model.objective_ == pytest.approx(local.objective_, rel=5e-3)
+    assert model.trace_error_ == pytest.approx(local.trace_error_, rel=0.3) and model.rank_ == local.rank_
+    there = model.to_local()
+    fastsvm.save(there, tmp_path / "a.model")
+    np.testing.assert_allclose(there.decision_function(X), local.decision_function(X), atol=0.1)
+    predicted = model.predict(rows).compute()
+    np.testing.assert_array_equal(fastsvm.load(tmp_path / "a.model").predict(X), predicted)
+    assert model.score(rows, labels) > 0.9
+
+
+def test_the_same_shards_give_the_same_bits(client, digits):
+    X, y = digits
+    rows, labels = da.from_array(X, chunks=(300, 64)), da.from_array(y % 2, chunks=300)
+    first, second = (made(client, n_components=40, tol=1e-2).fit(rows, labels) for _ in range(2))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+def test_landmarks_may_be_given_and_the_kernel_must_fit(client, digits):
+    X, y = digits
+    rows, labels = da.from_array(X, chunks=(300, 64)), da.from_array(y % 2, chunks=300)
+    model = made(client, landmarks=X[:50], tol=1e-2).fit(rows, labels)
+    assert model.components_.shape == (50, 64) and not hasattr(model, "component_indices_")
+    with pytest.raises(ValueError, match="precomputed"):
+        made(client, kernel="precomputed").fit(rows, labels)
