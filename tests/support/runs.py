@@ -48,7 +48,9 @@ def searching(kind, iris):
 def model_of(folder):
     """Return all numbers of a saved model, by name."""
     header, arrays = read_arrays(RunFolder(folder).model_file)
-    found = {name: array for name, array in arrays.items() if not name.startswith("history_")}
+    clock = ("history_.time",)  # of a machine within the model
+    kept = [name for name in arrays if not name.startswith("history_") and not name.endswith(clock)]
+    found = {name: arrays[name] for name in kept}
     return found | {"n_iter": header["attributes"].get("n_iter_"), "objective": header["attributes"]["objective_"]}
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.parameters import Rule, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_rows
@@ -30,6 +30,8 @@ from fastsvm.sources import Source, SubsetSource, is_stored
 __all__ = ["NystroemMachine"]
 
 _BLOCK_SHARE, _LEAST_BLOCK = 64, 256  # of the memory for rows that are copied at once, and the fewest of them
+_RUN_ROWS, _MIXED_RUNS = 512, 32  # of a file: rows that are read together, and runs that are mixed
+_MIXED = 4  # times as many rows of a file as of an array are copied at once, so that even little memory mixes some
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
     "bounds": optional(one_of("auto", "rigorous")),
@@ -47,17 +49,40 @@ class _Learning:
 
 
 def _shuffled(task: Task, budget: int) -> tuple[Task, np.ndarray]:
-    """Return the task of the distinct rows, if they are few, in an order that mixes classes, and their numbers.
+    """Return the task of the rows in an order that mixes classes, and their numbers; few rows are the distinct ones.
 
-    From a scratch file, consecutive rows are read and learnt together.
+    Consecutive features are learnt together, and read together from a scratch file. In the order of a file that is
+    sorted by class, they would take up to three times as many epochs.
     """
-    places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
-    order = np.random.default_rng(0).permutation(len(places))
-    places, weights = places[order], weights[order]
-    source = SubsetSource(task.source, places)
+    source, rng = task.source, np.random.default_rng(0)
     most = budget // _BLOCK_SHARE // max(1, source.nbytes // max(1, len(source)))
-    source.block_rows = int(np.clip(most, _LEAST_BLOCK, source.block_rows))
-    return task._replace(source=source, targets=task.targets[places], weights=weights), places
+    if source.resident:
+        places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
+        order = rng.permutation(len(places))
+        places, weights = places[order], weights[order]
+        size = int(np.clip(most, _LEAST_BLOCK, source.block_rows))
+    else:
+        source, places, size = _mixed(source, _MIXED * most, rng)
+        weights = task.weights[places]
+    subset = SubsetSource(source, places)
+    subset.block_rows = size
+    return task._replace(source=subset, targets=task.targets[places], weights=weights), places
+
+
+def _mixed(source: Source, most: int, rng: np.random.Generator) -> tuple[Source, np.ndarray, int]:
+    """Return rows of a file, an order that mixes distant runs of them, and the number of rows that are mixed at once.
+
+    A pass in this order reads each run once: at most `_RUN_ROWS` rows, or a chunk. About `most` rows are mixed.
+    """
+    size = int(np.clip(most // _MIXED_RUNS, 1, _RUN_ROWS))
+    source = source.in_blocks(size * max(1, source.nbytes // max(1, len(source))))
+    runs = list(source.spans())
+    count = int(np.clip(most // source.block_rows, 1, _MIXED_RUNS))
+    share = -(-len(runs) // count)  # of the file, from which a run is drawn each time
+    turns = np.concatenate([rng.permutation(share) for _ in range(count)])[: len(runs) - 1]
+    chosen = np.append(np.argsort(turns, kind="stable"), len(runs) - 1)  # the last may be shorter
+    groups = [np.concatenate([np.arange(*runs[k]) for k in chosen[a:b]]) for a, b in spans(len(chosen), count)]
+    return source, np.concatenate([rng.permutation(group) for group in groups]), count * source.block_rows
 
 
 class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
@@ -91,7 +116,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         """Choose landmarks, compute features, and learn on them."""
         session = session or FitSession(self, max_subtasks=self.max_iter)
         rng, budget = check_random_state(self.random_state), parse_memory(self.memory)
-        task, places = _shuffled(task, budget) if task.source.resident else (task, None)
+        task, places = _shuffled(task, budget)
         with Pool.open() as pool:
             chosen = choose(self, task.source, np.flatnonzero(task.weights > 0), rng, budget, pool)
             self._learning = _Learning(chosen, task, loss, budget, rng)

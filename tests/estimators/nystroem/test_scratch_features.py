@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 
+import h5py
 import numpy as np
 import pytest
 
@@ -89,3 +90,15 @@ def test_a_fit_that_ran_out_of_epochs_goes_on(memory):
     model.set_params(max_iter=1000).fit(X, Y)
     assert model.n_iter_ == wanted.n_iter_ and model.history_["epoch"][0] == 1
     np.testing.assert_array_equal(model.coef_, wanted.coef_)
+
+
+def test_a_file_in_the_order_of_its_classes_is_learnt_as_a_mixed_one(tmp_path):
+    order = np.argsort(Y, kind="stable")
+    epochs = []
+    for name, rows in (("mixed", np.arange(6000)), ("sorted", order)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset("X", data=X[rows], chunks=(16, 6))
+        with h5py.File(tmp_path / name) as file:
+            given = GIVEN | {"landmarks": X[:60], "bounds": None, "memory": 400_000}
+            epochs.append(NystroemSVC(**given).fit(file["X"], Y[rows]).n_iter_)
+    assert epochs[1] < 1.5 * epochs[0]
