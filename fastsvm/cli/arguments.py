@@ -82,8 +82,10 @@ def make_parser() -> argparse.ArgumentParser:
     run.add_argument("job", help="TOML file")
     _add_run_folder(run, "folder of the run, new or empty")
     run.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a key")
+    _add_scheduler(run)
     resume = _command(added, "resume", commands.do_resume, "resume an interrupted run from its latest checkpoint")
     resume.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
+    _add_scheduler(resume)
     status = _command(added, "status", commands.do_status, "show the state and the progress of a run")
     status.add_argument("run_folder", metavar="FOLDER", help="folder of the run")
     predict = _command(
@@ -127,6 +129,11 @@ def _add_run_folder(parser: argparse.ArgumentParser, words: str) -> None:
     """Add the option of a run's folder; -o and --output name files."""
     parser.add_argument("--folder", metavar="FOLDER", help=words)
     parser.add_argument("--out", dest="folder", help=argparse.SUPPRESS)  # as in earlier versions
+
+
+def _add_scheduler(parser: argparse.ArgumentParser) -> None:
+    words = "scheduler of the Dask cluster whose workers learn, such as tcp://host:8786 (default: that of the job)"
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=words)
 
 
 def _add_force(parser: argparse.ArgumentParser) -> None:

@@ -147,14 +147,14 @@ def do_run(options: argparse.Namespace) -> dict[str, Any]:
 
     if options.folder is None:
         raise ValueError("A run needs a folder of its own: pass --folder FOLDER, new or empty.")
-    return run(read_job(options.job, options.set), options.folder)
+    return run(read_job(options.job, options.set, options.scheduler), options.folder)
 
 
 def do_resume(options: argparse.Namespace) -> dict[str, Any]:
     """Resume a run."""
     from fastsvm.jobs.runner import resume
 
-    return resume(options.run_folder)
+    return resume(options.run_folder, options.scheduler)
 
 
 def do_status(options: argparse.Namespace) -> dict[str, Any]:

@@ -147,6 +147,7 @@ class DistributedLinearSVM(BaseEstimator):
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
         self._solve(solver, shards, deadline, begin)
         self.__dict__.update(names)
+        self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_gap(self)
 
     def _learnt(
@@ -249,6 +250,7 @@ class DistributedLinearSVM(BaseEstimator):
         known = self._local._get_param_names()
         found = self._local(**{name: value for name, value in self.get_params().items() if name in known})
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        fitted.pop("workers_", None)
         found.__dict__.update(fitted)
         found.__dict__.update({name: getattr(self, name) for name in self._of_rows})
         return found

@@ -83,6 +83,8 @@ class LinearSVC(ClassifierMixin, DistributedLinearSVM):
     history_ : dict of str to ndarray
         One entry a round: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
         so far), bytes_sent (what the client told and was told).
+    workers_ : dict of str to dict
+        What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str

@@ -1,22 +1,30 @@
-"""How the tasks of a fit are sent to the workers of a cluster, and what is said when none of them can do them."""
+"""How the tasks of a fit are sent to the workers of a cluster, and what is said when none of them can do them.
+
+A worker counts for itself what it does for a fit, by the token in the key of the task that it works on. What a lost
+worker counted is lost with it.
+"""
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
-from distributed import Client, Future
+from distributed import Client, Future, Worker, get_worker
 from distributed.scheduler import KilledWorker
 
-__all__ = ["RETRIES", "ClusterLost", "Tasks"]
+__all__ = ["RETRIES", "ClusterLost", "Tasks", "counting", "counting_rows"]
 
 RETRIES = 3
 """How often a task that raised an error is tried again."""
 
 _LOOK = 5.0  # seconds of waiting, after which is looked whether there are workers
 _ALONE = 60.0  # seconds without workers that take tasks, after which the fit ends
+_accounts: dict[tuple[str, str], dict[str, Any]] = {}  # by worker, for several may be in a process, and by token
+_lock = threading.Lock()
 _LOST = (
     "The tasks of the fit are lost: the scheduler of the cluster ended or was restarted. Connect to one that runs, and "
     "fit anew, or resume the job."
@@ -100,6 +108,18 @@ class Tasks(NamedTuple):
         if self.client.status != "running" and not isinstance(error, ClusterLost):
             raise ClusterLost(_LOST) from error
 
+    def accounts(self, seconds: float) -> dict[str, dict[str, float]]:
+        """Return what each worker did in a fit that took some seconds, by its address; nothing of lost workers."""
+        try:
+            found = self.client.run(account_of, self.token, on_error="ignore")
+        except Exception:  # the fit has ended well without it
+            return {}
+        known = {worker: account for worker, account in sorted(found.items()) if account is not None}
+        for account in known.values():
+            busy = account["reading"] + account["computing"]
+            account["waiting"] = max(0.0, seconds - busy / account.pop("threads"))
+        return known
+
     def _is_served(self) -> bool:
         """Return whether a worker takes tasks."""
         return any(worker["status"] == "running" for worker in self._workers())
@@ -146,3 +166,34 @@ class Tasks(NamedTuple):
 def identity(value: Any) -> Any:
     """Return a value that many tasks use: it is sent once."""
     return value
+
+
+# --- accounts of workers ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def counting(what: str) -> Iterator[None]:
+    """Count the seconds of this context, "reading" or "computing", for the fit whose task this is."""
+    begin = time.perf_counter()
+    yield
+    _add(what, time.perf_counter() - begin)
+
+
+def counting_rows(n: int) -> None:
+    """Count rows that are read or gathered for the fit whose task this is."""
+    _add("rows", n)
+
+
+def _add(what: str, amount: float) -> None:
+    worker = get_worker()
+    key = worker.address, str(worker.get_current_task()).rpartition("-")[2]
+    with _lock:
+        account = _accounts.setdefault(key, {"rows": 0, "reading": 0.0, "computing": 0.0})
+        account[what] += amount
+
+
+def account_of(token: str, dask_worker: Worker) -> dict[str, Any] | None:
+    """Return what this worker did for a fit, with the number of its threads, and forget it; None if it did nothing."""
+    with _lock:
+        found = _accounts.pop((dask_worker.address, token), None)
+    return None if found is None else {**found, "threads": dask_worker.state.nthreads}

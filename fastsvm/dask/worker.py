@@ -5,8 +5,9 @@ What was prepared for them, Gram matrices above all, lives as long as they do in
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
 from fastsvm._compiled.writeable import writeable
+from fastsvm.dask.tasks import counting, counting_rows
 from fastsvm.estimators.fitting.validation import check_training_set
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, task_of_classes
@@ -152,6 +154,20 @@ class Place(NamedTuple):
 # --- rows ------------------------------------------------------------------------------------------------
 
 
+def _counted(function: Callable[..., "ShardRows"]) -> Callable[..., "ShardRows"]:
+    """Return a function that makes rows, such that the rows and its time are counted."""
+
+    @wraps(function)
+    def counted(*given: Any) -> ShardRows:
+        with counting("reading"):
+            rows = function(*given)
+        counting_rows(len(rows.y))
+        return rows
+
+    return counted
+
+
+@_counted
 def gather_rows(blocks: list[Any], labels: list[Any] | None, weights: list[Any] | None, of_classes: bool) -> ShardRows:
     """Return the rows of some blocks as one shard; labels and weights are in blocks of the same lengths."""
     parts, names = [], None
@@ -194,6 +210,7 @@ def _joined(parts: list[tuple[Any, np.ndarray, np.ndarray]], names: np.ndarray |
     return ShardRows(rows, np.concatenate(y), np.concatenate(weight), names)
 
 
+@_counted
 def read_rows(parts: list[FilePart]) -> ShardRows:
     """Return rows of HDF5 files, with their labels and weights, as one shard."""
     found, names = [], None
@@ -245,7 +262,8 @@ def _shard(rows: ShardRows, plan: Plan, place: Place) -> Any:
     with found.lock, one_threaded_blas:
         pool = found.shard.pool = Pool(threads_of(plan.together))
         try:
-            yield found.shard
+            with counting("computing"):
+                yield found.shard
         finally:
             pool.cancel()
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.estimators import ESTIMATORS
 from fastsvm.files.atomic_file import check_input
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.inputs import Expected, InputOptions, converted, is_hdf5, naming
@@ -22,6 +21,7 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import Stopped, StopSignals
 from fastsvm.jobs.training.checkpoint_file import Checkpoints, FoundCheckpoint, check_bound
 from fastsvm.jobs.training.checkpointer import JobCheckpointer
+from fastsvm.jobs.training.cluster import estimators_of
 from fastsvm.jobs.training.finished import written_surely
 from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.jobs.training.run_folder import RunFolder
@@ -33,7 +33,14 @@ from fastsvm.sources import open_hdf5
 
 __all__ = ["resume", "run", "status"]
 
-_NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test"}  # keys that do not change a model
+_NOT_OF_THE_MODEL = {
+    "threads",
+    "seconds",
+    "checkpoint_seconds",
+    "report",
+    "test",
+    "cluster",
+}  # keys that do not change a model
 _LATER = {"label", "id"}  # keys that runs of earlier versions do not have
 _BAD_INPUT = (ValueError, TypeError, FileNotFoundError)
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take
@@ -75,13 +82,15 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
         raise
 
 
-def resume(path: str | Path) -> dict[str, Any]:
+def resume(path: str | Path, scheduler: str | None = None) -> dict[str, Any]:
     """Resume a run from its latest checkpoint.
 
     Parameters
     ----------
     path : str or Path
         The folder of the run.
+    scheduler : str or None
+        Address of the scheduler of a cluster, in place of that of the job.
 
     Returns
     -------
@@ -103,7 +112,12 @@ def resume(path: str | Path) -> dict[str, Any]:
         if found is not None:
             _complete(folder, found)
             return found
-        return _Run(folder, folder.job).go()
+        job = folder.job
+        if scheduler is not None:
+            if job.cluster is None:
+                raise ValueError(f"The job of {path} has no [cluster]: it resumes without a scheduler.")
+            job = job._replace(cluster={"shards": job.cluster["shards"], "scheduler": scheduler})
+        return _Run(folder, job).go()
 
 
 def status(path: str | Path) -> dict[str, Any]:
@@ -273,7 +287,7 @@ class _Run:
             job = job._replace(parameters={**job.parameters, **best["parameters"]})
         model = load(self.folder.model_file)
         result = {"n_test": result.get("n_holdout"), **result}  # its name in earlier versions
-        report = TrainingReport(**{name: result[name] for name in TrainingReport._fields})
+        report = TrainingReport(**{name: result[name] for name in TrainingReport._fields if name in result})
         write_report(self.folder, job, Trained(model, report, measured(model, job)), result, self.cells)
 
 
@@ -309,7 +323,7 @@ def _settled(job: Job) -> Job:
     A resumed run would otherwise end with another model than an uninterrupted one.
     """
     parameters = dict(job.parameters)
-    known = signature(ESTIMATORS[job.kind]).parameters
+    known = signature(estimators_of(job.cluster)[job.kind]).parameters
     if "window_visits" in known and parameters.get("window_visits", "auto") == "auto":
         parameters["window_visits"] = 1
     return job._replace(parameters=parameters, memory=parse_memory("auto" if job.memory is None else job.memory))

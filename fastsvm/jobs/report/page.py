@@ -51,13 +51,14 @@ _USE = {
     "read_mb_per_second": ("Read speed", "MB/s"),
     "peak_memory_mb": ("Peak memory", "MB"),
 }
+_WORK = {"rows": "rows", "reading": "reading (s)", "computing": "computing (s)", "waiting": "waiting (s)"}
 _OF_DATA = {
     "storage": "Storage", "dtype": "Type of the values", "megabytes": "Size (MB)", "chunks": "Chunks",
     "labels": "Type of the labels", "sample_weight": "Sample weights",
 }  # fmt: skip
 _OF_JOB = {
     "holdout": "Share held out", "seed": "Seed", "grid": "Values compared", "scoring": "Scoring",
-    "memory": "Memory budget (bytes)", "threads": "Threads",
+    "memory": "Memory budget (bytes)", "threads": "Threads", "cluster": "Cluster",
 }  # fmt: skip
 
 
@@ -93,6 +94,7 @@ def write_report(
         section("Job and data", _side_by_side(_job(job, model), _data(job, found, model)), _classes(found, model)),
         section("The fit", fit_curves(model)),
         section("Memory and reads", process_curves(events, model)),
+        section("Workers", _workers(result)),
     ]
     if tested is not None and is_classifier(model):
         parts += [section("Confusion matrix", confusions(tested)), section("Errors", errors(tested, model))]
@@ -181,6 +183,16 @@ def _cost(result: dict[str, Any]) -> Html:
     times = [(label, amount(name, result[name], duration(result[name]))) for name, label in _TIMES.items()]
     use = [(label, amount(name, result.get(name), unit=unit)) for name, (label, unit) in _USE.items()]
     return facts([*times, *use, ("Model", Path(result["model"]).name)])
+
+
+def _workers(result: dict[str, Any]) -> Html:
+    """Return a table of what each worker of a cluster did, nothing without a cluster."""
+    workers = result.get("workers") or {}
+    rows = [(address, *(one[name] for name in _WORK)) for address, one in workers.items()]
+    if not rows:
+        return Html("")
+    note = Html('<p class="note">Seconds are summed over the threads of a worker. Lost workers are not listed.</p>')
+    return joined([table(("worker", *_WORK.values()), rows), note])
 
 
 # --- job and data ------------------------------------------------------------------------------------------------

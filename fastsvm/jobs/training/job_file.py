@@ -14,31 +14,32 @@ folds = 5
 memory = "2GiB"
 threads = 2
 time = "8h"
+[cluster]                   # optional: the fit is on the workers of a Dask cluster, with the extra `dask`
+scheduler = "tcp://host:8786"   # or local = {workers = 2}
 [checkpoint]
 every = "30s"
 [output]
 report = true
 """
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from types import MappingProxyType, NoneType
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sklearn.base import is_outlier_detector
 
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.formats import FORMATS
-from fastsvm.jobs.nearest import nearest
+from fastsvm.jobs.training.cluster import estimators_of
+from fastsvm.jobs.training.section_reader import SectionReader
 from fastsvm.memory import parse_memory
 
-__all__ = ["Job", "job_of", "learns_labels", "parse_seconds", "read_job", "with_flags"]
+__all__ = ["Job", "job_of", "learns_labels", "read_job", "with_flags"]
 
-_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_NOT_OF_A_JOB = {"memory", "max_time", "verbose", "random_state", "warm_start", "n_jobs"}
+_NOT_OF_A_JOB = {"memory", "max_time", "verbose", "random_state", "warm_start", "n_jobs", "client", "n_shards"}
 _SEARCH_KEYS = ("folds", "scoring")
 
 
@@ -79,6 +80,9 @@ class Job(NamedTuple):
         Seconds between two checkpoints.
     report : bool
         Whether `report.html` is written.
+    cluster : mapping or None
+        "scheduler", an address, or "local", a mapping with "workers" and perhaps "threads"; and perhaps "shards".
+        None for a fit on this machine.
     """
 
     train: str
@@ -98,9 +102,10 @@ class Job(NamedTuple):
     report: bool = True
     label: str | int | bool | None = None
     id: str | int | None = None
+    cluster: Mapping[str, Any] | None = None
 
 
-def read_job(path: str | Path, flags: Sequence[str] = ()) -> Job:
+def read_job(path: str | Path, flags: Sequence[str] = (), scheduler: str | None = None) -> Job:
     """Return the job in a file.
 
     Parameters
@@ -109,6 +114,8 @@ def read_job(path: str | Path, flags: Sequence[str] = ()) -> Job:
         A TOML file.
     flags : sequence of str
         Keys to override, such as `model.C=10`.
+    scheduler : str or None
+        Address of the scheduler of a cluster, in place of that of the file.
 
     Returns
     -------
@@ -128,7 +135,11 @@ def read_job(path: str | Path, flags: Sequence[str] = ()) -> Job:
         words = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}.") from error
-    return job_of(with_flags(words, flags), path.parent, str(path))
+    words = with_flags(words, flags)
+    if scheduler is not None:
+        words["cluster"] = {**words.get("cluster", {}), "scheduler": scheduler}
+        words["cluster"].pop("local", None)
+    return job_of(words, path.parent, str(path))
 
 
 def with_flags(words: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]:
@@ -172,8 +183,8 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
     ValueError
         If a key or a value is not valid.
     """
-    reader = _Reader(where)
-    reader.refuse_unknown("", words, ("data", "model", "search", "limits", "checkpoint", "output"))
+    reader = SectionReader(where)
+    reader.refuse_unknown("", words, ("data", "model", "search", "limits", "cluster", "checkpoint", "output"))
     sections = {name: reader.section(words, name) for name in _SECTIONS}
     for name, keys in _SECTIONS.items():
         if keys is not None:
@@ -183,7 +194,8 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
         raise ValueError(f"{where} has no data.train, the file with the training samples.")
     if "test" in data and "holdout" in data:
         raise ValueError(f"{where} has both data.test and data.holdout; leave out one of them.")
-    kind, parameters = _model(reader, sections["model"], data)
+    cluster = _cluster(reader, words, sections)
+    kind, parameters = _model(reader, sections["model"], data, estimators_of(cluster))
     memory = limits.get("memory")
     if memory is not None:
         reader.value("limits", "memory", lambda: parse_memory(memory))
@@ -206,6 +218,7 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
         report=reader.boolean("output", "report", sections["output"], True),
         label=False if _has_no_labels(reader, data, kind) else reader.column("data", "label", data),
         id=reader.column("data", "id", data),
+        cluster=cluster,
     )
 
 
@@ -214,6 +227,7 @@ _SECTIONS: dict[str, tuple[str, ...] | None] = {
     "model": None,
     "search": None,
     "limits": ("memory", "threads", "time"),
+    "cluster": ("scheduler", "local", "shards"),
     "checkpoint": ("every",),
     "output": ("report",),
 }
@@ -223,13 +237,40 @@ def _absolute(path: str, folder: Path) -> str:
     return str((folder / Path(path).expanduser()).resolve())
 
 
-def _model(reader: "_Reader", section: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _cluster(reader: SectionReader, words: Mapping[str, Any], sections: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the keys of the cluster, None without that section."""
+    section = sections["cluster"]
+    if "cluster" not in words:
+        return None
+    if ("scheduler" in section) == ("local" in section):
+        raise ValueError(f"{reader.where}: [cluster] needs scheduler, an address, or local = {{workers = 2}}.")
+    for name in ("holdout", "search"):
+        if name in sections["data"] or sections.get(name):
+            raise ValueError(
+                f"{reader.where}: [cluster] goes with data.test, not with {name}: workers read whole files."
+            )
+    found: dict[str, Any] = {"shards": reader.whole("cluster", "shards", section, None, least=1)}
+    if "scheduler" in section:
+        return found | {"scheduler": reader.required_word("cluster", "scheduler", section)}
+    local = section["local"]
+    if not isinstance(local, Mapping):
+        raise reader.wrong("cluster", "local", "a table such as {workers = 2}", local)
+    reader.refuse_unknown("cluster.local", local, ("workers", "threads"))
+    usual = {"workers": 2, "threads": 1}
+    return found | {
+        "local": {name: reader.whole("cluster.local", name, local, n, least=1) for name, n in usual.items()}
+    }
+
+
+def _model(
+    reader: SectionReader, section: Mapping[str, Any], data: Mapping[str, Any], kinds: Mapping[str, type]
+) -> tuple[str, dict[str, Any]]:
     """Return the kind of the model and its parameters."""
-    kind = reader.one_of("model", "kind", section, tuple(ESTIMATORS)) or "svc"
+    kind = reader.one_of("model", "kind", section, tuple(kinds)) or ("svc" if "svc" in kinds else "linear")
     parameters = {name: value for name, value in section.items() if name != "kind"}
     if "standardize" in data:
         parameters["standardize"] = reader.boolean("data", "standardize", data, False)
-    reader.refuse_unknown("model", parameters, _parameters_of(kind), f" of kind {kind!r}")
+    reader.refuse_unknown("model", parameters, _parameters_of(kinds[kind]), f" of kind {kind!r}")
     return kind, parameters
 
 
@@ -238,7 +279,7 @@ def learns_labels(kind: str) -> bool:
     return not is_outlier_detector(ESTIMATORS[kind]())
 
 
-def _has_no_labels(reader: "_Reader", data: Mapping[str, Any], kind: str) -> bool:
+def _has_no_labels(reader: SectionReader, data: Mapping[str, Any], kind: str) -> bool:
     if data.get("label") is not False:
         return False
     if learns_labels(kind):
@@ -246,130 +287,17 @@ def _has_no_labels(reader: "_Reader", data: Mapping[str, Any], kind: str) -> boo
     return True
 
 
-def _parameters_of(kind: str) -> tuple[str, ...]:
+def _parameters_of(kind: type) -> tuple[str, ...]:
     """Return the names of the parameters that [model] may set; other keys of the job set the rest."""
-    return tuple(name for name in signature(ESTIMATORS[kind]).parameters if name not in _NOT_OF_A_JOB)
+    return tuple(name for name in signature(kind).parameters if name not in _NOT_OF_A_JOB)
 
 
-def _grid(reader: "_Reader", section: Mapping[str, Any], kind: str) -> dict[str, list]:
+def _grid(reader: SectionReader, section: Mapping[str, Any], kind: str) -> dict[str, list]:
     grid = {name: values for name, values in section.items() if name not in _SEARCH_KEYS}
-    reader.refuse_unknown("search", grid, (*_parameters_of(kind), *_SEARCH_KEYS), f" of kind {kind!r}")
+    reader.refuse_unknown("search", grid, (*_parameters_of(ESTIMATORS[kind]), *_SEARCH_KEYS), f" of kind {kind!r}")
     if section and not grid:
         raise ValueError(f"{reader.where}: [search] has no parameter with values, such as C = [1, 10].")
     for name, values in grid.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"{reader.where}: search.{name} must be a list of values to try, found {values!r}.")
     return grid
-
-
-class _Reader:
-    """Reads values from sections and raises errors that name the file, the section and the key."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def section(self, words: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        found = words.get(name, {})
-        if not isinstance(found, Mapping):
-            raise ValueError(f"{self.where}: {name} must be a section [{name}], found {found!r}.")
-        return found
-
-    def refuse_unknown(self, section: str, found: Mapping[str, Any], known: Sequence[str], more: str = "") -> None:
-        for name in found:
-            if name not in known:
-                near = nearest(name, known)
-                meant = f" Did you mean {near!r}?" if near else f" Choose from {', '.join(known)}."
-                what = f"{section}.{name} is not a key{more}" if section else f"[{name}] is not a section"
-                raise ValueError(f"{self.where}: {what}.{meant}")
-
-    def wrong(self, section: str, key: str, wanted: str, found: Any) -> ValueError:
-        return ValueError(f"{self.where}: {section}.{key} must be {wanted}, found {found!r}.")
-
-    def value(self, section: str, key: str, make: Any) -> Any:
-        try:
-            return make()
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{self.where}: {section}.{key}: {error}") from error
-
-    def word(self, section: str, key: str, found: Mapping[str, Any]) -> str | None:
-        value = found.get(key)
-        if value is not None and not (isinstance(value, str) and value):
-            raise self.wrong(section, key, "a word", value)
-        return value
-
-    def column(self, section: str, key: str, found: Mapping[str, Any]) -> str | int | None:
-        value = found.get(key)
-        if isinstance(value, bool) or not isinstance(value, (str, int, NoneType)) or value == "":
-            raise self.wrong(section, key, "the name or the number of a column", value)
-        return value
-
-    def required_word(self, section: str, key: str, found: Mapping[str, Any]) -> str:
-        word = self.word(section, key, found)
-        if word is None:
-            raise self.wrong(section, key, "a word", word)
-        return word
-
-    def one_of(self, section: str, key: str, found: Mapping[str, Any], known: tuple[str, ...]) -> str | None:
-        word = self.word(section, key, found)
-        if word is not None and word not in known:
-            near = nearest(word, known)
-            raise self.wrong(section, key, f"one of {', '.join(known)}{f' ({near!r}?)' if near else ''}", word)
-        return word
-
-    def boolean(self, section: str, key: str, found: Mapping[str, Any], usual: bool) -> bool:
-        value = found.get(key, usual)
-        if not isinstance(value, bool):
-            raise self.wrong(section, key, "true or false", value)
-        return value
-
-    def number(
-        self, section: str, key: str, found: Mapping[str, Any], usual: float, least: float, below: float
-    ) -> float:
-        value = found.get(key, usual)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < below:
-            raise self.wrong(section, key, f"a number from {least:g} to less than {below:g}", value)
-        return float(value)
-
-    def whole(self, section: str, key: str, found: Mapping[str, Any], usual: Any, least: int) -> Any:
-        value = found.get(key, usual)
-        if value is not usual and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise self.wrong(section, key, f"a whole number of at least {least}", value)
-        return value
-
-    def seconds(self, section: str, key: str, found: Mapping[str, Any]) -> float | None:
-        value = found.get(key)
-        return None if value is None else self.value(section, key, lambda: parse_seconds(value))
-
-
-def parse_seconds(text: str | float) -> float:
-    """Return a time in seconds.
-
-    Parameters
-    ----------
-    text : str or float
-        Seconds, or numbers with the units ms, s, min (or m), h, d, such as "1.5h" or "1h 30min".
-
-    Raises
-    ------
-    ValueError
-        If the text has another form, or the time is not positive.
-
-    Examples
-    --------
-    >>> parse_seconds("1h 30min")
-    5400.0
-    """
-    if isinstance(text, (int, float)) and not isinstance(text, bool):
-        total = float(text)
-    else:
-        parts = re.findall(r"([0-9.]+)\s*([a-z]+)", str(text)) if isinstance(text, str) else []
-        rest = re.sub(r"([0-9.]+)\s*([a-z]+)", "", str(text)).strip()
-        try:
-            total = sum(float(number) * _UNITS[unit] for number, unit in parts)
-        except (KeyError, ValueError):
-            rest = str(text)
-        if rest or not parts:
-            raise ValueError(f"a time must be seconds or numbers with ms, s, min, h or d ('1h 30min'), found {text!r}.")
-    if not 0 < total < float("inf"):
-        raise ValueError(f"a time must be positive, found {text!r}.")
-    return total

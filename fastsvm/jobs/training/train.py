@@ -10,9 +10,9 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import at_most
-from fastsvm.estimators import ESTIMATORS
 from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import check_output
+from fastsvm.jobs.training.cluster import connected, estimators_of
 from fastsvm.jobs.training.finished import save_surely
 from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.memory import peak_memory
@@ -66,6 +66,8 @@ class TrainingReport(NamedTuple):
         Speed of those reads, in 10⁶ bytes per second.
     peak_memory_mb : float or None
         Peak memory of the process so far, in 10⁶ bytes.
+    workers : dict or None
+        Of each worker of a cluster, by its address: rows, and seconds of reading, computing and waiting.
     """
 
     model: str
@@ -86,6 +88,7 @@ class TrainingReport(NamedTuple):
     passes: float
     read_mb_per_second: float
     peak_memory_mb: float | None
+    workers: dict[str, dict[str, float]] | None = None
 
 
 class Tested(NamedTuple):
@@ -153,14 +156,23 @@ def train(
         if job.test is not None:
             _check_test(job.test, data)
         begin = time.perf_counter()
-        with checkpointed(estimator, checkpointer, checkpoint):
-            _fit(estimator, data, labels, training)
-        cost = _Cost.of(data, time.perf_counter() - begin)
+        with connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
+            if client is None:
+                _fit(estimator, data, labels, training)
+            else:
+                estimator.client = client
+                estimator.fit(data.path)
+        cost, workers = _Cost.of(data, time.perf_counter() - begin), None
+        if job.cluster is not None:
+            workers, estimator = estimator.workers_, estimator.to_local()
+            cost = cost.of_workers(data, workers)
         estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
         if destination is not None:
             save_surely(estimator, destination)
         tested = _measured(estimator, job, data, held_out)
-        return Trained(estimator, _report(estimator, tested, destination, len(training), cost), tested)
+        return Trained(
+            estimator, _report(estimator, tested, destination, len(training), cost)._replace(workers=workers), tested
+        )
 
 
 class _Cost(NamedTuple):
@@ -174,6 +186,12 @@ class _Cost(NamedTuple):
     def of(cls, data: HDF5Data, seconds: float) -> "_Cost":
         reads = data.X.reads
         return cls(seconds, reads.nbytes / max(1, data.X.nbytes), reads.nbytes / 1e6 / max(reads.seconds, 1e-9))
+
+    def of_workers(self, data: HDF5Data, workers: dict[str, dict[str, float]]) -> "_Cost":
+        """Return the cost of a fit whose rows workers read."""
+        passes = sum(one["rows"] for one in workers.values()) / max(1, len(data))
+        reading = sum(one["reading"] for one in workers.values())
+        return _Cost(self.seconds, passes, passes * data.X.nbytes / 1e6 / max(reading, 1e-9))
 
 
 def labels_of(data: HDF5Data) -> np.ndarray:
@@ -205,9 +223,16 @@ def _measured(model: Any, job: Job, data: HDF5Data, held_out: np.ndarray) -> Tes
 
 def estimator_of(job: Job, y: np.ndarray) -> Any:
     """Return the unfitted estimator of a job whose labels are y."""
-    kind = ESTIMATORS[job.kind]
+    kind = estimators_of(job.cluster)[job.kind]
     known = signature(kind).parameters
-    given: dict[str, Any] = {"random_state": job.seed, "memory": job.memory, "max_time": job.seconds, "verbose": True}
+    shards = None if job.cluster is None else job.cluster["shards"]
+    given: dict[str, Any] = {
+        "random_state": job.seed,
+        "memory": job.memory,
+        "max_time": job.seconds,
+        "verbose": True,
+        "n_shards": shards,
+    }
     given = {name: value for name, value in given.items() if name in known and value is not None}
     return kind(**given | with_labels(dict(job.parameters), y))
 
