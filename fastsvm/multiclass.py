@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Expansion", "class_pairs", "disjoint_order", "one_vs_rest_scores", "votes"]
+__all__ = ["Expansion", "class_pairs", "disjoint_order", "elected", "one_vs_rest_scores", "votes"]
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -81,6 +81,12 @@ def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
         count[:, a] += first
         count[:, b] += ~first
     return count
+
+
+def elected(decisions: np.ndarray, n_classes: int, break_ties: bool) -> np.ndarray:
+    """Return the numbers of the classes with the most votes; of several the first, or that of the largest decisions."""
+    scores = one_vs_rest_scores(decisions, n_classes) if break_ties else votes(decisions, n_classes)
+    return scores.argmax(axis=1)
 
 
 def one_vs_rest_scores(decisions: np.ndarray, n_classes: int) -> np.ndarray:

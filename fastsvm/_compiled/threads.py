@@ -237,10 +237,10 @@ class Pool:
 
     @classmethod
     @contextmanager
-    def open(cls) -> Iterator["Pool"]:
+    def open(cls, n_threads: int | None = None) -> Iterator["Pool"]:
         """Yield a pool and limit BLAS to one thread until it is closed."""
         with one_threaded_blas:
-            pool = cls()
+            pool = cls(n_threads)
             try:
                 yield pool
             finally:

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future, get_client
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.dask.prediction import predict, score
+from fastsvm.dask.prediction import decision_function, predict, score
 from fastsvm.dask.rows import joined_facts, load_shards
-from fastsvm.dask.scaling import moments_of_columns, scaling_of
+from fastsvm.dask.scaling import moments_of_shards, scaling_of
 from fastsvm.dask.shards import ClusterShards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
@@ -22,6 +22,7 @@ from fastsvm.estimators.fitting.parameters import boolean, check_parameters, eit
 from fastsvm.estimators.fitting.progress import progress_bar
 from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear.fits.dual_fit import N_SWEEPS, block_rows_of
+from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Demands, Loss
@@ -32,7 +33,7 @@ from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualStat
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.sources import MemorySource
 
-__all__ = ["ClusterFitState", "DistributedLinearSVM"]
+__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM"]
 
 RULES = {
     "C": number(above=0),
@@ -130,18 +131,12 @@ class DistributedLinearSVM(BaseEstimator):
                 f"Cannot resume the fit: its shards had {last.sizes} rows, and now have {sizes}. Pass the same data in "
                 "the same blocks."
             )
-        known = joined_facts(facts, of_classes)
-        self.n_features_in_ = known.shape[1]
-        if known.names is not None:
-            self.feature_names_in_ = known.names
+        known = self._known(facts, of_classes)
         seed = seed_of(self) if last is None else last.seed
         rows, known = self._learnt(tasks, rows, facts, known, seed)
-        names, plan = self._planned(known, loss, of_classes, -(-len(rows) // max(1, tasks.n_workers)))
-        self._shift = self._scale = None
-        if self.standardize:
-            parts = [tasks.submit("columns", number, moments_of_columns, one) for number, one in enumerate(rows)]
-            self._shift, self._scale = scaling_of(tasks.gathered(parts), known.sparse)
-            plan = plan._replace(shift=self._shift, scale=self._scale)
+        names, plan = self._planned(known, loss, of_classes, tasks.together(len(rows)))
+        shift, scale = self._scaling(tasks, rows, known)
+        plan = plan._replace(shift=shift, scale=scale)
         shards = ClusterShards(tasks, rows, plan, sizes)
         solver = self._solver(known, plan, shards, seed)
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
@@ -149,6 +144,28 @@ class DistributedLinearSVM(BaseEstimator):
         self.__dict__.update(names)
         self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_gap(self)
+
+    def _known(self, facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
+        """Return what is known of all shards together, and set the attributes of the features."""
+        known = joined_facts(facts, of_classes)
+        self.n_features_in_ = known.shape[1]
+        if known.names is not None:
+            self.feature_names_in_ = known.names
+        return known
+
+    def _scaling(self, tasks: Tasks, rows: list[Future], known: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
+        """Return shift and scale of the features, empty if they are not standardised."""
+        self._shift = self._scale = None
+        if not self.standardize:
+            return np.empty(0), np.empty(0)
+        self._shift, self._scale = scaling_of(moments_of_shards(tasks, rows), known.sparse)
+        return self._shift, self._scale
+
+    def _shown(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores' weights as they are shown: of two scores the difference, for rows as they are passed."""
+        if len(coef) == 2:
+            coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+        return for_rows_as_passed(coef, intercept, self._shift, self._scale)
 
     def _learnt(
         self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], known: ShardFacts, seed: int
@@ -162,8 +179,6 @@ class DistributedLinearSVM(BaseEstimator):
         classes = factors = np.empty(0)
         if of_classes:
             classes = known.labels
-            if len(classes) < 2:
-                raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
             factors = class_weights(self.class_weight, classes, np.arange(len(classes)), known.weights)
         size = block_rows_of(known.shape[1])
         plan = Plan(loss, float(self.C), constant, classes, factors, size, N_SWEEPS, together)
@@ -218,14 +233,8 @@ class DistributedLinearSVM(BaseEstimator):
             state, certificate = solver.concluded(state)
         reason = StopReason.CONVERGED if solver.is_within(certificate) else reason
         weights = solver.finish(state)
-        weights = np.diff(weights, axis=0) if len(weights) == 2 else weights
-        coef, intercept = (
-            weights[:, :-1].copy(),
-            (self.intercept_scaling if self.fit_intercept else 0.0) * weights[:, -1],
-        )
-        if self._scale is not None:  # for rows as they are passed
-            coef, intercept = coef * self._scale, intercept - coef @ (self._shift * self._scale)
-        self._take(coef, intercept)
+        scaling = self.intercept_scaling if self.fit_intercept else 0.0
+        self._take(*self._shown(weights[:, :-1].copy(), scaling * weights[:, -1]))
         self.n_iter_, self.kkt_violation_ = state.epoch, float(certificate.violation)
         self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
         self.duality_gap_ = self.objective_ - self.dual_objective_
@@ -298,6 +307,35 @@ class DistributedLinearSVM(BaseEstimator):
             If X does not have the features of the fit, or is not finite.
         """
         return score(self.to_local(), X, y, sample_weight)
+
+
+class DistributedClassifier(ClassifierMixin, DistributedLinearSVM):
+    """A linear classifier that learns on the workers of a cluster."""
+
+    score = DistributedLinearSVM.score  # not that of the mixin
+
+    def _take(self, coef: np.ndarray, intercept: np.ndarray) -> None:
+        self.coef_, self.intercept_ = coef, intercept
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array, or ndarray, of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return decision_function(self.to_local(), X)
 
 
 def _no_rows(known: ShardFacts) -> Any:

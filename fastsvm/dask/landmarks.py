@@ -6,8 +6,8 @@ import numpy as np
 from distributed import Future
 from scipy import sparse
 
-from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm.dask.scaling import joined_statistics, moments_of_columns
+from fastsvm._compiled.threads import Pool
+from fastsvm.dask.scaling import moments_of_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardFacts, ShardRows, threads_of
 from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma
@@ -65,8 +65,7 @@ def choose_landmarks(
     rng : RandomState
         Source of random numbers.
     """
-    parts = [tasks.submit("columns", number, moments_of_columns, one) for number, one in enumerate(rows)]
-    statistics = joined_statistics(tasks.gathered(parts)).statistics
+    statistics = moments_of_shards(tasks, rows).statistics
     gamma = resolve_gamma(estimator.gamma, known.shape[1], statistics.variance)
     geometry = SampleGeometry.of(gamma, statistics).attributes() | attributes_of(None)
     estimator.__dict__.update(geometry | {"n_features_in_": known.shape[1]})
@@ -79,12 +78,8 @@ def choose_landmarks(
     X = [part.X for part in found]
     source = MemorySource.of(sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X))
     used = np.flatnonzero(np.concatenate([part.weight for part in found]) > 0)
-    with one_threaded_blas:
-        pool = Pool()
-        try:
-            chosen = choose(estimator, source, used, rng, parse_memory(estimator.memory), pool)
-        finally:
-            pool.cancel()
+    with Pool.open() as pool:
+        chosen = choose(estimator, source, used, rng, parse_memory(estimator.memory), pool)
     attributes = estimator._landmark_attributes(chosen, drawn)
     return Landmarks(estimator, chosen.features.map, attributes | geometry)
 
@@ -106,7 +101,7 @@ def features_of_shards(tasks: Tasks, rows: list[Future], n_rows: int, found: Lan
     """Return shards of features, which the workers compute once and keep, and their type."""
     dtype = np.dtype(np.float64 if n_rows * found.map.rank <= _EXACT_VALUES else np.float32)
     told = tasks.share("landmarks", found)
-    together = -(-len(rows) // max(1, tasks.n_workers))
+    together = tasks.together(len(rows))
     futures = [
         tasks.submit("features", number, features_of_shard, one, told, dtype, together)
         for number, one in enumerate(rows)
@@ -119,12 +114,8 @@ def features_of_shard(rows: ShardRows, found: Landmarks, dtype: np.dtype, togeth
     values = np.empty((len(rows.y), found.map.rank), dtype)
     if len(values):
         source, landmarks = MemorySource.of(rows.X), found.attributes["components_"]
-        with one_threaded_blas:
-            pool = Pool(threads_of(together))
-            try:
-                features = FeatureMap(found.estimator, landmarks, source, pool, found.map)
-                for start, block in source.blocks():
-                    features.write(block, values[start : start + block.shape[0]])
-            finally:
-                pool.cancel()
+        with Pool.open(threads_of(together)) as pool:
+            features = FeatureMap(found.estimator, landmarks, source, pool, found.map)
+            for start, block in source.blocks():
+                features.write(block, values[start : start + block.shape[0]])
     return ShardRows(values, rows.y, rows.weight, None)

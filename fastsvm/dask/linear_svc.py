@@ -3,10 +3,8 @@
 from typing import Any
 
 from distributed import Client
-from sklearn.base import ClassifierMixin
 
-from fastsvm.dask.base import DistributedLinearSVM
-from fastsvm.dask.prediction import decision_function
+from fastsvm.dask.base import DistributedClassifier
 from fastsvm.estimators.fitting.parameters import Rule
 from fastsvm.estimators.linear import linear_svc
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
@@ -14,7 +12,7 @@ from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
 __all__ = ["LinearSVC"]
 
 
-class LinearSVC(ClassifierMixin, DistributedLinearSVM):
+class LinearSVC(DistributedClassifier):
     """Linear support vector classification on the workers of a Dask cluster, exact.
 
     Minimises ½‖w‖² + C Σ loss, of each class against the rest or of all at once, as `fastsvm.LinearSVC` does, to the
@@ -152,11 +150,6 @@ class LinearSVC(ClassifierMixin, DistributedLinearSVM):
         multi_class = loss_rule("classes", dual=True, others=("ovr",))
         return {"loss": loss_rule("labels", dual=True), "multi_class": multi_class}
 
-    score = DistributedLinearSVM.score  # not that of the mixin
-
-    def _take(self, coef: Any, intercept: Any) -> None:
-        self.coef_, self.intercept_ = coef, intercept
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
         """Fit the model.
 
@@ -184,23 +177,3 @@ shape (n_samples, n_features)
         name = self.loss if self.multi_class == "ovr" else self.multi_class
         self._fit(X, y, sample_weight, loss_of(name), of_classes=True)
         return self
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array, or ndarray, of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return decision_function(self.to_local(), X)

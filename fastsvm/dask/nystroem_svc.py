@@ -4,11 +4,9 @@ from typing import Any
 
 import numpy as np
 from distributed import Client, Future
-from sklearn.base import ClassifierMixin
 
-from fastsvm.dask.base import DistributedLinearSVM
+from fastsvm.dask.base import DistributedClassifier
 from fastsvm.dask.landmarks import choose_landmarks, features_of_shards
-from fastsvm.dask.prediction import decision_function
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardFacts
 from fastsvm.estimators.fitting.parameters import Rule, one_of
@@ -22,7 +20,7 @@ __all__ = ["NystroemSVC"]
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol"
 
 
-class NystroemSVC(ClassifierMixin, DistributedLinearSVM):
+class NystroemSVC(DistributedClassifier):
     """Kernel support vector classification with landmarks, on the workers of a Dask cluster.
 
     The problem of `fastsvm.NystroemSVC`. Some samples are drawn from all shards and fetched; the client chooses
@@ -183,8 +181,6 @@ class NystroemSVC(ClassifierMixin, DistributedLinearSVM):
         several = {"multi_class": one_of("ovr", "crammer_singer", "weston_watkins")}
         return LANDMARK_RULES | {"loss": one_of("hinge", "squared_hinge")} | several
 
-    score = DistributedLinearSVM.score  # not that of the mixin
-
     def _learnt(
         self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], known: ShardFacts, seed: int
     ) -> tuple[list[Future], ShardFacts]:
@@ -244,23 +240,3 @@ shape (n_samples, n_features)
             If the estimator is not fitted.
         """
         return super().to_local().set_params(bounds=None)
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array, or ndarray, of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return decision_function(self.to_local(), X)

@@ -68,6 +68,8 @@ def joined_facts(facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
         weights = np.bincount(number.ravel(), np.concatenate([one.weights for one in filled if one.total])).astype(
             float
         )
+        if len(labels) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(labels)} class.")
     n_rows = sum(one.shape[0] for one in facts)
     return first._replace(shape=(n_rows, first.shape[1]), labels=labels, weights=weights, total=total)
 

@@ -3,11 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from distributed import Future
 
+from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows
 from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics
 
-__all__ = ["ColumnMoments", "joined_statistics", "moments_of_columns", "scaling_of"]
+__all__ = ["ColumnMoments", "moments_of_shards", "scaling_of"]
 
 
 class ColumnMoments(NamedTuple):
@@ -28,7 +30,7 @@ class ColumnMoments(NamedTuple):
     statistics: FeatureStatistics
 
 
-def moments_of_columns(rows: ShardRows) -> ColumnMoments | None:
+def _moments_of(rows: ShardRows) -> ColumnMoments | None:
     """Return the moments of the features of a shard; None if it has no rows of positive weight."""
     weight = rows.weight
     if not weight.any():
@@ -38,12 +40,13 @@ def moments_of_columns(rows: ShardRows) -> ColumnMoments | None:
     return ColumnMoments(len(weight), float(weight.sum()), found)
 
 
-def joined_statistics(parts: list[ColumnMoments | None]) -> ColumnMoments:
-    """Return the moments of the features of all shards.
+def moments_of_shards(tasks: Tasks, rows: list[Future]) -> ColumnMoments:
+    """Return the moments of the features of all shards, by a pass of the workers over their rows.
 
     They are joined by equation 2.1 of Chan, Golub and LeVeque (1983), in the order of the shards. Norms after centring
     are bounds: each shard has a centre of its own, and the first is kept.
     """
+    parts = tasks.gathered([tasks.submit("columns", number, _moments_of, one) for number, one in enumerate(rows)])
     first, *others = [part for part in parts if part is not None]
     n_rows, total, known = first.n_rows, first.total, first.statistics
     mean, squares, centre = known.mean.copy(), total * known.feature_variance, known.centre
@@ -63,12 +66,12 @@ def joined_statistics(parts: list[ColumnMoments | None]) -> ColumnMoments:
     )  # fmt: skip
 
 
-def scaling_of(parts: list[ColumnMoments | None], sparse: bool) -> tuple[np.ndarray, np.ndarray]:
+def scaling_of(moments: ColumnMoments, sparse: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return what is subtracted from each feature, and what then multiplies it.
 
     Constant features are only shifted, sparse ones only scaled.
     """
-    n_rows, _, found = joined_statistics(parts)
+    n_rows, _, found = moments
     varying, scale = found.varying(n_rows), np.ones(len(found.mean))
     scale[varying] /= np.sqrt(found.feature_variance[varying])
     return np.zeros(len(scale)) if sparse else found.mean, scale

@@ -1,17 +1,15 @@
 """Linear classification by gradient descent on a cluster, whose shards average their weights."""
 
 import time
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 from distributed import Client, Future
-from sklearn.base import ClassifierMixin
 
-from fastsvm.dask.base import DistributedLinearSVM
-from fastsvm.dask.prediction import decision_function
-from fastsvm.dask.rows import joined_facts, load_shards
-from fastsvm.dask.scaling import moments_of_columns, scaling_of
-from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, losses_of_shard, sums_of_descent
+from fastsvm.dask.base import DistributedClassifier
+from fastsvm.dask.rows import load_shards
+from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, objectives_of_shard, sums_of_descent
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.labels import class_weights
@@ -23,16 +21,16 @@ from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
+from fastsvm.solvers.sgd.solver import has_settled
 
 __all__ = ["SGDClassifier"]
 
 _OWN = "client", "n_shards", "tol", "max_iter", "max_time", "verbose", "random_state", "standardize"  # not of a shard
 _COLUMNS = "epoch", "time", "objective", "bytes_sent"
 _FIRST = 4  # rounds before the objective is first examined
-_SHARE, _NEAR_ZERO = 0.1, 10  # of the objective, by which it falls at most in the end, if it is above ten tolerances
 
 
-class SGDClassifier(ClassifierMixin, DistributedLinearSVM):
+class SGDClassifier(DistributedClassifier):
     """Linear classification by mini-batch stochastic gradient descent on the workers of a Dask cluster.
 
     In a round each shard takes an epoch of `fastsvm.SGDClassifier` from the common weights. Then the weights and their
@@ -186,8 +184,6 @@ class SGDClassifier(ClassifierMixin, DistributedLinearSVM):
         self.max_time = max_time
         self.standardize = standardize
 
-    score = DistributedLinearSVM.score  # not that of the mixin
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDClassifier":
         """Fit the model.
 
@@ -217,36 +213,24 @@ shape (n_samples, n_features)
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())
         rows, facts = load_shards(tasks, X, y, sample_weight, self.n_shards, of_classes=True)
-        known = joined_facts(facts, of_classes=True)
-        if len(known.labels) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {len(known.labels)} class.")
-        self.n_features_in_ = known.shape[1]
-        if known.names is not None:
-            self.feature_names_in_ = known.names
-        self._shift = self._scale = None
-        if self.standardize:
-            columns = [tasks.submit("columns", number, moments_of_columns, one) for number, one in enumerate(rows)]
-            self._shift, self._scale = scaling_of(tasks.gathered(columns), known.sparse)
-        map_ = (np.empty(0), np.empty(0)) if self._scale is None else (self._shift, self._scale)
+        known = self._known(facts, of_classes=True)
+        scaling = self._scaling(tasks, rows, known)
         plan = SGDPlan(
             {name: value for name, value in parameters.items() if name not in _OWN},
             loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), seed_of(self), known.labels,
             class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
-            -(-len(rows) // max(1, tasks.n_workers)), *map_,
+            tasks.together(len(rows)), *scaling,
         )  # fmt: skip
         shares = np.array([one.total for one in facts]) / known.total
-        weights = self._descend(tasks, rows, plan, shares, begin)
-        coef, intercept = weights
-        if len(coef) == 2:
-            coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
-        if self._scale is not None:  # for rows as they are passed
-            coef, intercept = coef * self._scale, intercept - coef @ (self._shift * self._scale)
-        self.classes_, self.coef_, self.intercept_ = known.labels, coef, intercept
+        with closing(progress_bar(self.max_iter, "round", type(self).__name__, bool(self.verbose))) as bar:
+            weights = self._descend(tasks, rows, plan, shares, begin, bar)
+        self.classes_ = known.labels
+        self._take(*self._shown(*weights))
         warn_of_sgd(self)
         return self
 
     def _descend(
-        self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, begin: float
+        self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, begin: float, bar: Any
     ) -> LinearFunction:
         """Take rounds, set the attributes of the fit and return the weights."""
         told = tasks.share("plan", plan)
@@ -256,7 +240,6 @@ shape (n_samples, n_features)
         records: list[tuple] = []
         reason, before = StopReason.MAX_ITER, np.inf
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
-        bar = progress_bar(self.max_iter, "round", type(self).__name__, bool(self.verbose))
         while n_rounds < self.max_iter:
             order = tasks.share(f"order-{n_rounds}", common)
             states = [
@@ -276,15 +259,14 @@ shape (n_samples, n_features)
                 continue
             objective, at_zero = self._objective(tasks, rows, told, shares, common.mean, n_rounds)
             records.append((n_rounds, time.perf_counter() - begin, objective, sent))
-            fall, due = before - objective, 2 * due
-            if self.tol is not None and abs(fall) <= min(self.tol * at_zero, _near(objective, self.tol * at_zero)):
+            due *= 2
+            if self.tol is not None and has_settled(before - objective, objective, self.tol * at_zero):
                 reason = StopReason.CONVERGED
             elif late:
                 reason = StopReason.MAX_TIME
             if late or reason is StopReason.CONVERGED:
                 break
             before = objective
-        bar.close()
         self.n_iter_, self.objective_, self.stop_reason_ = n_rounds, objective, str(reason)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.history_ = {
@@ -298,37 +280,12 @@ shape (n_samples, n_features)
     ) -> tuple[float, float]:
         """Return the objectives of weights and of zero weights."""
         asked = tasks.share(f"asked-{n_rounds}", weights)
-        parts = [tasks.submit(f"losses-{n_rounds}", k, losses_of_shard, one, told, asked) for k, one in enumerate(rows)]
-        loss, at_zero = (float(shares @ column) for column in zip(*tasks.gathered(parts), strict=True))
-        l1 = {"l1": 1.0, "elasticnet": float(self.l1_ratio)}.get(self.penalty or "", 0.0)
-        alpha = 0.0 if self.penalty is None else float(self.alpha)
-        coef = weights.coef
-        return loss + alpha * ((1 - l1) / 2 * float(np.vdot(coef, coef)) + l1 * float(np.abs(coef).sum())), at_zero
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array, or ndarray, of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return decision_function(self.to_local(), X)
-
-
-def _near(objective: float, allowed: float) -> float:
-    """Return how much an objective may fall in the end beside what the tolerance allows."""
-    return np.inf if objective <= _NEAR_ZERO * allowed else _SHARE * objective
+        parts = [
+            tasks.submit(f"objectives-{n_rounds}", k, objectives_of_shard, one, told, asked)
+            for k, one in enumerate(rows)
+        ]
+        found, at_zero = (float(shares @ column) for column in zip(*tasks.gathered(parts), strict=True))
+        return found, at_zero
 
 
 def _averaged(found: list[Any], shares: np.ndarray) -> Averages:

@@ -1,25 +1,22 @@
 """What workers do for gradient descent on a cluster: an epoch of a shard from common weights, and its objective."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool, one_threaded_blas
-from fastsvm._compiled.writeable import writeable
-from fastsvm.dask.worker import ShardRows, threads_of
+from fastsvm._compiled.threads import Pool
+from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
 from fastsvm.estimators.linear.fits.sgd_fit import SGDFit
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
-from fastsvm.estimators.linear.training_task import Task, task_of_classes
+from fastsvm.estimators.linear.training_task import Task
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Loss
 from fastsvm.solvers.outer_loop import Limits, drive
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
-from fastsvm.solvers.sgd.problem import SGDState, objective, objective_at_zero
+from fastsvm.solvers.sgd.problem import SGDState, objective_at_zero
 from fastsvm.sources import MemorySource, ScaledSource, Source
 
-__all__ = ["Averages", "Descent", "SGDPlan", "descend", "losses_of_shard", "sums_of_descent"]
+__all__ = ["Averages", "Descent", "SGDPlan", "descend", "objectives_of_shard", "sums_of_descent"]
 
 
 class SGDPlan(NamedTuple):
@@ -68,25 +65,11 @@ class Descent(NamedTuple):
 
 def _task(rows: ShardRows, plan: SGDPlan) -> Task:
     """Return the task of a shard."""
-    source: Source
-    source, weight = MemorySource.of(rows.X), writeable(rows.weight)
+    source: Source = MemorySource.of(rows.X)
     if plan.scale.size:
         dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)
         source = ScaledSource(source, None if source.sparse else plan.shift, plan.scale, dtype)
-    labels, used = np.full(len(rows.y), -1, np.int64), weight > 0
-    labels[used] = np.searchsorted(plan.classes, rows.y[used])
-    return task_of_classes(source, labels, weight, plan.factors, plan.loss.of_classes)
-
-
-@contextmanager
-def _threads(plan: SGDPlan) -> Iterator[Pool]:
-    """Give the threads of a shard."""
-    with one_threaded_blas:
-        pool = Pool(threads_of(plan.together))
-        try:
-            yield pool
-        finally:
-            pool.cancel()
+    return task_of_labels(source, rows, plan)
 
 
 def _fit(rows: ShardRows, plan: SGDPlan, number: int, pool: Pool) -> SGDFit:
@@ -103,7 +86,7 @@ def descend(
     """
     if not rows.weight.any():
         return None
-    with _threads(plan) as pool:
+    with Pool.open(threads_of(plan.together)) as pool:
         solver = _fit(rows, plan, number, pool).solver
         state = solver.init()
         if last is not None and common is not None:
@@ -121,10 +104,10 @@ def sums_of_descent(found: Descent | None) -> tuple[Averages, int] | None:
     return None if found is None else (found.averages, found.n_steps)
 
 
-def losses_of_shard(rows: ShardRows, plan: SGDPlan, weights: LinearFunction) -> tuple[float, float]:
-    """Return the mean losses of the rows of a shard, of some weights and of zero weights; zero without rows."""
+def objectives_of_shard(rows: ShardRows, plan: SGDPlan, weights: LinearFunction) -> tuple[float, float]:
+    """Return the objectives of the rows of a shard, of some weights and of zero weights; zero without rows."""
     if not rows.weight.any():
         return 0.0, 0.0
-    with _threads(plan) as pool:
-        problem = _fit(rows, plan, 0, pool).solver.problem
-        return objective(problem, plan.loss, weights, pool, exact=True), objective_at_zero(problem, plan.loss)
+    with Pool.open(threads_of(plan.together)) as pool:
+        solver = _fit(rows, plan, 0, pool).solver
+        return solver.objective(weights, exact=True), objective_at_zero(solver.problem, plan.loss)

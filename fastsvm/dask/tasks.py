@@ -65,6 +65,10 @@ class Tasks(NamedTuple):
         """Return the tasks of a new fit."""
         return cls(client, len(client.nthreads()), uuid4().hex)
 
+    def together(self, n_shards: int) -> int:
+        """Return how many of so many shards share the threads of a worker."""
+        return -(-n_shards // max(1, self.n_workers))
+
     def gathered(self, futures: list[Future]) -> list[Any]:
         """Return the results of tasks, in order.
 

@@ -16,7 +16,7 @@ from distributed import get_worker
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm._compiled.threads import Pool
 from fastsvm._compiled.writeable import writeable
 from fastsvm.dask.tasks import counting, counting_rows
 from fastsvm.estimators.fitting.validation import check_training_set
@@ -28,7 +28,7 @@ from fastsvm.solvers.linear_dual.curvature import RowMoments
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, Shard, ShardState
-from fastsvm.sources import MemorySource, ScaledSource, open_hdf5
+from fastsvm.sources import MemorySource, ScaledSource, Source, open_hdf5
 
 __all__ = [
     "FilePart",
@@ -47,6 +47,7 @@ __all__ = [
     "run_round",
     "settled",
     "sums_of_round",
+    "task_of_labels",
     "threads_of",
 ]
 
@@ -259,31 +260,29 @@ def _shard(rows: ShardRows, plan: Plan, place: Place) -> Any:
         if found is None:
             problem = _problem(rows, plan)
             found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.n_sweeps, *place))
-    with found.lock, one_threaded_blas:
-        pool = found.shard.pool = Pool(threads_of(plan.together))
-        try:
-            with counting("computing"):
-                yield found.shard
-        finally:
-            pool.cancel()
+    with found.lock, Pool.open(threads_of(plan.together)) as found.shard.pool, counting("computing"):
+        yield found.shard
 
 
 def _problem(rows: ShardRows, plan: Plan) -> LinearProblem:
     """Return the problem of the rows of a shard."""
-    source, weight, shift, scale = MemorySource.of(rows.X), writeable(rows.weight), plan.shift, plan.scale
+    source, shift, scale = MemorySource.of(rows.X), plan.shift, plan.scale
     if source.sparse and scale.size:
         source, shift, scale = ScaledSource(source, None, scale, np.float64).in_memory(), np.empty(0), np.empty(0)
-    coupled = plan.loss.of_classes
     if len(plan.classes):
-        labels = np.full(len(rows.y), -1, np.int64)
-        used = weight > 0
-        labels[used] = np.searchsorted(plan.classes, rows.y[used])
-        task = task_of_classes(source, labels, weight, plan.factors, coupled)
-        task = task._replace(balance=np.ones(len(plan.classes))) if coupled else task
+        task = task_of_labels(source, rows, plan)
+        task = task._replace(balance=np.ones(len(plan.classes))) if plan.loss.of_classes else task
     else:
-        targets = np.ascontiguousarray(rows.y, np.float64)
+        targets, weight = np.ascontiguousarray(rows.y, np.float64), writeable(rows.weight)
         task = Task(source, targets, weight, float(weight.sum()), np.ones(1), of_classes=False)
     return LinearProblem(source, shift, scale, plan.loss, demands_of(plan, task), plan.constant)
+
+
+def task_of_labels(source: Source, rows: ShardRows, plan: Any) -> Task:
+    """Return the task of rows that are in a source, as they are learnt, by a plan's classes, factors and loss."""
+    labels, used = np.full(len(rows.y), -1, np.int64), rows.weight > 0
+    labels[used] = np.searchsorted(plan.classes, rows.y[used])
+    return task_of_classes(source, labels, writeable(rows.weight), plan.factors, plan.loss.of_classes)
 
 
 def begin(rows: ShardRows, plan: Plan, place: Place) -> tuple[ShardState, None]:

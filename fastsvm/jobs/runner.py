@@ -33,14 +33,8 @@ from fastsvm.sources import open_hdf5
 
 __all__ = ["resume", "run", "status"]
 
-_NOT_OF_THE_MODEL = {
-    "threads",
-    "seconds",
-    "checkpoint_seconds",
-    "report",
-    "test",
-    "cluster",
-}  # keys that do not change a model
+# Keys that do not change a model.
+_NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
 _LATER = {"label", "id"}  # keys that runs of earlier versions do not have
 _BAD_INPUT = (ValueError, TypeError, FileNotFoundError)
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take

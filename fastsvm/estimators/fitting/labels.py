@@ -1,12 +1,13 @@
 """Encoding of labels as class numbers, and class weights."""
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 
-__all__ = ["class_weights", "encode"]
+__all__ = ["check_ties", "class_weights", "encode"]
 
 # Programs match on the words of scikit-learn's messages, so these contain them.
 _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong to the same class (sample_weight)."
@@ -46,6 +47,12 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels = np.full(len(y), -1, np.int64)
     labels[used] = np.searchsorted(classes, y[used])  # faster than np.unique's own inverse, which needs an argsort
     return classes, labels
+
+
+def check_ties(estimator: Any) -> None:
+    """Raise ValueError if ties of votes are to be broken although decisions are those of pairs."""
+    if estimator.break_ties and estimator.decision_function_shape == "ovo":
+        raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
 
 
 def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
 
-__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor", "class_probabilities"]
+__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor", "class_probabilities", "for_rows_as_passed"]
 
 
 def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
@@ -25,6 +25,15 @@ def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
         return shares
     total = shares.sum(axis=1, keepdims=True)
     return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
+
+
+def for_rows_as_passed(
+    coef: np.ndarray, intercept: np.ndarray, shift: np.ndarray | None, scale: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients and intercepts for samples x of those for (x - shift) scale; None for no mapping."""
+    if shift is None or scale is None:
+        return coef, intercept
+    return coef * scale, intercept - coef @ (shift * scale)
 
 
 class LinearModel(BaseEstimator):
@@ -93,10 +102,7 @@ class LinearModel(BaseEstimator):
 
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and intercepts for samples as they are passed."""
-        shift, scale = self._shift, self._scale
-        if shift is None or scale is None:
-            return coef, intercept
-        return coef * scale, intercept - coef @ (shift * scale)
+        return for_rows_as_passed(coef, intercept, self._shift, self._scale)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of samples, shape (n_samples, n_scores)."""
@@ -132,13 +138,16 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         ValueError
             If X does not have the features of the fit, or is not finite.
         """
-        found = self._scores(X)
-        return found[:, 0] if found.shape[1] == 1 else found
+        return self._as_decisions(self._scores(X))
 
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the classes and the decision values of samples."""
         found = self._scores(X)
-        return self._labels(found), found[:, 0] if found.shape[1] == 1 else found
+        return self._labels(found), self._as_decisions(found)
+
+    def _as_decisions(self, found: np.ndarray) -> np.ndarray:
+        """Return scores as decision values."""
+        return found[:, 0] if found.shape[1] == 1 else found
 
     def _labels(self, found: np.ndarray) -> np.ndarray:
         return self.classes_[(found[:, 0] > 0).astype(np.intp) if found.shape[1] == 1 else found.argmax(axis=1)]

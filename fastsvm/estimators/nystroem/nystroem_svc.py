@@ -6,12 +6,13 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.kernel.machines.svc import SVC
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem.nystroem_machine import NystroemMachine
-from fastsvm.multiclass import one_vs_rest_scores, votes
+from fastsvm.multiclass import elected, one_vs_rest_scores
 
 __all__ = ["NystroemSVC"]
 
@@ -294,22 +295,16 @@ shape (n_samples, n_features)
         ValueError
             If X does not have the features of the fit, or is not finite.
         """
-        return self._shown(self._scores(X))
+        return super().decision_function(X)
 
-    def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        found = self._scores(X)
-        return self._labels(found), self._shown(found)
-
-    def _shown(self, found: np.ndarray) -> np.ndarray:
-        """Return the scores in the shape that the user asked for."""
+    def _as_decisions(self, found: np.ndarray) -> np.ndarray:
         if self._learns_pairs(len(self.classes_)) and self.decision_function_shape == "ovr":
             return one_vs_rest_scores(found, len(self.classes_))
-        return found[:, 0] if found.shape[1] == 1 else found
+        return super()._as_decisions(found)
 
     def _labels(self, found: np.ndarray) -> np.ndarray:
         k = len(self.classes_)
         if not self._learns_pairs(k):
             return super()._labels(found)
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        return self.classes_[(one_vs_rest_scores(found, k) if self.break_ties else votes(found, k)).argmax(axis=1)]
+        check_ties(self)
+        return self.classes_[elected(found, k, self.break_ties)]

@@ -62,7 +62,7 @@ from fastsvm.solvers.sgd.problem import (
 from fastsvm.solvers.sgd.window_steps import WindowSteps, mapping_of
 from fastsvm.sources import Window, check_finite, windows
 
-__all__ = ["SGD", "uses_lazy_steps"]
+__all__ = ["SGD", "has_settled", "uses_lazy_steps"]
 
 _SPARSE = 8  # features per nonzero value of a row, above which steps are lazy
 _SLOWER = 5.0  # divides the adaptive rate where progress ends
@@ -298,8 +298,7 @@ class SGD:
         full, allowed = self.objective(self.answer(state)), tol * self._at_zero
         fall = state.earlier_objective - full
         state = state._replace(answer_objective=full, earlier_objective=state.answer_objective)
-        near = abs(fall) <= allowed and (abs(fall) <= _SHARE * full or full <= _NEAR_ZERO * allowed)
-        return state, near or (tol == 0 and fall <= 0)
+        return state, has_settled(fall, full, allowed) or (tol == 0 and fall <= 0)
 
     @cached_property
     def _at_zero(self) -> float:
@@ -355,6 +354,11 @@ class SGD:
         penalty = self.settings.penalty
         length = float(np.abs(coef).sum()) if penalty.l1 > 0 else 0.0
         return float(penalty.l2 / 2 * np.vdot(coef, coef)) + penalty.l1 * length
+
+
+def has_settled(fall: float, objective: float, allowed: float) -> bool:
+    """Return whether an objective that fell so much, where `allowed` is the tolerance, is near its least value."""
+    return abs(fall) <= allowed and (abs(fall) <= _SHARE * objective or objective <= _NEAR_ZERO * allowed)
 
 
 def _is_examined(epoch: int, patience: int) -> bool:

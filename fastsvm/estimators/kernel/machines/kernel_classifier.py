@@ -7,11 +7,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
+from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.fitting.validation import required_labels
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.two_class import Outcome
-from fastsvm.multiclass import Expansion, one_vs_rest_scores, pair_coefficients, votes
+from fastsvm.multiclass import Expansion, elected, one_vs_rest_scores, pair_coefficients
 
 __all__ = ["KernelClassifier"]
 
@@ -122,8 +123,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             `decision_function_shape="ovo"`.
         """
         check_is_fitted(self)
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        check_ties(self)
         return self._labels(self._decisions(X))
 
     def _labels(self, decisions: np.ndarray) -> np.ndarray:
@@ -131,8 +131,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         n_classes = len(self.classes_)
         if n_classes == 2:
             return self.classes_[(decisions[:, 0] >= 0).astype(np.intp)]  # a tie goes where LIBSVM sends it
-        scores = one_vs_rest_scores(decisions, n_classes) if self.break_ties else votes(decisions, n_classes)
-        return self.classes_[np.argmax(scores, axis=1)]
+        return self.classes_[elected(decisions, n_classes, self.break_ties)]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of samples whose class is predicted correctly.
