@@ -143,8 +143,8 @@ def test_a_search_among_parameters(three):
 
 def test_rows_that_are_converted_in_parts_take_the_same_steps():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(9000, 6)).astype(np.float16)
-    y = X @ np.arange(6) + rng.normal(size=9000) > 0
-    fits = [LinearSVC(loss="hinge", tol=1e-2, max_iter=99, random_state=0).fit(rows, y) for rows in (X, np.float32(X))]
+    X = rng.normal(size=(9000, 120)).astype(np.float16)  # with fewer values they would all be converted to float64
+    y = X @ np.arange(120) + 120 * rng.normal(size=9000) > 0
+    fits = [LinearSVC(loss="hinge", tol=0.1, random_state=0).fit(rows, y) for rows in (X, np.float32(X))]
     assert fits[0].n_iter_ == fits[1].n_iter_
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
