@@ -132,7 +132,7 @@ def _add_run_folder(parser: argparse.ArgumentParser, words: str) -> None:
 
 
 def _add_scheduler(parser: argparse.ArgumentParser) -> None:
-    words = "scheduler of the Dask cluster whose workers learn, such as tcp://host:8786 (default: that of the job)"
+    words = "address of the scheduler of a Dask cluster whose workers learn (default: that of the job)"
     parser.add_argument("--scheduler", metavar="ADDRESS", help=words)
 
 
