@@ -1,0 +1,67 @@
+"""What did the runs find that were kept? `runs/` has their JSON, as `python -m bench` wrote it."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["Ratio", "Spot", "ratios", "spots"]
+
+_RUNS = Path(__file__).parent / "runs"
+
+
+class Spot(NamedTuple):
+    """What a competitor of the suite `millions` reaches with a budget."""
+
+    budget: int
+    seconds: float
+    peak_mb: float
+    accuracy: float
+    bounds: list[float] | None
+    rigorous: bool
+
+
+class Ratio(NamedTuple):
+    """A case of the suite `tables`: one record of fastsvm beside one of oneDAL."""
+
+    name: str
+    shape: tuple[int, int]
+    ours: dict[str, Any]
+    theirs: dict[str, Any]
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long oneDAL takes."""
+        return self.theirs["median_s"] / self.ours["median_s"]
+
+
+@functools.cache
+def _newest(suite: str) -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the newest (case, result) of each case and competitor."""
+    found = {}
+    for path in sorted(_RUNS.glob(f"{suite}-*.json")):  # names have the date
+        run = json.loads(path.read_text(encoding="utf-8"))
+        for case in run["cases"]:
+            for result in case["results"]:
+                found[case["name"], result["competitor"]] = case, result
+    return found
+
+
+def spots(case: str, competitor: str) -> dict[int, Spot]:
+    """Return what a competitor reached in a case of the suite `millions`, by its budget."""
+    found = {}
+    for point in _newest("millions").get((case, competitor), ({}, {"curve": []}))[1]["curve"]:
+        told = point["told"]
+        measured = (point[name] for name in ("budget", "seconds", "peak_mb", "accuracy"))
+        found[point["budget"]] = Spot(*measured, told.get("bounds"), told.get("rigorous", False))
+    return found
+
+
+def ratios() -> list[Ratio]:
+    """Return all cases of the suite `tables`."""
+    runs = _newest("tables")
+    found = []
+    for name in dict.fromkeys(name for name, _ in runs):
+        case, ours = runs[name, "fastsvm"]
+        found.append(Ratio(name, tuple(case["shape"]), ours, runs[name, "sklearnex"][1]))
+    return found

@@ -1,0 +1,171 @@
+"""The tables of the pages, each a list of rows of text."""
+
+from collections.abc import Callable, Iterable
+from statistics import geometric_mean
+
+from bench.stored.kept import Ratio, Spot, ratios, spots
+
+__all__ = ["TABLES"]
+
+_MILLION, _SMALLER, _COD_RNA, _KDD = "vessels-75-1000000", "vessels-75-100000", "cod-rna-271617", "kdd-494021"
+_ROWS = {_MILLION: 1_000_000, _SMALLER: 100_000, _COD_RNA: 271_617, _KDD: 494_021}
+_OURS, _CELLS, _EXACT, _LINEAR = "fastsvm", "fastsvm cells", "fastsvm SVC", "fastsvm LinearSVC"
+_PIPELINE, _DESCENT, _BOOSTING = "sklearn Nystroem", "sklearn Nystroem SGD", "sklearn boosting"
+
+
+def _seconds(value: float) -> str:
+    """Return seconds with two digits."""
+    return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.4f}".lstrip("0")
+
+
+def _thousands(value: float) -> str:
+    """Return a number with four digits."""
+    digits = max(0, len(str(int(value))) - 4)
+    return f"{round(value, -digits):,.0f}"
+
+
+def _bounds(spot: Spot) -> str:
+    if spot.bounds is None:
+        return ""
+    low, high = map(_thousands, spot.bounds)
+    return f"{low} to {'' if spot.rigorous else 'about '}{high}"
+
+
+def _pair(spot: Spot | None) -> str:
+    return f"{_seconds(spot.seconds)} s, {spot.accuracy:.4f}" if spot else ""
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+def _table(heading: list[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    return [_line(heading), "|" + "---|" * len(heading), *map(_line, rows)]
+
+
+def _most(case: str) -> str:
+    """Return the cell of the exact machine of the most samples."""
+    found = spots(case, _EXACT)
+    most = max(found)
+    return f"{_pair(found[most])} ({'all' if most == _ROWS[case] else f'{most:,}'})"
+
+
+def _best_boosting(case: str) -> Spot | None:
+    """Return boosting with the number of iterations that predicts best."""
+    return max(spots(case, _BOOSTING).values(), key=lambda spot: spot.accuracy, default=None)
+
+
+def parts_and_landmarks() -> list[str]:
+    """Return the table of the guide to the solver."""
+    cases = (_SMALLER, _MILLION, _COD_RNA, _KDD)
+
+    def across(label: str, cell: Callable[[str], str]) -> list[str]:
+        return [label, *map(cell, cases)]
+
+    def reached(competitor: str, budget: int) -> Callable[[str], str]:
+        return lambda case: _pair(spots(case, competitor).get(budget))
+
+    names = "retina, {:,} × 75 bytes", "retina, {:,} × 75 bytes", "cod-rna, {:,} × 8", "KDD Cup 99, {:,} × 41"
+    heading = ["seconds and accuracy", *(name.format(_ROWS[case]) for name, case in zip(names, cases, strict=True))]
+    return _table(heading, [
+        *(across(f"`SVC`, {n:,} samples", reached(_EXACT, n)) for n in (20_000, 80_000)),
+        across("`SVC`, most samples", _most),
+        *(across(f"`NystroemSVC`, {m:,} landmarks", reached(_OURS, m)) for m in (256, 512, 1024, 2048)),
+        across('`NystroemSVC(refine="cells")`', reached(_CELLS, 0)),
+        across("`LinearSVC`", reached(_LINEAR, 0)),
+        across("scikit-learn's Nystroem and LinearSVC, 1,024", reached(_PIPELINE, 1024)),
+        across("scikit-learn's gradient boosting, 100 or 300", lambda case: _pair(_best_boosting(case))),
+    ])  # fmt: skip
+
+
+def a_million() -> list[str]:
+    """Return all fits of a million samples."""
+    kinds = (
+        ("`NystroemSVC`", _OURS, " landmarks"),
+        ("`SVC`", _EXACT, " samples"),
+        ("`LinearSVC`, tol 1e-2", _LINEAR, ""),
+        ("gradient boosting of scikit-learn", _BOOSTING, " iterations"),
+    )
+    rows = []
+    for label, competitor, unit in kinds:
+        for spot in spots(_MILLION, competitor).values():
+            budget = f"{spot.budget:,}{unit}" if spot.budget else ""
+            measured = (_seconds(spot.seconds), f"{spot.peak_mb:,.0f}", _share(spot.accuracy), _bounds(spot))
+            rows.append((label, budget, *measured))
+            label, unit = "", ""
+    return _table(["", "budget", "fit s", "peak MB", "accuracy", "bounds of the exact optimum"], rows)
+
+
+def pipelines() -> list[str]:
+    """Return landmarks beside scikit-learn's pipelines."""
+    competitors = (_OURS, _PIPELINE, _DESCENT)
+    rows = []
+    for m in spots(_SMALLER, _OURS):
+        found = (spots(_SMALLER, name).get(m) for name in competitors)
+        pairs = ((_seconds(one.seconds), _share(one.accuracy)) if one else ("not in 80", "") for one in found)
+        rows.append((f"{m:,}", *(cell for pair in pairs for cell in pair)))
+    names = "`NystroemSVC`", "scikit-learn, `LinearSVC`", "scikit-learn, SGD"
+    return _table(["landmarks", *(word for name in names for word in (name, "accuracy"))], rows)
+
+
+def other_files() -> list[str]:
+    """Return what landmarks, cells, exact machines and boosting reach on two tables."""
+    units = ((_OURS, "landmarks"), (_CELLS, "cells of samples"), (_EXACT, "`SVC`, samples"), (_BOOSTING, "boosting"))
+    rows = []
+    for competitor, unit in units:
+        found = spots(_COD_RNA, competitor), spots(_KDD, competitor)
+        for budget in sorted(found[0].keys() | found[1].keys()):
+            cells = ((_seconds(one.seconds), _share(one.accuracy)) if one else ("", "") for one in
+                     (each.get(budget) for each in found))  # fmt: skip
+            rows.append((f"{unit}, {budget:,}" if budget else unit, *(cell for pair in cells for cell in pair)))
+    return _table(["", "cod-rna.t: fit s", "accuracy", "KDD: fit s", "accuracy"], rows)
+
+
+def _ratio_row(one: Ratio) -> tuple[str, ...]:
+    ours, theirs = one.ours, one.theirs
+    deficit = theirs["objective_deficit"]
+    return (
+        one.name,
+        f"{one.shape[0]:,} × {one.shape[1]}",
+        f"{ours['findings'][0]['n_support']:,}",
+        f"{ours['median_s']:.3g}",
+        f"{theirs['median_s']:.3g}",
+        f"{one.ratio:.1f}",
+        f"{'−' if deficit > 0 else ''}{abs(deficit):.1e}",
+        f"{ours['records'][0]['added_mb']:,.0f}",
+        f"{theirs['records'][0]['added_mb']:,.0f}",
+    )
+
+
+def ordinary_tables() -> list[str]:
+    """Return all cases of the suite `tables`."""
+    heading = [
+        "case", "samples × features", "support vectors", "fastsvm", "oneDAL", "ratio", "objective", "added MB",
+        "oneDAL's",
+    ]  # fmt: skip
+    return _table(heading, map(_ratio_row, ratios()))
+
+
+def ordinary_ratios() -> list[str]:
+    """Return a sentence about all cases of the suite `tables`."""
+    found = ratios()
+    values, sizes = [each.ratio for each in found], zip(*(each.shape for each in found), strict=True)
+    (least, most), (narrowest, widest) = ((min(size), max(size)) for size in sizes)
+    return [
+        f"{len(found)} cases of {narrowest} to {widest} features and {least:,} to {most:,} samples: oneDAL takes",
+        f"{min(values):.1f} to {max(values):.1f} times as long. The geometric mean is {geometric_mean(values):.1f}.",
+    ]
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "landmarks or a part": parts_and_landmarks,
+    "a million samples": a_million,
+    "pipelines": pipelines,
+    "two other files": other_files,
+    "ordinary tables": ordinary_tables,
+    "ordinary tables in short": ordinary_ratios,
+}

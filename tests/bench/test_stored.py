@@ -1,0 +1,44 @@
+"""The tables of the pages are those of the runs that were kept."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.stored import kept
+from bench.stored.pages import PAGES, ROOT, filled
+from bench.stored.tables import TABLES
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_has_the_tables_of_its_runs(path):
+    text = path.read_text(encoding="utf-8")
+    assert "<!-- table: " in text and filled(text) == text, "python -m bench.stored writes them anew"
+    assert text.count("<!-- table: ") == text.count("\n<!-- end of table -->")
+
+
+def test_every_table_is_on_a_page():
+    texts = [path.read_text(encoding="utf-8") for path in PAGES]
+    assert not [name for name in TABLES if not any(f"<!-- table: {name} -->" in text for text in texts)]
+
+
+def test_the_readme_has_the_seconds_of_the_run():
+    seconds = kept.spots("vessels-75-1000000", "fastsvm")[2048].seconds
+    words = f"1,000,000 × 75 bytes from a file, 2,048 landmarks, 2 GB: {seconds:.0f} s"
+    assert words in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_newer_run_replaces_what_an_older_one_found(monkeypatch, tmp_path):
+    def written(day, *results):
+        found = [{"competitor": name, "median_s": seconds} for name, seconds in results]
+        cases = [{"name": "a", "shape": [5, 2], "results": found}]
+        text = json.dumps({"cases": cases})
+        Path(tmp_path, f"tables-{day}.json").write_text(text, encoding="utf-8")
+
+    written("20260102", ("fastsvm", 2.0))
+    written("20260101", ("fastsvm", 9.0), ("sklearnex", 8.0))
+    monkeypatch.setattr(kept, "_RUNS", tmp_path)
+    kept._newest.cache_clear()
+    (found,) = kept.ratios()
+    kept._newest.cache_clear()
+    assert (found.name, found.shape, found.ratio) == ("a", (5, 2), 4.0)
