@@ -18,10 +18,10 @@ from fastsvm.sources import Block
 
 __all__ = ["add_expansion", "expand", "expand_among", "operand_rows"]
 
-_LEAST_COLUMNS = 256  # of one task for a thread
+_LEAST_COLUMNS = 512  # of one task for a thread
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
-_ADDED_ROWS = 1024  # a tile of so many rows stays in the processor's cache until it is summed
+_ADDED_ROWS = 512  # a tile of so many rows stays in the processor's cache until it is summed
 
 
 def operand_rows(row_bytes: int) -> int:

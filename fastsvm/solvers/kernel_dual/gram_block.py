@@ -25,8 +25,8 @@ class WorkingBlock:
     def __init__(self, rows: KernelRows, pool: Pool) -> None:
         self._rows, self._pool = rows, pool
         self._block = np.empty((0, 0), rows.store.dtype)  # of the last working set, whose rows are `_inside`
-        self._spare = self._block  # takes turns with it
         self._inside = np.empty(0, np.int64)
+        self._memory = self._spare = np.empty(0, rows.store.dtype)  # of `_block`, and what takes turns with it
         self._square = np.empty(0)  # of the last Newton step
 
     def reuse(self, rows: KernelRows) -> None:
@@ -45,11 +45,15 @@ class WorkingBlock:
         old = self._inside[first:][:q]
         same = chosen[: len(old)] == old
         count = len(old) if same.all() else int(np.argmin(same))
-        block = self._spare if self._spare.shape[0] == q else np.empty((q, q), store.dtype)
+        if len(self._spare) < q * q:  # else used again, as in `square`
+            self._spare = np.empty(0, store.dtype)
+            self._spare = np.empty(q * q, store.dtype)
+        block = self._spare[: q * q].reshape(q, q)
         self._inside = np.empty(0, np.int64)  # until it is whole again
         self.gather(chosen, slots, count, block)
         self._pool.run(_complete, [(self._block, first, block, count, a, b) for a, b in _parts(0, count)])
-        self._block, self._spare, self._inside = block, self._block, chosen
+        self._block, self._inside = block, chosen
+        self._memory, self._spare = self._spare, self._memory
         return block
 
     def gather(self, rows: np.ndarray, slots: np.ndarray, first: int, block: np.ndarray) -> None:
