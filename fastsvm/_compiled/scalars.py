@@ -111,7 +111,9 @@ def _exp32(x):
     p = p * r + np.float32(0.49999994)
     p = p * r + np.float32(1.0)
     p = p * r + np.float32(1.0)
-    return np.int32(np.float32(p).view(np.int32) + np.int32(np.float32(shifted).view(np.int32) << np.int32(23))).view(np.float32)
+    return np.int32(np.float32(p).view(np.int32) + np.int32(np.float32(shifted).view(np.int32) << np.int32(23))).view(
+        np.float32
+    )
 
 
 def _exp64(x):
@@ -131,7 +133,8 @@ def _exp64(x):
     p = p * r + 0.4999999999999987
     p = p * r + 1.0
     p = p * r + 1.0
-    return np.int64(np.float64(p).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)).view(np.float64)
+    exponent = np.float64(shifted).view(np.int64) << 52
+    return np.int64(np.float64(p).view(np.int64) + exponent).view(np.float64)
 
 
 @overload(exp, jit_options={"fastmath": {"contract", "nsz"}})

@@ -12,16 +12,17 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.kernel_matrix.pairwise import PairwiseKernel, PrecomputedPairwise, Rows
-from fastsvm.linalg.row_products import add_panel_products, panels_of, panels_of_columns
+from fastsvm.kernel_matrix.pairwise import TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
+from fastsvm.linalg.row_products import add_panel_products, add_rows, panels_of, panels_of_columns
 from fastsvm.sources import Block
 
 __all__ = ["add_expansion", "expand", "expand_among", "operand_rows"]
 
-_LEAST_COLUMNS = 512  # of one task for a thread
+_COLUMNS = 256  # of a tile in memory
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
-_ADDED_ROWS = 512  # a tile of so many rows stays in the processor's cache until it is summed
+_PIECE_VALUES = 1 << 19  # of a task, a quarter of a millisecond
+_LEAST_SUMMED, _MOST_SUMMED = 512, 8192  # columns of a task for sums
 
 
 def operand_rows(row_bytes: int) -> int:
@@ -49,18 +50,16 @@ def add_expansion(
         Threads for the tiles.
     """
     (support, coef), (block, terms) = expansion, rows
-    most = min(_ADDED_ROWS, operand_rows(pairwise.row_bytes(support)))
-    slots = np.arange(min(most, len(coef)))
+    most = min(pairwise.summed_rows, operand_rows(pairwise.row_bytes(support)))
 
     def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
-        tile = scratch_array("tile", (len(slots), b - a), pairwise.dtype)
-        pairwise.tile(operand, block.slice(a, b), terms[a:b], Rows(tile, slots[: len(weights)], 0))
-        _add_rows_of(tile, weights, sums[a:b])
+        pairwise.add_sums(operand, weights, block.slice(a, b), terms[a:b], sums[a:b])
 
     for first, last in spans(len(coef), most):
         operand = pairwise.prepare(support.slice(first, last))
-        pieces = [(operand, coef[first:last], a, b) for a, b in spans(len(sums), _LEAST_COLUMNS)]
-        _run(pairwise, pool, add, pieces)
+        columns = _PIECE_VALUES // (last - first) // _LEAST_SUMMED * _LEAST_SUMMED
+        columns = min(max(columns, _LEAST_SUMMED), _MOST_SUMMED)
+        _run(pairwise, pool, add, [(operand, coef[first:last], a, b) for a, b in spans(len(sums), columns)])
 
 
 def _run(pairwise: PairwiseKernel, pool: Pool, function: Callable[..., None], pieces: list[tuple]) -> None:
@@ -87,20 +86,20 @@ def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, poo
         Threads for the tiles.
     """
     sums, terms = np.zeros(len(coef)), pairwise.terms(support)
-    most = min(_ADDED_ROWS, operand_rows(pairwise.row_bytes(support)))
+    most = min(TILED_ROWS, operand_rows(pairwise.row_bytes(support)))
 
     def add(operand: Any, first: int, last: int, a: int, b: int, others: np.ndarray) -> None:
         """Add the columns from a to b of the rows from `first` to `last`; write what they add to the rows."""
         tile = scratch_array("tile", (last - first, b - a), pairwise.dtype)
         pairwise.tile(operand, support.slice(a, b), terms[a:b], Rows(tile, np.arange(last - first), 0))
-        _add_rows_of(tile, coef[first:last], sums[a:b])
+        add_rows(tile, coef[first:last], sums[a:b])
         beyond = max(a, last)
         if beyond < b:
             _products_of_columns(tile[:, beyond - a :], coef[beyond:b], others)
 
     for first, last in spans(len(coef), most):
         operand = pairwise.prepare(support.slice(first, last))
-        columns = list(spans(len(coef) - first, _LEAST_COLUMNS))
+        columns = list(spans(len(coef) - first, _COLUMNS))
         others = np.zeros((len(columns), last - first))
         pieces = [
             (operand, first, last, first + a, first + b, one) for (a, b), one in zip(columns, others, strict=True)
@@ -118,25 +117,6 @@ def _products_of_columns(tile, coef, out):
         for i in range(coef.size):
             total += coef[i] * row[i]
         out[s] = total
-
-
-@jit
-def _add_rows_of(tile, coef, sums):
-    """Add Σ_s coef_s tile[s] to the sums."""
-    s = 0
-    while s + 8 <= coef.size:
-        a, b, c, d = tile[s], tile[s + 1], tile[s + 2], tile[s + 3]
-        e, f, g, h = tile[s + 4], tile[s + 5], tile[s + 6], tile[s + 7]
-        ca, cb, cc, cd = coef[s], coef[s + 1], coef[s + 2], coef[s + 3]
-        ce, cf, cg, ch = coef[s + 4], coef[s + 5], coef[s + 6], coef[s + 7]
-        for i in range(sums.size):
-            sums[i] += ca * a[i] + cb * b[i] + cc * c[i] + cd * d[i] + ce * e[i] + cf * f[i] + cg * g[i] + ch * h[i]
-        s += 8
-    while s < coef.size:
-        row, weight = tile[s], coef[s]
-        for i in range(sums.size):
-            sums[i] += weight * row[i]
-        s += 1
 
 
 def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
@@ -178,16 +158,16 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
     most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
     for first, last in spans(len(coef), most):
         operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
-        pieces = [(operand, weights, a, b) for a, b in spans(n, _LEAST_COLUMNS)]
+        pieces = [(operand, weights, a, b) for a, b in spans(n, _COLUMNS)]
         _run(pairwise, pool, add, pieces)
     for a, found in sums.items():
-        scores[a : a + _LEAST_COLUMNS] = found[:, : n - a].T[:_LEAST_COLUMNS]
+        scores[a : a + _COLUMNS] = found[:, : n - a].T[:_COLUMNS]
     return scores
 
 
 def _expand_precomputed(pairwise: PrecomputedPairwise, coef: np.ndarray, block: Block) -> np.ndarray:
     weights, scores = np.ascontiguousarray(coef.T), np.zeros((block.shape[0], coef.shape[1]))
-    for a, b in spans(len(scores), _LEAST_COLUMNS):
+    for a, b in spans(len(scores), _COLUMNS):
         values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
         scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
     return scores

@@ -109,6 +109,11 @@ class PairedRows:
         """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
         self.rows.among(self.columns(rows), first, out)
 
+    def restricted(self, rows: np.ndarray) -> RecomputedRows | None:
+        """Return the kernel rows among multipliers, where no row is cached; None if a block of them is cheaper."""
+        assert isinstance(self.rows, RecomputedRows)
+        return self.rows.restricted(self.columns(rows))
+
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows, for the multipliers `at` or for all, from values in float64."""
         samples, coef = _merged(self.columns(rows), coef)

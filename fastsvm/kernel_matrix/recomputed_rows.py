@@ -10,8 +10,11 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
+from fastsvm.sources import MemorySource
 
 __all__ = ["RecomputedRows", "SampleRows"]
+
+_NESTED_COST = 0.4  # nanoseconds per value, up to which some thousand rows among each other need not be stored
 
 
 class RecomputedRows:
@@ -78,6 +81,12 @@ class RecomputedRows:
     def among(self, rows: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
         self._gram.among(rows, first, out)
+
+    def restricted(self, rows: np.ndarray) -> "RecomputedRows | None":
+        """Return the kernel rows among `rows`, which may repeat; None if they are read more cheaply than computed."""
+        if self._gram.pairwise.cost(self._gram.source.shape[1]) > _NESTED_COST:
+            return None
+        return RecomputedRows(self._gram.take(rows, MemorySource(self._gram.source.rows(rows))))
 
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all, from values in float64."""

@@ -17,6 +17,10 @@ from fastsvm.linalg.half_floats import as_float32
 
 __all__ = [
     "add_panel_products",
+    "add_products",
+    "add_rows",
+    "empty_panels",
+    "pack",
     "panels_of",
     "panels_of_columns",
     "product_type",
@@ -110,7 +114,8 @@ _tile_products = jit(_wide_products if HAS_WIDE_VECTORS else _plain_products)
 # --- by panels -------------------------------------------------------------------------------------------
 
 
-def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
+def empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
+    """Return memory for n rows of d features in panels; valid until the thread calls this again."""
     width = PANEL_BYTES // dtype.itemsize
     return scratch_array("panels", (-(-n // width), d, width), dtype)
 
@@ -118,14 +123,14 @@ def _empty_panels(n: int, d: int, dtype: np.dtype) -> np.ndarray:
 def panels_of(rows: np.ndarray) -> np.ndarray:
     """Return rows of floats packed into panels, padded with zeros; valid until the thread packs others."""
     n, d = rows.shape
-    panels = _empty_panels(n, d, rows.dtype)
-    _pack(np.ascontiguousarray(rows), panels)
+    panels = empty_panels(n, d, rows.dtype)
+    pack(np.ascontiguousarray(rows), panels)
     return panels
 
 
 def panels_of_columns(values: np.ndarray) -> np.ndarray:
     """Return the columns of an array packed into panels of float64; valid until the thread packs others."""
-    panels = _empty_panels(values.shape[1], values.shape[0], np.dtype(np.float64))
+    panels = empty_panels(values.shape[1], values.shape[0], np.dtype(np.float64))
     _pack_columns(values, panels)
     return panels
 
@@ -167,7 +172,8 @@ def _plain_pack(rows, panels):
         _pack_part(rows, panels, first, first + width, 0)
 
 
-_pack = _plain_pack if JIT_DISABLED else jit(_vector_pack)
+pack = _plain_pack if JIT_DISABLED else outlined(_vector_pack)
+"""`pack(rows, panels)` writes C-contiguous rows to panels, padded with zeros, for compiled callers."""
 
 
 @jit
@@ -210,7 +216,8 @@ def _plain_panel_products(rows, panels, out, resume):
             target += rows[:, k, None] * panel[k]
 
 
-_add_products = _plain_panel_products if JIT_DISABLED else jit(_tiled_products)
+add_products = _plain_panel_products if JIT_DISABLED else outlined(_tiled_products)
+"""`add_panel_products` for compiled callers."""
 
 
 def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, resume: bool = False) -> None:
@@ -227,4 +234,23 @@ def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, re
     resume : bool, default=False
         Whether `out` holds the sums over earlier features. Sums in parts have the same bits as sums at once.
     """
-    _add_products(rows, panels, out, resume)
+    add_products(rows, panels, out, resume)
+
+
+@outlined
+def add_rows(rows, coef, sums):
+    """Add Σ_s coef_s rows[s] to the sums, in float64. Columns beyond the sums are ignored."""
+    s = 0
+    while s + 8 <= coef.size:
+        a, b, c, d = rows[s], rows[s + 1], rows[s + 2], rows[s + 3]
+        e, f, g, h = rows[s + 4], rows[s + 5], rows[s + 6], rows[s + 7]
+        ca, cb, cc, cd = coef[s], coef[s + 1], coef[s + 2], coef[s + 3]
+        ce, cf, cg, ch = coef[s + 4], coef[s + 5], coef[s + 6], coef[s + 7]
+        for i in range(sums.size):
+            sums[i] += ca * a[i] + cb * b[i] + cc * c[i] + cd * d[i] + ce * e[i] + cf * f[i] + cg * g[i] + ch * h[i]
+        s += 8
+    while s < coef.size:
+        row, weight = rows[s], coef[s]
+        for i in range(sums.size):
+            sums[i] += weight * row[i]
+        s += 1

@@ -110,7 +110,7 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
 
     helper = package / "_compiled" / "scalars.py"  # not the file of the cached function
     text = helper.read_text(encoding="utf-8")
-    edited = text.replace("p = p * r + 1.0\n    return p * np.int64", "p = p * r + 3.0\n    return p * np.int64")
+    edited = text.replace("p * r + 1.0\n    exponent = np.float64", "p * r + 3.0\n    exponent = np.float64")
     assert edited != text
     helper.write_text(edited, encoding="utf-8")
     value, hits, misses, folder = use(python, package, cache)

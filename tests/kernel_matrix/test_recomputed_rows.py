@@ -15,8 +15,11 @@ N = 341
 def parts(request, monkeypatch):
     """Tiles are smaller than the rows, or not."""
     if request.param == "parts":
-        monkeypatch.setattr(expansion, "_ADDED_ROWS", 24)
-        monkeypatch.setattr(expansion, "_LEAST_COLUMNS", 32)
+        monkeypatch.setattr(expansion, "TILED_ROWS", 24)
+        monkeypatch.setattr(expansion, "_OPERAND_BYTES", 1)  # 16 rows of an operand
+        monkeypatch.setattr(expansion, "_PIECE_VALUES", 1)
+        monkeypatch.setattr(expansion, "_LEAST_SUMMED", 32)
+        monkeypatch.setattr(expansion, "_COLUMNS", 32)
 
 
 @pytest.mark.usefixtures("parts")

@@ -4,12 +4,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from fastsvm._compiled.scratch import scratch_array
+from fastsvm._compiled.threads import spans
+from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["EXPENSIVE", "PairwiseKernel", "Rows"]
+__all__ = ["EXPENSIVE", "TILED_ROWS", "PairwiseKernel", "Rows", "add_tile"]
 
 EXPENSIVE = 20.0
 """Nanoseconds per kernel value. From this cost on, unneeded values are avoided and needed ones computed together."""
+
+TILED_ROWS, _TILED_COLUMNS = 1024, 256
+"""Rows of an operand for sums of tiles in memory, which stay in the processor's cache until they are summed."""
 
 
 class Rows(NamedTuple):
@@ -44,11 +50,32 @@ class PairwiseKernel(Protocol):
     def terms(self, block: Block) -> np.ndarray:
         """Return one term per row, such as its squared norm, that `tile` adds to dot products. Callers may store it."""
 
+    @property
+    def summed_rows(self) -> int:
+        """Most rows of an operand for `add_sums`."""
+
     def tile(self, operand: Any, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
+
+    def add_sums(self, operand: Any, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
+        """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x.
+
+        Values have the kernel's type. They are summed in float64 and in the order of the operand's rows.
+        """
 
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
 
     def widened(self) -> "PairwiseKernel":
         """Return the pairwise kernel that computes the same kernel in float64."""
+
+
+def add_tile(
+    pairwise: PairwiseKernel, operand: Any, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray
+) -> None:
+    """Do what `PairwiseKernel.add_sums` does, by tiles in memory."""
+    slots = np.arange(len(coef))
+    for a, b in spans(block.shape[0], _TILED_COLUMNS):
+        tile = scratch_array("tile", (len(coef), b - a), pairwise.dtype)
+        pairwise.tile(operand, block.slice(a, b), terms[a:b], Rows(tile, slots, 0))
+        add_rows(tile, coef, sums[a:b])

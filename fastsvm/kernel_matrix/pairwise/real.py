@@ -7,27 +7,34 @@ processors, on the positions of the rows in them. Padding does not help everywhe
 `row_products`, and every other sum is symmetric in the two rows.
 """
 
+import sys
 from bisect import bisect_left
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.scalars import maximum, minimum, multiply_add
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import spans
-from fastsvm.kernel_matrix.pairwise.base import Rows
-from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_tile
-from fastsvm.kernels import Kernel, kernel_value
+from fastsvm.kernel_matrix.pairwise.base import TILED_ROWS, Rows, add_tile
+from fastsvm.kernel_matrix.pairwise.float_tiles import (
+    TILE_ROWS,
+    FloatRows,
+    add_values,
+    float_rows,
+    map_pairings,
+    write_values,
+)
+from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision
+from fastsvm.kernels import Kernel
 from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_products
-from fastsvm.linalg.row_products import add_panel_products, panels_of
+from fastsvm.linalg.row_products import empty_panels
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Source
 
 __all__ = ["RealPairwise"]
 
 _COLUMNS = 512  # of a tile
-_CACHED_ROWS = 64  # of a tile that stay in the cache until its near pairs are searched
 _COST_OF_BYTE, _COST_OF_SPARSE = 1 / 400, 4.0  # nanoseconds
 _ADDITION = 64  # multiplications of dense rows that take as long as an addition to the sums of sparse ones
 _INDEX_BYTES = 6  # of an index while it is made, per byte of its rows
@@ -53,8 +60,7 @@ class Operand(NamedTuple):
     sq_norms : ndarray
         Their squared norms.
     near : ndarray
-        For each row, the squared distance up to which it is computed from differences; negative if never. Empty if the
-        kernel is not a function of distances.
+        For each row, the squared distance up to which it is computed from differences; negative if never.
     shares : tuple of float
         Squared norm from which on rounding affects the kernel, and the share of it that is near from there and below.
     by_feature : InvertedIndex or None
@@ -146,7 +152,7 @@ class RealPairwise:
         """Return the squared distance up to which a row of each squared norm is near to shorter rows."""
         least_seen, seen, usual = shares
         if not self.distance:
-            return np.empty(0, self.dtype)
+            return np.full(len(norms), -1, self.dtype)
         with np.errstate(over="ignore"):
             return np.where(norms >= least_seen, 2 * seen * norms, 2 * usual * norms - (usual == 0)).astype(self.dtype)
 
@@ -166,38 +172,58 @@ class RealPairwise:
         """Return the squared norms."""
         return csr_sq_norms(block.compressed(self.dtype)) if self.compressed else sq_norms(self._dense(block))
 
+    @property
+    def summed_rows(self) -> int:
+        """Rows of an operand for `add_sums`: without a tile of them in memory, any number."""
+        return TILED_ROWS if self.compressed or self.manhattan else sys.maxsize
+
     def tile(self, operand: Operand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
         for a, b in spans(block.shape[0], _COLUMNS):
-            others, pairings = self._pairings(operand, block.slice(a, b))
             place = out._replace(start=out.start + a)
-            if self.distance:  # even if no rows are near, since other code may round differently
-                left = _differing(operand.rows), operand.sq_norms, operand.near, operand.shares
-                _map_distances(self.kernel, pairings, left, (_differing(others), terms[a:b]), place)
+            if self.compressed or self.manhattan:
+                others, pairings = self._pairings(operand, block.slice(a, b))
+                map_pairings(self.kernel, pairings, _left(operand), (float_rows(others), terms[a:b]), place)
             else:
-                map_tile(self.kernel, pairings, operand.sq_norms, terms[a:b], *place)
+                right, panels = self._right(block.slice(a, b), terms[a:b])
+                pairings = scratch_array("pairings", (TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
+                write_values(self.kernel, _left(operand), right, (panels, pairings), place)
+
+    def add_sums(self, operand: Operand, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
+        """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x."""
+        if self.compressed or self.manhattan:
+            add_tile(self, operand, coef, block, terms, sums)
+            return
+        right, panels = self._right(block, terms)
+        shape = TILE_ROWS, panels.shape[0] * panels.shape[2]
+        memory = panels, scratch_array("pairings", shape, self.dtype), scratch_array("tile", shape, self.dtype)
+        add_values(self.kernel, _left(operand), coef, right, memory, sums)
+
+    def _right(self, block: Block, terms: np.ndarray) -> tuple[tuple[FloatRows, np.ndarray], np.ndarray]:
+        """Return dense rows of a block with their terms, and memory for panels of them."""
+        rows = np.ascontiguousarray(self._dense(block))
+        return (float_rows(rows), terms), empty_panels(rows.shape[0], rows.shape[1], self.dtype)
 
     def _pairings(self, operand: Operand, block: Block) -> tuple[np.ndarray | CSRBlock, np.ndarray]:
-        """Return the converted rows of a block and the pairings, possibly padded with columns."""
+        """Return the converted rows of a block and their pairings, where these are not products of dense rows."""
         n = len(operand.sq_norms)
+        pairings = scratch_array("pairings", (n, block.shape[0]), self.dtype)
         if operand.by_feature is not None:
             others = block.compressed(self.dtype)
-            pairings = scratch_array("pairings", (n, block.shape[0]), self.dtype)
             write_indexed_products(others, operand.by_feature, pairings)
             return others, pairings
         rows = self._dense(block)
-        if self.manhattan:
-            pairings = scratch_array("pairings", (n, len(rows)), self.dtype)
-            _manhattan(operand.rows, rows, pairings)
-            return rows, pairings
-        panels = panels_of(rows)
-        pairings = scratch_array("pairings", (n, panels.shape[0] * panels.shape[2]), self.dtype)
-        add_panel_products(cast(np.ndarray, operand.rows), panels, pairings)
+        _manhattan(operand.rows, rows, pairings)
         return rows, pairings
 
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
         return _COST_OF_SPARSE if self.sparse else n_features * self.dtype.itemsize * _COST_OF_BYTE
+
+
+def _left(operand: Operand) -> tuple:
+    """Return an operand as compiled code takes it."""
+    return float_rows(operand.rows), operand.sq_norms, operand.near, operand.shares
 
 
 @lru_cache(256)
@@ -227,107 +253,6 @@ def sq_norms(rows: np.ndarray) -> np.ndarray:
     out = np.empty(len(rows), rows.dtype)
     _sq_norms(rows, out)
     return out
-
-
-# --- distances -------------------------------------------------------------------------------------------
-
-
-class _Rows(NamedTuple):
-    """Rows of which differences are computed, dense or sparse; the arrays of the other form are empty.
-
-    Both forms are one type for compiled code, so that a kernel is compiled once for both.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows, n_features)
-        Dense rows.
-    data, indices, indptr : ndarrays
-        Compressed sparse rows.
-    """
-
-    values: np.ndarray
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-
-
-def _differing(rows: np.ndarray | CSRBlock) -> _Rows:
-    """Return rows of which differences are to be computed."""
-    if isinstance(rows, CSRBlock):
-        return _Rows(np.empty((0, 0), rows.data.dtype), rows.data, rows.indices, rows.indptr)
-    return _Rows(rows, np.empty(0, rows.dtype), np.empty(0, np.int32), np.empty(0, np.int64))
-
-
-@jit
-def _map_distances(kernel, tile, operand, block, place):
-    """As `map_tile`, but compute the distances of near pairs from the differences of their rows.
-
-    The squared distance of a near pair is below the rounding error of the product. `block` holds the other rows and
-    their squared norms.
-    """
-    rows, sq_x, near, shares = operand
-    others, sq_z = block
-    out, slots, start = place
-    for first in range(0, sq_x.size, _CACHED_ROWS):
-        last = min(first + _CACHED_ROWS, sq_x.size)
-        map_tile(kernel, tile[first:last], sq_x[first:last], sq_z, out, slots[first:last], start)
-        for s in range(first, last):
-            if near[s] < 0:
-                continue
-            source = tile[s]
-            least = sq_z[0] - source[0] - source[0]
-            for i in range(1, sq_z.size):
-                least = minimum(least, sq_z[i] - source[i] - source[i])
-            bound = near[s] + near[s] - sq_x[s]  # with a margin, as sums of a single pair may round differently
-            if not least > bound:
-                target = out[slots[s], start : start + sq_z.size]
-                _map_near(kernel, source, (sq_x[s], sq_z), shares, (rows, s), others, target)
-
-
-@jit
-def _map_near(kernel, source, norms, shares, row, others, out):
-    """Write k of a row and its near rows among others. Near is relative to the shorter of the two rows."""
-    x, sq_z = norms
-    least_seen, seen, usual = shares
-    none = out.dtype.type(0)
-    for i in range(sq_z.size):
-        low, high = minimum(x, sq_z[i]), maximum(x, sq_z[i])
-        share = seen if low >= least_seen else usual
-        if share > 0 and not low + high - source[i] - source[i] > 2 * share * low:
-            half = out.dtype.type(_sq_distance(row, (others, i)) / -2)
-            out[i] = kernel_value(kernel, half, none, none)
-
-
-@jit
-def _sq_distance(one, other):
-    """Return the squared distance of two rows, each given by all rows and its number, in float64."""
-    (x, s), (z, i) = one, other
-    if z.indptr.size > 0:
-        return _sq_distance_of_sparse(one, other)
-    total, row, values = 0.0, x.values[s], z.values[i]
-    for k in range(row.size):
-        difference = np.float64(row[k]) - np.float64(values[k])
-        total += difference * difference
-    return total
-
-
-@jit
-def _sq_distance_of_sparse(one, other):
-    (x, s), (z, i) = one, other
-    total, a, b = 0.0, x.indptr[s], z.indptr[i]
-    end, stop = x.indptr[s + 1], z.indptr[i + 1]
-    while a < end or b < stop:  # in the order of the features of both rows
-        left = a < end and (b == stop or x.indices[a] <= z.indices[b])
-        right = b < stop and (a == end or z.indices[b] <= x.indices[a])
-        difference = 0.0
-        if left:
-            difference += np.float64(x.data[a])
-            a += 1
-        if right:
-            difference -= np.float64(z.data[b])
-            b += 1
-        total = multiply_add(difference, difference, total)
-    return total
 
 
 def csr_sq_norms(rows: CSRBlock) -> np.ndarray:

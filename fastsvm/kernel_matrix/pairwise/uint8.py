@@ -1,14 +1,17 @@
 """Kernels on uint8 rows, with exact integer dot products."""
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.byte_tile import INSTRUCTIONS, PRODUCTS, byte_tile
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, outlined
+from fastsvm._compiled.scratch import scratch_array
 from fastsvm.kernel_matrix.pairwise.base import Rows
 from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision, map_rest, rounds_and_rest
 from fastsvm.kernels import Kernel, kernel_value
+from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, DenseBlock, Source
 
 __all__ = ["Uint8Pairwise", "multiplies_bytes"]
@@ -58,6 +61,7 @@ class Uint8Pairwise:
 
     parallel = True
     terms_dtype = np.dtype(np.int32)
+    summed_rows = sys.maxsize
 
     def __init__(self, kernel: Kernel, dtype: np.dtype | type, scale: float = 1.0) -> None:
         self.dtype = np.dtype(dtype)
@@ -98,12 +102,20 @@ class Uint8Pairwise:
 
     def tile(self, operand: ByteOperand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
-        n, d = block.shape
-        rows = np.ascontiguousarray(_bytes(block))
-        if n < _WIDTH:
-            rows = np.concatenate([rows, np.zeros((_WIDTH - n, d), np.uint8)])
-        unit = self.dtype.type(self.scale**2 / 2)
-        _byte_values(self.kernel, operand.rows, rows, (operand.terms, terms, unit), out.store, out.slots, out.start)
+        own = operand.terms, terms, self._unit
+        _byte_values(self.kernel, operand.rows, _whole_tile(block), own, out.store, out.slots, out.start)
+
+    def add_sums(
+        self, operand: ByteOperand, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray
+    ) -> None:
+        """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x."""
+        own = operand.terms, terms, self._unit
+        tile = scratch_array("tile", _tile_shape(*block.shape), self.dtype)
+        _add_byte_values(self.kernel, operand.rows, _whole_tile(block), own, coef, tile, sums)
+
+    @property
+    def _unit(self) -> np.floating:
+        return self.dtype.type(self.scale**2 / 2)
 
     def cost(self, n_features: int) -> float:
         """Return the approximate nanoseconds per value."""
@@ -115,6 +127,21 @@ def _bytes(block: Block) -> np.ndarray:
     return block.values
 
 
+def _whole_tile(block: Block) -> np.ndarray:
+    """Return the rows of a block, with rows of zeros if there are fewer than a tile has."""
+    n, d = block.shape
+    rows = np.ascontiguousarray(_bytes(block))
+    return rows if n >= _WIDTH else np.concatenate([rows, np.zeros((_WIDTH - n, d), np.uint8)])
+
+
+def _tile_shape(n: int, d: int) -> tuple[int, int]:
+    """Return the shape of a tile: so many rows of an operand, and n other rows or a part of them, fit the cache."""
+    return _ROWS * max(_CACHED_BYTES // (_ROWS * d * _SIZE), 1), min(max(n, _WIDTH), _COLUMNS)
+
+
+_shape_of_tile = jit(_tile_shape)
+
+
 @jit
 def _byte_values(kernel, operand, rows, terms, out, slots, start):
     """Write k of prepared rows with uint8 rows, in tiles that fit the cache.
@@ -123,9 +150,8 @@ def _byte_values(kernel, operand, rows, terms, out, slots, start):
     """
     of_operand, of_rows, unit = terms
     n, d = rows.shape
-    width = min(n, _COLUMNS)
-    groups = max(_CACHED_BYTES // (_ROWS * d * _SIZE), 1)
-    height = _ROWS * groups
+    height, width = _shape_of_tile(n, d)
+    groups = height // _ROWS
     products = np.empty((_ROWS * min(groups, operand.shape[0]), width), np.int32)
     for first in range(0, of_rows.size, width):
         t = min(first, n - width)  # the last tile may repeat a few rows
@@ -136,6 +162,30 @@ def _byte_values(kernel, operand, rows, terms, out, slots, start):
             a, b = _ROWS * group, min(_ROWS * group + height, of_operand.size)
             own = of_operand[a:b], of_rows[t : t + count], unit
             _map_bytes(kernel, products, own, out, slots[a:b], start + t)
+
+
+@jit
+def _add_byte_values(kernel, operand, rows, terms, coef, tile, sums):
+    """Add Σ_s coef_s k(x_s, x) to the sums of uint8 rows x; see `_byte_values`. `tile` is memory for values."""
+    of_operand, of_rows, unit = terms
+    n, d = rows.shape
+    height, width = _shape_of_tile(n, d)
+    groups = height // _ROWS
+    products = np.empty((_ROWS * min(groups, operand.shape[0]), width), np.int32)
+    slots, added = np.arange(height), np.empty(width)
+    for first in range(0, of_rows.size, width):
+        t = min(first, n - width)
+        count = min(width, of_rows.size - t)
+        part = _as_multiplied(rows[t : t + width])
+        added[:] = 0
+        for group in range(0, operand.shape[0], groups):
+            _byte_products(operand[group : group + groups], part, products)
+            a, b = _ROWS * group, min(_ROWS * group + height, of_operand.size)
+            own = of_operand[a:b], of_rows[t : t + count], unit
+            _map_bytes(kernel, products, own, tile, slots[: b - a], 0)
+            add_rows(tile, coef[a:b], added[:count])
+        for i in range(first - t, count):  # the others have their sums
+            sums[t + i] += added[i]
 
 
 def _widened(rows):
@@ -149,7 +199,7 @@ def _unchanged(rows):
 _as_multiplied = jit(_widened if _TILE.dtype == np.int16 else _unchanged)
 
 
-@jit
+@outlined
 def _byte_products(operand, rows, out):
     """Write the products of prepared rows with rows of bytes, at least as many as a tile has, to `out`."""
     a, b, c = operand.ctypes.data, rows.ctypes.data, out.ctypes.data
@@ -174,7 +224,7 @@ def _byte_terms(rows, distance, out):
         out[i] = 2 * _SHIFT * total - squares if distance else 2 * _SHIFT * total
 
 
-@jit
+@outlined
 def _map_bytes(kernel, products, terms, out, slots, start):
     """Write k from integer products; `terms` as in `_byte_values`."""
     of_operand, of_rows, unit = terms

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.kernel_matrix.pairwise.base import Rows
+from fastsvm.kernel_matrix.pairwise.base import TILED_ROWS, Rows, add_tile
 from fastsvm.sources import Block, Source
 
 __all__ = ["PrecomputedPairwise", "UserPairwise"]
@@ -27,6 +27,7 @@ class UserPairwise:
 
     parallel = False
     dtype = terms_dtype = np.dtype(np.float64)
+    summed_rows = TILED_ROWS
 
     def __init__(self, function: Callable, as_passed: Callable[[Block], Any]) -> None:
         self.function, self._as_passed = function, as_passed
@@ -46,6 +47,10 @@ class UserPairwise:
     def tile(self, operand: Block, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write the function's values."""
         out.store[out.slots, out.start : out.start + block.shape[0]] = self._values(operand, block)
+
+    def add_sums(self, operand: Block, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
+        """Add the sums of the function's values."""
+        add_tile(self, operand, coef, block, terms, sums)
 
     def _values(self, operand: Block, block: Block) -> np.ndarray:
         values = self.function(self._as_passed(operand), self._as_passed(block))

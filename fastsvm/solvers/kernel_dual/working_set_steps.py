@@ -10,7 +10,9 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.paired_rows import PairedRows
 from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
 from fastsvm.kernel_matrix.stored_rows import SquareRows
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, KernelProblem
@@ -112,31 +114,37 @@ class WorkingSetSteps:
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
     ) -> int:
-        part = self._problem.take(chosen)
-        slots = self.rows.fetch(chosen)
-        block, products = self.block.of(chosen, slots), self.products
-        products.largest = max(products.largest, float(np.abs(np.diagonal(block)).max()))
-        before = state.alpha[chosen]
+        part, slots = self._problem.take(chosen), self.rows.fetch(chosen)
+        before, gradient = state.alpha[chosen], state.gradient[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
         if len(chosen) > _MOST_SOLVED:
-            n_steps = self._solve_nested(block, part, alpha, state.gradient[chosen], target, limit, solve_block)
+            n_steps = self._solve_nested(chosen, part, alpha, gradient, target, limit, solve_block)
         else:
+            block = self.block.of(chosen, slots)
+            self._saw(float(np.abs(np.diagonal(block)).max()))
             limit = min(limit, _COMPARISONS // len(chosen))
-            gradient = self._formulation.centred(part, alpha, state.gradient[chosen])
+            gradient = self._formulation.centred(part, alpha, gradient)
             n_steps = solve_block(block, part, alpha, gradient, target, limit)
         state.alpha[chosen] = alpha
         delta = (alpha - before) * part.y
         changed = delta != 0
-        products.add(state.gradient, slots[changed], delta[changed])
+        self.products.add(state.gradient, slots[changed], delta[changed])
         return n_steps
 
+    def _saw(self, diagonal: float) -> None:
+        self.products.largest = max(self.products.largest, diagonal)
+
     def _solve_nested(
-        self, block: np.ndarray, part: KernelProblem, alpha: np.ndarray, gradient: np.ndarray, target: float,
+        self, chosen: np.ndarray, part: KernelProblem, alpha: np.ndarray, gradient: np.ndarray, target: float,
         most_steps: int, solve_block: SolveBlock,
     ) -> int:  # fmt: skip
         """Solve the problem of a large working set by working sets of its own; as `SolveBlock`."""
-        problem, rows = type(self._formulation)(part), SquareRows(block)
+        assert isinstance(self.rows, RecomputedRows | PairedRows)  # with others, no set is so large
+        problem: Formulation = type(self._formulation)(part)
+        rows: KernelRows | None = self.rows.restricted(chosen)
+        if rows is None:
+            rows = SquareRows(self.block.of(chosen, self.rows.fetch(chosen)))
         self._nested = self._nested or WorkingBlock(rows, self._pool)
         self._nested.reuse(rows)
         sets = WorkingSetSteps(problem, rows, _NESTED_SIZE, self._pool, self._nested)
@@ -146,4 +154,5 @@ class WorkingSetSteps:
             n_steps += taken
             if taken == 0 or n_steps >= most_steps or problem.gap(state) <= target:
                 break
+        self._saw(sets.products.largest)
         return n_steps

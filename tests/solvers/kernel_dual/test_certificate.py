@@ -112,5 +112,7 @@ def test_decision_values_in_float32_that_are_wrong_are_computed_anew_where_it_ma
     assert len(model.support_) < max(n_exact for n_exact, _ in rows) < 2000
     found = recomputed(model, X, y)
     assert model.kkt_violation_ == pytest.approx(found["violation"], abs=1e-9)
-    assert model.objective_ == pytest.approx(found["objective"], rel=1e-10)
+    allowed = max(1e-10 * model.objective_, rows[-1][1] * np.abs(model.dual_coef_).sum())  # by what F is wrong at last
+    assert allowed < 1e-7 * model.objective_
+    assert model.objective_ == pytest.approx(found["objective"], abs=allowed)
     assert model.duality_gap_ == pytest.approx(found["gap"], abs=1e-7 * model.objective_)
