@@ -211,7 +211,7 @@ def _plain_panel_products(rows, panels, out, resume):
         out[:] = 0
     width = panels.shape[2]
     for p, panel in enumerate(panels):
-        target = out[:, p * width : (p + 1) * width]
+        target = out[: len(rows), p * width : (p + 1) * width]
         for k in range(rows.shape[1]):
             target += rows[:, k, None] * panel[k]
 
