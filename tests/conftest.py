@@ -19,6 +19,8 @@ import fastsvm
 from fastsvm import open_hdf5
 from fastsvm.sources import hdf5
 
+# Processes that tests start use the same copy of the package: code of an installed one would be compiled once more.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 

@@ -65,6 +65,11 @@ def test_every_supported_python_is_tested():
     assert min(classified, key=lambda name: int(name[2:])) == PROJECT["requires-python"].removeprefix(">=")
 
 
+def test_processes_that_tests_start_use_the_same_copy_of_the_package(python, tmp_path):
+    where = "import importlib.util; print(importlib.util.find_spec('fastsvm').origin)"
+    assert python.run(where, tmp_path) == fastsvm.__file__
+
+
 @pytest.mark.parametrize("name", ["SECURITY.md", "CODE_OF_CONDUCT.md", "LICENSE", "CONTRIBUTING.md", "CITATION.cff"])
 def test_usual_files_are_there(name):
     assert text(name).strip()
