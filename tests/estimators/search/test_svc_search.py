@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit, ShuffleSplit, StratifiedKFold
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from fastsvm import SVC, SVCSearch, kernels
 from fastsvm.estimators.kernel import one_vs_one
@@ -304,7 +304,10 @@ def test_an_error_in_a_fit_stops_the_others(digits, monkeypatch):
     assert len(begun) < 20
 
 
-@parametrize_with_checks([SVCSearch(SVC(), {"C": [0.1, 1]}, cv=2)])
+CHECKS = list(estimator_checks_generator(SVCSearch(SVC(), {"C": [0.1, 1]}, cv=2)))
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=[check.func.__name__ for _, check in CHECKS])
 def test_estimator_checks(estimator, check):
     check(estimator)
 
