@@ -15,6 +15,7 @@ from fastsvm.cli import main
 from fastsvm.cli.arguments import make_parser
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.jobs.training.job_file import _NOT_OF_A_JOB, _SECTIONS, job_of
+from fastsvm.losses import LOSSES
 from fastsvm.solvers.outer_loop import StopReason
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
@@ -55,9 +56,13 @@ def test_code_of_a_page_runs(name, tmp_path, monkeypatch):
     if "fastsvm.dask" in PAGES[name]:
         pytest.importorskip("distributed")
     monkeypatch.chdir(tmp_path)
-    space = {"__name__": "page"}
-    for block in scripts(PAGES[name]):
-        exec(compile(block, name, "exec"), space)
+    space, kept = {"__name__": "page"}, dict(LOSSES)
+    try:
+        for block in scripts(PAGES[name]):
+            exec(compile(block, name, "exec"), space)
+    finally:  # tests to come know no loss of a lesson
+        LOSSES.clear()
+        LOSSES.update(kept)
 
 
 def test_the_page_start_works_from_top_to_bottom(tmp_path, monkeypatch, capsys):
