@@ -33,13 +33,13 @@ class WorkingBlock:
         """Use the memory for other rows."""
         self._rows, self._inside = rows, np.empty(0, np.int64)
 
-    def of(self, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return the kernel among the rows `chosen`, which are in `slots`; the newer half of the last may be in front.
+    def of(self, chosen: np.ndarray, slots: np.ndarray | None) -> np.ndarray:
+        """Return the kernel among the rows `chosen`; the newer half of the last ones may be in front.
 
-        It is valid until the next call.
+        `slots` are those of the rows, None if the values are to be computed. The block is valid until the next call.
         """
         q, store = len(chosen), self._rows.store
-        if store.shape == (q, q) and np.array_equal(chosen, np.arange(q)) and np.array_equal(slots, chosen):
+        if slots is not None and store.shape == (q, q) and np.array_equal(chosen, np.arange(q)) and np.array_equal(slots, chosen):
             return store
         first = len(self._inside) // 2
         old = self._inside[first:][:q]
@@ -56,9 +56,9 @@ class WorkingBlock:
         self._memory, self._spare = self._spare, self._memory
         return block
 
-    def gather(self, rows: np.ndarray, slots: np.ndarray, first: int, block: np.ndarray) -> None:
-        """Write the kernel between `rows[first:]` and all `rows` to `block[first:]`."""
-        if self._rows.cheap_among:
+    def gather(self, rows: np.ndarray, slots: np.ndarray | None, first: int, block: np.ndarray) -> None:
+        """Write the kernel between `rows[first:]` and all `rows` to `block[first:]`; `slots` as for `of`."""
+        if slots is None or self._rows.cheap_among:
             self._rows.among(rows, first, block)
             return
         store, columns = self._rows.store, self._rows.columns(rows)

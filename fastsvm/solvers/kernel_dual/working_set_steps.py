@@ -26,6 +26,7 @@ _LEAST_SET = 256  # rows of a working set when nothing is known
 _RATIO, _NESTED_RATIO = 0.02, 0.1  # of the gap, to which a working set is solved, or one with sets of its own
 _PATIENCE = 0.6  # of the gap, that of cached rows from which on expensive rows wait
 _MOST_SOLVED = 3072  # rows of a working set without working sets of its own
+_SHORT = 8  # times the rows of a working set, a kernel row that is short
 _USUAL_SIZE = 4096  # of a working set with sets of its own, which are so large at most
 _NESTED_SIZE, _NESTED_SETS = 1024, 100
 
@@ -114,7 +115,8 @@ class WorkingSetSteps:
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
     ) -> int:
-        part, slots = self._problem.take(chosen), self.rows.fetch(chosen)
+        part, lazy = self._problem.take(chosen), self._is_lazy(len(chosen))
+        slots = None if lazy else self.rows.fetch(chosen)
         before, gradient = state.alpha[chosen], state.gradient[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
@@ -129,8 +131,16 @@ class WorkingSetSteps:
         state.alpha[chosen] = alpha
         delta = (alpha - before) * part.y
         changed = delta != 0
-        self.products.add(state.gradient, slots[changed], delta[changed])
+        slots = self.rows.fetch(chosen[changed]) if slots is None else slots[changed]
+        self.products.add(state.gradient, slots, delta[changed])
         return n_steps
+
+    def _is_lazy(self, size: int) -> bool:
+        """Return whether whole kernel rows are computed only for the rows of a working set whose multipliers change.
+
+        The kernel among the rows of the set is then computed apart. Where rows are short, that is not worth it.
+        """
+        return self.rows.cheap_among and _SHORT * size <= len(self._problem.y)
 
     def _saw(self, diagonal: float) -> None:
         self.products.largest = max(self.products.largest, diagonal)
