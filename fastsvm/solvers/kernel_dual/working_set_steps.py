@@ -105,7 +105,7 @@ class WorkingSetSteps:
         n_support = int(np.count_nonzero(state.alpha))
         if self.size <= _MOST_SOLVED:
             # As many rows as support: a larger set would compute rows that turn out to be useless.
-            return min(self.size, max(_LEAST_SET, n_support))
+            return self.size if self._is_lazy(self.size) else min(self.size, max(_LEAST_SET, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
         if len(state.alpha) > self.size and 2 * n_free <= _USUAL_SIZE:
