@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.dask.prediction import decision_function, predict, score
+from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.dask.rows import joined_facts, load_shards
 from fastsvm.dask.scaling import moments_of_shards, scaling_of
-from fastsvm.dask.shards import ClusterShards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of

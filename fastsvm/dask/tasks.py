@@ -16,18 +16,28 @@ from uuid import uuid4
 from distributed import Client, Future, Worker, get_worker
 from distributed.scheduler import KilledWorker
 
-__all__ = ["RETRIES", "ClusterLost", "Tasks", "counting", "counting_rows"]
+__all__ = ["RETRIES", "Account", "ClusterLost", "Tasks", "account_here", "counting", "counting_rows"]
 
 RETRIES = 3
 """How often a task that raised an error is tried again."""
 
+Account = tuple[str, str]
+"""Address of a worker and token of a fit, for which it counts what it does."""
+
 _LOOK = 5.0  # seconds of waiting, after which is looked whether there are workers
 _ALONE = 60.0  # seconds without workers that take tasks, after which the fit ends
-_accounts: dict[tuple[str, str], dict[str, Any]] = {}  # by worker, for several may be in a process, and by token
+_accounts: dict[Account, dict[str, Any]] = {}  # by worker too, for several may be in a process
 _lock = threading.Lock()
 _LOST = (
     "The tasks of the fit are lost: the scheduler of the cluster ended or was restarted. Connect to one that runs, and "
     "fit anew, or resume the job."
+)
+
+
+_KILLED = (
+    "{} workers ended while they worked on the same part of the fit, most likely for want of memory: a worker needs "
+    "the rows of its shards, and up to 1.5 KB for each row beside them. Give the workers more memory, or take more of "
+    "them. If machines are taken away often, raise distributed.scheduler.allowed-failures in the configuration of Dask."
 )
 
 
@@ -92,12 +102,7 @@ class Tasks(NamedTuple):
                 if idle_since is not None and now - idle_since > _ALONE:
                     raise ClusterLost(self._why_idle(now - idle_since, len(futures)))
         except KilledWorker as error:
-            raise ClusterLost(
-                f"{error.allowed_failures + 1} workers ended while they worked on the same part of the fit, most "
-                "likely for want of memory: a worker needs the rows of its shards, and up to 1.5 KB for each row "
-                "beside them. Give the workers more memory, or take more of them. If machines are taken away often, "
-                "raise distributed.scheduler.allowed-failures in the configuration of Dask."
-            ) from error
+            raise ClusterLost(_KILLED.format(error.allowed_failures + 1)) from error
         except (CancelledError, asyncio.CancelledError) as error:
             raise ClusterLost(_LOST) from error
         except Exception as error:
@@ -111,6 +116,16 @@ class Tasks(NamedTuple):
         """Raise ClusterLost if an error was raised because there is no scheduler any more."""
         if self.client.status != "running" and not isinstance(error, ClusterLost):
             raise ClusterLost(_LOST) from error
+
+    def check_loss(self) -> None:
+        """Raise ClusterLost if the loss of a single worker ends a fit, as Dask is configured."""
+        try:
+            allowed = self.client.run_on_scheduler(_allowed_failures)
+        except Exception as error:
+            self._check_connected(error)
+            raise
+        if allowed < 1:
+            raise ClusterLost(_KILLED.format(1))
 
     def accounts(self, seconds: float) -> dict[str, dict[str, float]]:
         """Return what each worker did in a fit that took some seconds, by its address; nothing of lost workers."""
@@ -167,6 +182,11 @@ class Tasks(NamedTuple):
             raise
 
 
+def _allowed_failures(dask_scheduler: Any) -> int:
+    """Return how many workers may be lost in one task."""
+    return int(dask_scheduler.allowed_failures)
+
+
 def identity(value: Any) -> Any:
     """Return a value that many tasks use: it is sent once."""
     return value
@@ -175,25 +195,29 @@ def identity(value: Any) -> Any:
 # --- accounts of workers ---------------------------------------------------------------------------------
 
 
+def account_here() -> Account:
+    """Return the account of the task that this thread works on."""
+    worker = get_worker()
+    return worker.address, str(worker.get_current_task()).rpartition("-")[2]
+
+
 @contextmanager
-def counting(what: str) -> Iterator[None]:
-    """Count the seconds of this context, "reading" or "computing", for the fit whose task this is."""
+def counting(what: str, account: Account | None = None) -> Iterator[None]:
+    """Count the seconds of this context, "reading" or "computing", by default for the fit whose task this is."""
     begin = time.perf_counter()
     yield
-    _add(what, time.perf_counter() - begin)
+    _add(what, time.perf_counter() - begin, account)
 
 
 def counting_rows(n: int) -> None:
     """Count rows that are read or gathered for the fit whose task this is."""
-    _add("rows", n)
+    _add("rows", n, None)
 
 
-def _add(what: str, amount: float) -> None:
-    worker = get_worker()
-    key = worker.address, str(worker.get_current_task()).rpartition("-")[2]
+def _add(what: str, amount: float, account: Account | None) -> None:
+    key = account or account_here()
     with _lock:
-        account = _accounts.setdefault(key, {"rows": 0, "reading": 0.0, "computing": 0.0})
-        account[what] += amount
+        _accounts.setdefault(key, {"rows": 0, "reading": 0.0, "computing": 0.0})[what] += amount
 
 
 def account_of(token: str, dask_worker: Worker) -> dict[str, Any] | None:

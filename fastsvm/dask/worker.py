@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 from fastsvm._compiled.threads import Pool
 from fastsvm._compiled.writeable import writeable
-from fastsvm.dask.tasks import counting, counting_rows
+from fastsvm.dask.tasks import Account, counting, counting_rows
 from fastsvm.estimators.fitting.validation import check_training_set
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, task_of_classes
@@ -46,6 +46,7 @@ __all__ = [
     "read_rows",
     "run_round",
     "settled",
+    "shard_of",
     "sums_of_round",
     "task_of_labels",
     "threads_of",
@@ -253,14 +254,17 @@ def threads_of(together: int) -> int:
 
 
 @contextmanager
-def _shard(rows: ShardRows, plan: Plan, place: Place) -> Any:
-    """Give the shard of some rows, with the threads that are its share."""
+def shard_of(
+    rows: ShardRows, plan: Plan, place: Place, n_threads: int | None = None, account: Account | None = None
+) -> Any:
+    """Give the shard of some rows. Outside of tasks the threads are told, and the account of the time."""
+    n_threads = threads_of(plan.together) if n_threads is None else n_threads
     with _lock:
         found = _prepared.get(rows)
         if found is None:
             problem = _problem(rows, plan)
             found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.n_sweeps, *place))
-    with found.lock, Pool.open(threads_of(plan.together)) as found.shard.pool, counting("computing"):
+    with found.lock, Pool.open(n_threads) as found.shard.pool, counting("computing", account):
         yield found.shard
 
 
@@ -287,13 +291,13 @@ def task_of_labels(source: Source, rows: ShardRows, plan: Any) -> Task:
 
 def begin(rows: ShardRows, plan: Plan, place: Place) -> tuple[ShardState, None]:
     """Return the state of a shard at zero."""
-    with _shard(rows, plan, place) as shard:
+    with shard_of(rows, plan, place) as shard:
         return shard.start(), None
 
 
 def ask_moments(rows: ShardRows, plan: Plan, place: Place, width: int, most: int) -> RowMoments:
     """Return the moments of a shard."""
-    with _shard(rows, plan, place) as shard:
+    with shard_of(rows, plan, place) as shard:
         return shard.moments(width, most)
 
 
@@ -301,7 +305,7 @@ def run_round(
     rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, Any], order: RoundOrder, metric: Metric
 ) -> tuple[ShardState, RoundSums]:
     """Take an epoch; return the state after it, which stays here, and what the client is told."""
-    with _shard(rows, plan, place) as shard:
+    with shard_of(rows, plan, place) as shard:
         return shard.round(last[0], order, metric)
 
 
@@ -322,7 +326,7 @@ def known_state(state: ShardState) -> tuple[ShardState, None]:
 
 def ask_losses(rows: ShardRows, plan: Plan, place: Place, weights: np.ndarray) -> np.ndarray:
     """Return the losses of weights on a shard."""
-    with _shard(rows, plan, place) as shard:
+    with shard_of(rows, plan, place) as shard:
         return shard.losses(weights)
 
 
@@ -331,5 +335,5 @@ def ask_sums(
 ) -> CertificateSums:
     """Return the sums of a certificate over a shard; asked are weights, share and Σ β_i x_i."""
     weights, share, position = asked
-    with _shard(rows, plan, place) as shard:
+    with shard_of(rows, plan, place) as shard:
         return shard.certificate_sums(weights, last[0], share, position)

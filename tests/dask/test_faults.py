@@ -15,7 +15,7 @@ from distributed.comm import tcp
 from distributed.utils import get_mp_context
 
 from fastsvm.dask import ClusterLost, LinearSVC
-from fastsvm.dask.shards import ClusterShards
+from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.jobs.training.checkpoint_file import read, write
 from fastsvm.solvers.linear_dual.shards.shard import Shard

@@ -1,0 +1,170 @@
+"""Shards that stay open on workers, which the client asks directly.
+
+A task takes a way by the scheduler to a worker and back, which is longer than a part of a round. So the client opens a
+session for each shard, by a task that runs where the rows are. Its result is the session, which Dask keeps as long as
+the client wants it. Then a question is a message to the worker, and another back.
+
+A session is not the only one who knows its state: what it was told can be told again, as tasks. So nothing is lost with
+a worker. A copy of a session on another worker, or one that came back from the disk, is closed.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, cast
+from weakref import WeakValueDictionary
+
+from distributed import Future, Worker, get_worker
+from distributed.protocol.pickle import dumps
+
+from fastsvm.dask.tasks import Tasks, account_here
+from fastsvm.dask.worker import Place, Plan, ShardRows, settled, shard_of, threads_of
+from fastsvm.solvers.linear_dual.proximal_metric import Metric
+from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, ShardState
+
+__all__ = ["Sessions", "open_session"]
+
+_REACHED = 2.0  # seconds within which a worker is connected directly, or it is asked by the scheduler
+_sessions: "WeakValueDictionary[str, Session]" = WeakValueDictionary()
+
+
+class Session:
+    """A shard with its last state.
+
+    Parameters
+    ----------
+    name : str
+        Name, which no other session has.
+    rows, plan, place
+        As for tasks.
+    state : ShardState
+        State of the shard.
+    """
+
+    def __init__(self, name: str, rows: ShardRows, plan: Plan, place: Place, state: ShardState) -> None:
+        self.name, self.address = name, get_worker().address
+        self._open: Callable[[], Any] = partial(shard_of, rows, plan, place, threads_of(plan.together), account_here())
+        self._state, self._metric = state, cast(Metric, None)
+        self._n_rounds = 0
+
+    def __reduce__(self) -> tuple:
+        """Return how a copy is made: it knows where the session is."""
+        return _Address, (self.name, self.address)
+
+    def round(self, number: int, order: RoundOrder, metric: Metric | None) -> RoundSums | None:
+        """Take part in a round, if this session took part in those before it; no metric is that of the last."""
+        if number != self._n_rounds:
+            return None
+        self._metric = self._metric if metric is None else metric
+        with self._open() as shard:
+            self._state, found = shard.round(self._state, order, self._metric)
+        self._n_rounds += 1
+        return found
+
+    def losses(self, weights: Any) -> Any:
+        """Return the losses of weights."""
+        with self._open() as shard:
+            return shard.losses(weights)
+
+    def certificate_sums(self, weights: Sequence, share: Any, position: Any) -> Any:
+        """Return the sums of a certificate."""
+        with self._open() as shard:
+            return shard.certificate_sums(weights, self._state, share, position)
+
+    def settled(self, share: Any) -> ShardState:
+        """Return the state with this share of its last change."""
+        return settled((self._state, None), share)
+
+
+class _Address:
+    """Where a session is, as the client knows it."""
+
+    def __init__(self, name: str, address: str) -> None:
+        self.name, self.address = name, address
+
+
+def open_session(rows: ShardRows, plan: Plan, place: Place, last: tuple[ShardState, Any], name: str) -> Session:
+    """Return a session on this worker."""
+    found = _sessions[name] = Session(name, rows, plan, place, last[0])
+    return found
+
+
+async def answer(name: str, question: str, given: Sequence[Any], dask_worker: Worker) -> Any:
+    """Return what a session on this worker answers, None if it cannot."""
+    session = _sessions.get(name)
+    if session is None:
+        return None
+    threads = dask_worker.executors["default"]  # of tasks, so that there are not more
+    try:
+        return await asyncio.get_running_loop().run_in_executor(threads, getattr(session, question), *given)
+    except Exception:  # the task that is tried in place of this says what is wrong
+        return None
+
+
+_ANSWER = dumps(answer)
+
+
+class Sessions:
+    """Sessions for all shards, as the client asks them.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        How tasks are sent.
+    opened : list of Future of Session
+        The sessions.
+
+    Attributes
+    ----------
+    lost : bool
+        Whether there was no answer because a worker was not there.
+    """
+
+    def __init__(self, tasks: Tasks, opened: list[Future]) -> None:
+        self._client, self._opened = tasks.client, opened  # without the futures, sessions would be closed
+        self._places: list[Any] = tasks.gathered(opened)
+        self.lost = False
+        self._is_direct = self._client.direct_to_workers is not False and self._wait(self._reached())
+
+    def ask(self, question: str, *given: Any) -> list[Any] | None:
+        """Return the answers of all shards, or None if one has none; what is given in a list is for single shards."""
+        told = zip(*(each if isinstance(each, list) else repeat(each) for each in given), strict=False)
+        try:
+            answers = self._wait(self._answers(question, list(zip(self._places, told, strict=False))))
+        except OSError:
+            self.lost = True
+            return None
+        except (Exception, asyncio.CancelledError):  # of a client that is closed
+            return None
+        return None if any(one is None for one in answers) else answers
+
+    async def _answers(self, question: str, told: list[tuple[Any, tuple]]) -> list[Any]:
+        """Return the answers of all shards."""
+        return await asyncio.gather(*(self._answer(place, question, own) for place, own in told))
+
+    async def _answer(self, place: Any, question: str, given: tuple) -> Any:
+        """Return the answer of a shard."""
+        asked = place.name, question, given
+        if not self._is_direct:
+            return (await self._client.run(answer, *asked, workers=[place.address]))[place.address]
+        worker: Any = self._client.rpc(place.address)
+        found = await worker.run(function=_ANSWER, args=dumps(asked), kwargs=dumps({}), wait=True)
+        return found.get("result")
+
+    async def _reached(self) -> bool:
+        """Return whether the client can connect to the workers."""
+        try:
+            for address in sorted({place.address for place in self._places}):
+                self._client.rpc.reuse(address, await asyncio.wait_for(self._client.rpc.connect(address), _REACHED))
+        except (OSError, TimeoutError):
+            return False
+        return True
+
+    def _wait(self, coming: Coroutine) -> Any:
+        """Return what will come in the thread of the client."""
+        asked = asyncio.run_coroutine_threadsafe(coming, cast(Any, self._client.loop).asyncio_loop)
+        try:
+            return asked.result()
+        finally:
+            asked.cancel()
