@@ -33,7 +33,7 @@ from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualStat
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
 from fastsvm.sources import MemorySource
 
-__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM"]
+__all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "sizes_of"]
 
 RULES = {
     "C": number(above=0),
@@ -125,12 +125,7 @@ class DistributedLinearSVM(BaseEstimator):
         last = checkpoints_of(self).resume_from
         n_shards = self.n_shards if last is None else len(last.sizes)
         rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes)
-        sizes = [one.shape[0] for one in facts]
-        if last is not None and last.sizes != sizes:
-            raise ValueError(
-                f"Cannot resume the fit: its shards had {last.sizes} rows, and now have {sizes}. Pass the same data in "
-                "the same blocks."
-            )
+        sizes = sizes_of(facts, last)
         known = self._known(facts, of_classes)
         seed = seed_of(self) if last is None else last.seed
         rows, known = self._learnt(tasks, rows, facts, known, seed)
@@ -165,6 +160,10 @@ class DistributedLinearSVM(BaseEstimator):
         """Return the scores' weights as they are shown: of two scores the difference, for rows as they are passed."""
         if len(coef) == 2:
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
+        return self._for_rows_as_passed(coef, intercept)
+
+    def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and intercepts for rows as they are passed."""
         return for_rows_as_passed(coef, intercept, self._shift, self._scale)
 
     def _learnt(
@@ -336,6 +335,17 @@ class DistributedClassifier(ClassifierMixin, DistributedLinearSVM):
             If X does not have the features of the fit, or is not finite.
         """
         return decision_function(self.to_local(), X)
+
+
+def sizes_of(facts: list[ShardFacts], last: Any) -> list[int]:
+    """Return the numbers of rows of the shards, which must be those of the last checkpoint if there is one."""
+    sizes = [one.shape[0] for one in facts]
+    if last is not None and last.sizes != sizes:
+        raise ValueError(
+            f"Cannot resume the fit: its shards had {last.sizes} rows, and now have {sizes}. Pass the same data in "
+            "the same blocks."
+        )
+    return sizes
 
 
 def _no_rows(known: ShardFacts) -> Any:

@@ -7,12 +7,12 @@ from distributed import Future
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.scaling import moments_of_shards
-from fastsvm.dask.tasks import Tasks
+from fastsvm.dask.scaling import moments_of_shards, scaling_of
+from fastsvm.dask.tasks import Tasks, counting
 from fastsvm.dask.worker import ShardFacts, ShardRows, threads_of
 from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.standardization import attributes_of
+from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.estimators.nystroem.feature_map import FeatureMap
 from fastsvm.estimators.nystroem.landmarks import MOST_AUTO, choose
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
@@ -65,9 +65,14 @@ def choose_landmarks(
     rng : RandomState
         Source of random numbers.
     """
-    statistics = moments_of_shards(tasks, rows).statistics
+    moments, seen = moments_of_shards(tasks, rows), None
+    if estimator.standardize:
+        shift, scale = scaling_of(moments, known.sparse)
+        seen = Standardization(None if known.sparse else shift, scale)
+        moments = moments_of_shards(tasks, rows, seen)
+    statistics = moments.statistics
     gamma = resolve_gamma(estimator.gamma, known.shape[1], statistics.variance)
-    geometry = SampleGeometry.of(gamma, statistics).attributes() | attributes_of(None)
+    geometry = SampleGeometry.of(gamma, statistics).attributes() | attributes_of(seen)
     estimator.__dict__.update(geometry | {"n_features_in_": known.shape[1]})
     n = sum(sizes)
     drawn = np.sort(rng.permutation(n)[: _wanted(estimator)])
@@ -114,7 +119,7 @@ def features_of_shard(rows: ShardRows, found: Landmarks, dtype: np.dtype, togeth
     values = np.empty((len(rows.y), found.map.rank), dtype)
     if len(values):
         source, landmarks = MemorySource.of(rows.X), found.attributes["components_"]
-        with Pool.open(threads_of(together)) as pool:
+        with Pool.open(threads_of(together)) as pool, counting("computing"):
             features = FeatureMap(found.estimator, landmarks, source, pool, found.map)
             for start, block in source.blocks():
                 features.write(block, values[start : start + block.shape[0]])

@@ -17,7 +17,7 @@ from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 
 __all__ = ["NystroemSVC"]
 
-_OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol"
+_OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
 
 
 class NystroemSVC(DistributedClassifier):
@@ -25,8 +25,10 @@ class NystroemSVC(DistributedClassifier):
 
     The problem of `fastsvm.NystroemSVC`. Some samples are drawn from all shards and fetched; the client chooses
     landmarks among them. The workers compute the features of their shards once, and keep them in place of the samples.
-    Then these are learnt in rounds, as by `LinearSVC`. Bounds of the optimum with all samples as landmarks are not
-    computed.
+    Then these are learnt in rounds, as by `LinearSVC`.
+
+    Not available here: `bounds`, the bounds of the optimum with all samples as landmarks; `refine`, exact machines of
+    cells; and `multi_class="ovo"`.
 
     Parameters
     ----------
@@ -71,6 +73,9 @@ class NystroemSVC(DistributedClassifier):
         Seed of the landmarks and of the order in which samples are processed.
     verbose : bool or int, default=False
         Show progress, on a terminal.
+    standardize : bool, default=False
+        Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
+        workers. The stored samples do not change.
 
     Attributes
     ----------
@@ -130,7 +135,6 @@ class NystroemSVC(DistributedClassifier):
 
     _local = nystroem_svc.NystroemSVC
     _of_rows = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
-    standardize = False
 
     def __init__(
         self,
@@ -155,6 +159,7 @@ class NystroemSVC(DistributedClassifier):
         max_time: float | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
+        standardize: bool = False,
     ) -> None:
         self.C = C
         self.client = client
@@ -176,6 +181,7 @@ class NystroemSVC(DistributedClassifier):
         self.max_time = max_time
         self.random_state = random_state
         self.verbose = verbose
+        self.standardize = standardize
 
     def _own_rules(self) -> dict[str, Rule]:
         several = {"multi_class": one_of("ovr", "crammer_singer", "weston_watkins")}
@@ -194,9 +200,13 @@ class NystroemSVC(DistributedClassifier):
         features, dtype = features_of_shards(tasks, rows, known.shape[0], found)
         return features, known._replace(shape=(known.shape[0], found.map.rank), dtype=dtype, sparse=False)
 
-    def _take(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coef @ self._whitening, intercept
-        del self._whitening
+    def _scaling(self, tasks: Tasks, rows: list[Future], known: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
+        """Return no scaling: the kernel sees standardised samples, and features are learnt as they are."""
+        return np.empty(0), np.empty(0)
+
+    def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients of the landmarks for those of the features."""
+        return coef @ self.__dict__.pop("_whitening"), intercept
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVC":
         """Fit the model.

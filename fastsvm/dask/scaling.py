@@ -7,6 +7,7 @@ from distributed import Future
 
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import ShardRows
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.sources import FeatureStatistics, MemorySource, feature_statistics
 
 __all__ = ["ColumnMoments", "moments_of_shards", "scaling_of"]
@@ -30,23 +31,25 @@ class ColumnMoments(NamedTuple):
     statistics: FeatureStatistics
 
 
-def _moments_of(rows: ShardRows) -> ColumnMoments | None:
-    """Return the moments of the features of a shard; None if it has no rows of positive weight."""
+def _moments_of(rows: ShardRows, seen: Standardization | None) -> ColumnMoments | None:
+    """Return the moments of the features of a shard, as a map shows them; None without rows of positive weight."""
     weight = rows.weight
     if not weight.any():
         return None
     uniform = (weight == weight[0]).all()
-    found = feature_statistics(MemorySource.of(rows.X), None if uniform else weight)
+    source = MemorySource.of(rows.X)
+    found = feature_statistics(source if seen is None else seen.apply(source), None if uniform else weight)
     return ColumnMoments(len(weight), float(weight.sum()), found)
 
 
-def moments_of_shards(tasks: Tasks, rows: list[Future]) -> ColumnMoments:
-    """Return the moments of the features of all shards, by a pass of the workers over their rows.
+def moments_of_shards(tasks: Tasks, rows: list[Future], seen: Standardization | None = None) -> ColumnMoments:
+    """Return the moments of the features of all shards, as a map shows them, by a pass of the workers over their rows.
 
     They are joined by equation 2.1 of Chan, Golub and LeVeque (1983), in the order of the shards. Norms after centring
     are bounds: each shard has a centre of its own, and the first is kept.
     """
-    parts = tasks.gathered([tasks.submit("columns", number, _moments_of, one) for number, one in enumerate(rows)])
+    name = "columns" if seen is None else "seen"
+    parts = tasks.gathered([tasks.submit(name, number, _moments_of, one, seen) for number, one in enumerate(rows)])
     first, *others = [part for part in parts if part is not None]
     n_rows, total, known = first.n_rows, first.total, first.statistics
     mean, squares, centre = known.mean.copy(), total * known.feature_variance, known.centre

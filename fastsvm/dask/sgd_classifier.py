@@ -2,15 +2,17 @@
 
 import time
 from contextlib import closing
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Client, Future
 
-from fastsvm.dask.base import DistributedClassifier
+from fastsvm.dask.base import DistributedClassifier, sizes_of
 from fastsvm.dask.rows import load_shards
 from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, objectives_of_shard, sums_of_descent
 from fastsvm.dask.tasks import Tasks
+from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
@@ -19,6 +21,7 @@ from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.training_task import seed_of
+from fastsvm.files.storable import storable
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
 from fastsvm.solvers.sgd.solver import has_settled
@@ -28,6 +31,39 @@ __all__ = ["SGDClassifier"]
 _OWN = "client", "n_shards", "tol", "max_iter", "max_time", "verbose", "random_state", "standardize"  # not of a shard
 _COLUMNS = "epoch", "time", "objective", "bytes_sent"
 _FIRST = 4  # rounds before the objective is first examined
+
+
+@storable("gradient descent on a cluster")
+class DescentProgress(NamedTuple):
+    """What a fit has between two rounds, and its checkpoint: the rows are not in it.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Numbers of rows of the shards.
+    seed : int
+        Seed of the order of the rows.
+    n_rounds, sent, due : int
+        Rounds so far, bytes that were sent, and the round in which the objective is examined next.
+    before : float
+        Objective when it was examined last.
+    shards : list of Descent or None
+        State of each shard; None before the first round, and for shards without weight.
+    common : Averages or None
+        Averages over the shards.
+    records : list of tuple
+        Records of the examined rounds.
+    """
+
+    sizes: list[int]
+    seed: int
+    n_rounds: int = 0
+    sent: int = 0
+    due: int = _FIRST
+    before: float = np.inf
+    shards: list[Any] | None = None
+    common: Averages | None = None
+    records: list[tuple] | None = None
 
 
 class SGDClassifier(DistributedClassifier):
@@ -110,6 +146,8 @@ class SGDClassifier(DistributedClassifier):
         "converged", "max_iter" or "max_time".
     history_ : dict of str to ndarray
         One entry for each examined round: epoch, time (s), objective, bytes_sent (what the client told and was told).
+    workers_ : dict of str to dict
+        What each worker did, by address: rows, and seconds of reading, computing and waiting. Lost ones are left out.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -124,7 +162,7 @@ class SGDClassifier(DistributedClassifier):
     --------
     >>> import dask.array as da
     >>> import numpy as np
-    >>> from distributed import Client, Future
+    >>> from distributed import Client
     >>> from fastsvm.dask import SGDClassifier
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 200)
@@ -212,68 +250,77 @@ shape (n_samples, n_features)
         check_parameters(self, {"n_shards": optional(number(integral=True, least=1))})
         forget(self)
         begin, tasks = time.perf_counter(), Tasks.of(self._client())
-        rows, facts = load_shards(tasks, X, y, sample_weight, self.n_shards, of_classes=True)
+        last = checkpoints_of(self).resume_from
+        n_shards = self.n_shards if last is None else len(last.sizes)
+        rows, facts = load_shards(tasks, X, y, sample_weight, n_shards, of_classes=True)
+        sizes = sizes_of(facts, last)
+        start = DescentProgress(sizes, seed_of(self)) if last is None else last
         known = self._known(facts, of_classes=True)
         scaling = self._scaling(tasks, rows, known)
         plan = SGDPlan(
             {name: value for name, value in parameters.items() if name not in _OWN},
-            loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), seed_of(self), known.labels,
+            loss_of(self.loss, epsilon=float(self.epsilon), margin=float(self.margin)), start.seed, known.labels,
             class_weights(self.class_weight, known.labels, np.arange(len(known.labels)), known.weights),
             tasks.together(len(rows)), *scaling,
         )  # fmt: skip
         shares = np.array([one.total for one in facts]) / known.total
         with closing(progress_bar(self.max_iter, "round", type(self).__name__, bool(self.verbose))) as bar:
-            weights = self._descend(tasks, rows, plan, shares, begin, bar)
+            weights = self._descend(tasks, rows, plan, shares, start, begin, bar)
         self.classes_ = known.labels
         self._take(*self._shown(*weights))
+        self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_sgd(self)
         return self
 
     def _descend(
-        self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, begin: float, bar: Any
-    ) -> LinearFunction:
+        self, tasks: Tasks, rows: list[Future], plan: SGDPlan, shares: np.ndarray, start: DescentProgress,
+        begin: float, bar: Any,
+    ) -> LinearFunction:  # fmt: skip
         """Take rounds, set the attributes of the fit and return the weights."""
-        told = tasks.share("plan", plan)
-        states: list[Any] = [None] * len(rows)
-        common: Averages | None = None
-        n_rounds, sent, due, objective = 0, 0, _FIRST, np.inf
-        records: list[tuple] = []
-        reason, before = StopReason.MAX_ITER, np.inf
+        told, checkpointer = tasks.share("plan", plan), checkpoints_of(self).checkpointer
+        now, records = start, [tuple(record) for record in start.records or ()]
+        states: list[Any] = [
+            None if one is None else tasks.share(f"kept-{k}", one)
+            for k, one in enumerate(start.shards or [None] * len(rows))
+        ]
+        reason, objective = StopReason.MAX_ITER, start.before
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
-        while n_rounds < self.max_iter:
-            order = tasks.share(f"order-{n_rounds}", common)
+        begin -= records[-1][1] if records else 0.0
+        while now.n_rounds < self.max_iter:
+            order = tasks.share(f"order-{now.n_rounds}", now.common)
             states = [
-                tasks.submit(f"round-{n_rounds}", k, descend, one, told, k, states[k], order)
+                tasks.submit(f"round-{now.n_rounds}", k, descend, one, told, k, states[k], order)
                 for k, one in enumerate(rows)
             ]
             found = tasks.gathered(
-                [tasks.submit(f"sums-{n_rounds}", k, sums_of_descent, one) for k, one in enumerate(states)]
+                [tasks.submit(f"sums-{now.n_rounds}", k, sums_of_descent, one) for k, one in enumerate(states)]
             )
-            common = _averaged(found, shares)
+            common, n_rounds = _averaged(found, shares), now.n_rounds + 1
             self.t_ = 1.0 + max(part[1] for part in found if part is not None)
-            n_rounds += 1
-            sent += sum(array.nbytes for linear in common for array in linear) * (2 * len(rows) + 1)
+            sent = now.sent + sum(array.nbytes for linear in common for array in linear) * (2 * len(rows) + 1)
+            now = now._replace(n_rounds=n_rounds, sent=sent, common=common)
             bar.update(1)
             late = time.perf_counter() > deadline
-            if not late and n_rounds < min(due, self.max_iter):
-                continue
-            objective, at_zero = self._objective(tasks, rows, told, shares, common.mean, n_rounds)
-            records.append((n_rounds, time.perf_counter() - begin, objective, sent))
-            due *= 2
-            if self.tol is not None and has_settled(before - objective, objective, self.tol * at_zero):
-                reason = StopReason.CONVERGED
-            elif late:
-                reason = StopReason.MAX_TIME
-            if late or reason is StopReason.CONVERGED:
-                break
-            before = objective
-        self.n_iter_, self.objective_, self.stop_reason_ = n_rounds, objective, str(reason)
+            if late or n_rounds >= min(now.due, self.max_iter):
+                objective, at_zero = self._objective(tasks, rows, told, shares, common.mean, n_rounds)
+                records.append((n_rounds, time.perf_counter() - begin, objective, sent))
+                if self.tol is not None and has_settled(now.before - objective, objective, self.tol * at_zero):
+                    reason = StopReason.CONVERGED
+                elif late:
+                    reason = StopReason.MAX_TIME
+                if late or reason is StopReason.CONVERGED:
+                    break
+                now = now._replace(due=2 * now.due, before=objective)
+            if checkpointer is not None and n_rounds < self.max_iter:
+                facts = dict(zip(_COLUMNS, (n_rounds, time.perf_counter() - begin, objective, sent), strict=True))
+                checkpointer.observe(partial(_checkpoint, tasks, now, states, records), facts)
+        self.n_iter_, self.objective_, self.stop_reason_ = now.n_rounds, objective, str(reason)
         self.converged_ = reason is StopReason.CONVERGED or (self.tol is None and reason is StopReason.MAX_ITER)
         self.history_ = {
             name: np.array(column) for name, column in zip(_COLUMNS, zip(*records, strict=True), strict=True)
         }
-        assert common is not None
-        return common.mean
+        assert now.common is not None
+        return now.common.mean
 
     def _objective(
         self, tasks: Tasks, rows: list[Future], told: Any, shares: np.ndarray, weights: LinearFunction, n_rounds: int
@@ -286,6 +333,11 @@ shape (n_samples, n_features)
         ]
         found, at_zero = (float(shares @ column) for column in zip(*tasks.gathered(parts), strict=True))
         return found, at_zero
+
+
+def _checkpoint(tasks: Tasks, now: DescentProgress, states: list[Future], records: list[tuple]) -> DescentProgress:
+    """Return a checkpoint with the states that the workers hold."""
+    return now._replace(shards=tasks.gathered(states), records=list(records))
 
 
 def _averaged(found: list[Any], shares: np.ndarray) -> Averages:

@@ -5,15 +5,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.dask.tasks import counting
 from fastsvm.dask.worker import ShardRows, task_of_labels, threads_of
 from fastsvm.estimators.linear.fits.sgd_fit import SGDFit
 from fastsvm.estimators.linear.sgd_classifier import SGDClassifier
 from fastsvm.estimators.linear.training_task import Task
+from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Loss
 from fastsvm.solvers.outer_loop import Limits, drive
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
-from fastsvm.solvers.sgd.problem import SGDState, objective_at_zero
+from fastsvm.solvers.sgd.problem import SGDState
 from fastsvm.sources import MemorySource, ScaledSource, Source
 
 __all__ = ["Averages", "Descent", "SGDPlan", "descend", "objectives_of_shard", "sums_of_descent"]
@@ -48,6 +50,7 @@ class SGDPlan(NamedTuple):
     scale: np.ndarray
 
 
+@storable("averaged weights")
 class Averages(NamedTuple):
     """The weights after the last step, and their average over the steps; of a shard, or averaged over all."""
 
@@ -55,6 +58,7 @@ class Averages(NamedTuple):
     mean: LinearFunction
 
 
+@storable("descent of a shard")
 class Descent(NamedTuple):
     """State of a shard after a round, what the client is told, and the number of steps so far."""
 
@@ -86,7 +90,7 @@ def descend(
     """
     if not rows.weight.any():
         return None
-    with Pool.open(threads_of(plan.together)) as pool:
+    with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _fit(rows, plan, number, pool).solver
         state = solver.init()
         if last is not None and common is not None:
@@ -105,9 +109,9 @@ def sums_of_descent(found: Descent | None) -> tuple[Averages, int] | None:
 
 
 def objectives_of_shard(rows: ShardRows, plan: SGDPlan, weights: LinearFunction) -> tuple[float, float]:
-    """Return the objectives of the rows of a shard, of some weights and of zero weights; zero without rows."""
+    """Return the objectives of a shard, of some weights and of zero weights, as the solver sees it; 0 without rows."""
     if not rows.weight.any():
         return 0.0, 0.0
-    with Pool.open(threads_of(plan.together)) as pool:
+    with Pool.open(threads_of(plan.together)) as pool, counting("computing"):
         solver = _fit(rows, plan, 0, pool).solver
-        return solver.objective(weights, exact=True), objective_at_zero(solver.problem, plan.loss)
+        return solver.objective(weights, exact=True), solver.at_zero

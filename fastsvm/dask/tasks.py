@@ -25,7 +25,7 @@ Account = tuple[str, str]
 """Address of a worker and token of a fit, for which it counts what it does."""
 
 _LOOK = 5.0  # seconds of waiting, after which is looked whether there are workers
-_ALONE = 60.0  # seconds without workers that take tasks, after which the fit ends
+_ALONE = 12  # looks in a row that find none that takes tasks, after which the fit ends: a client may sleep in between
 _accounts: dict[Account, dict[str, Any]] = {}  # by worker too, for several may be in a process
 _lock = threading.Lock()
 _LOST = (
@@ -87,7 +87,7 @@ class Tasks(NamedTuple):
         ClusterLost
             If the scheduler is lost, if for long there are no workers that take tasks, or if a task ended too many.
         """
-        asked, idle_since = None, None
+        asked, n_idle = None, 0
         try:
             coming: Coroutine = self.client.gather(futures, asynchronous=True)
             asked = asyncio.run_coroutine_threadsafe(coming, cast(Any, self.client.loop).asyncio_loop)
@@ -97,10 +97,9 @@ class Tasks(NamedTuple):
                 except TimeoutError:
                     if asked.done():
                         raise
-                now = time.monotonic()
-                idle_since = None if self._is_served() else idle_since or now
-                if idle_since is not None and now - idle_since > _ALONE:
-                    raise ClusterLost(self._why_idle(now - idle_since, len(futures)))
+                n_idle = 0 if self._is_served() else n_idle + 1
+                if n_idle == _ALONE:
+                    raise ClusterLost(self._why_idle(_LOOK * n_idle, len(futures)))
         except KilledWorker as error:
             raise ClusterLost(_KILLED.format(error.allowed_failures + 1)) from error
         except (CancelledError, asyncio.CancelledError) as error:

@@ -177,7 +177,7 @@ def test_a_task_that_ends_workers_is_told(processes, path, tmp_path):
 
 def test_workers_that_have_no_memory_left_are_told(monkeypatch):
     monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
-    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 0.2)
+    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 2)
     limits = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "terminate")}
     with (
         dask.config.set(limits | {"distributed.worker.memory.pause": 0.01}),
@@ -242,7 +242,7 @@ def test_a_fit_whose_cluster_is_lost_resumes_on_another(client, path, model, tmp
 
 def test_without_workers_the_fit_ends(monkeypatch):
     monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
-    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 0.2)
+    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 2)
     with (
         Client(processes=False, n_workers=0, dashboard_address=":0") as empty,
         pytest.raises(RuntimeError, match="no workers"),

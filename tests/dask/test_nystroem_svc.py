@@ -23,16 +23,18 @@ def made(client, **parameters):
     return fastsvm.dask.NystroemSVC(**given | parameters)
 
 
-@pytest.mark.parametrize("kind", ["bytes", "csr"])
-def test_the_model_is_that_of_the_local_estimator(client, digits, kind, tmp_path):
+@pytest.mark.parametrize(("kind", "standardize"), [("bytes", False), ("bytes", True), ("csr", True)])
+def test_the_model_is_that_of_the_local_estimator(client, digits, kind, standardize, tmp_path):
     X, y = digits
     X = sparse.csr_matrix(X.astype(float)) if kind == "csr" else X
     rows, labels = da.from_array(X, chunks=(200, 64), asarray=False), da.from_array(y, chunks=200)
-    model = made(client).fit(rows, labels)
+    model = made(client, standardize=standardize).fit(rows, labels)
     found = X[model.component_indices_]
     same = (found != model.components_).nnz == 0 if kind == "csr" else np.array_equal(found, model.components_)
     assert same and model.coef_.shape == (3, model.components_.shape[0])
-    local = fastsvm.NystroemSVC(C=1.0, landmarks=model.components_, random_state=0, bounds=None).fit(X, y)
+    local = fastsvm.NystroemSVC(
+        C=1.0, landmarks=model.components_, random_state=0, bounds=None, standardize=standardize
+    ).fit(X, y)
     assert model.converged_ and model.objective_ == pytest.approx(local.objective_, rel=5e-3)
     assert model.trace_error_ == pytest.approx(local.trace_error_, rel=0.3) and model.rank_ == local.rank_
     there = model.to_local()

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.search.fold_models import may_share
 from fastsvm.estimators.search.search_data import SearchData
@@ -83,12 +82,22 @@ def evaluate(models: list[Any], rows: SearchData, splits: list[Split], rules: Ru
     for scored in _together(models, rows, splits, rules):
         left.remove((scored.cell, scored.split))
         yield scored
-    models = _within_one_share(models, rules)
-    tasks = [(cell, k, models[cell], rows, splits[k], rules) for cell, k in sorted(left)]
-    if _in_this_process(rules, len(tasks)):
-        yield from (_fitted_and_scored(*task) for task in tasks)
+    told = _Told(_within_one_share(models, rules), rows, splits, rules)
+    if _in_this_process(rules, len(left)):
+        yield from (_fitted_and_scored(told, *place) for place in sorted(left))
     else:
-        yield from _parallel(rules)(delayed(_fitted_and_scored)(*task) for task in tasks)
+        yield from _parallel(rules)(delayed(_fitted_and_scored)(told, *place) for place in sorted(left))
+
+
+class _Told:
+    """What all tasks of a search are told; an object of its own, so that a cluster sends it once to each worker."""
+
+    def __init__(self, models: Any, rows: SearchData, splits: list[Split], rules: Rules, *more: Any) -> None:
+        self.models, self.rows, self.splits, self.rules, self.more = models, rows, splits, rules, more
+
+    def __sizeof__(self) -> int:
+        """Return about the bytes, by which joblib's Dask backend decides and Dask counts."""
+        return 2048 + getattr(self.rows.X, "nbytes", 0) + sum(rows.nbytes for split in self.splits for rows in split)
 
 
 def _in_this_process(rules: Rules, n_tasks: int) -> bool:
@@ -127,7 +136,8 @@ def _together(models: list[Any], rows: SearchData, splits: list[Split], rules: R
             for group in groups:
                 yield from _scores_of_group(fits, group, rows, checked, rules)
             return
-    tasks = (delayed(_group_alone)(sharing, data, splits, group, rows, checked, rules) for group in groups)
+    told = _Told(sharing, rows, splits, rules, data, checked)
+    tasks = (delayed(_group_alone)(told, group) for group in groups)
     for scores in _parallel(rules)(tasks):
         yield from scores
 
@@ -141,18 +151,12 @@ def _groups(fits: SharedFits, rules: Rules) -> list[KernelGroup]:
         return []  # fits by themselves will tell which of them fail
 
 
-def _group_alone(
-    sharing: dict[int, KernelMachine],
-    data: TrainingSet,
-    splits: list[Split],
-    group: KernelGroup,
-    rows: SearchData,
-    checked: KernelMachine,
-    rules: Rules,
-) -> list[Scored]:
+def _group_alone(told: _Told, group: KernelGroup) -> list[Scored]:
     """Return the scores of a group, in a process of its own."""
+    data, checked = told.more
     with Pool.open() as pool:
-        return list(_scores_of_group(SharedFits(sharing, data, splits, pool), group, rows, checked, rules))
+        fits = SharedFits(told.models, data, told.splits, pool)
+        return list(_scores_of_group(fits, group, told.rows, checked, told.rules))
 
 
 def _scores_of_group(
@@ -181,11 +185,11 @@ def _scores_of_group(
 # --- fits by themselves ------------------------------------------------------------------------------------
 
 
-def _fitted_and_scored(cell: int, k: int, model: Any, rows: SearchData, split: Split, rules: Rules) -> Scored:
+def _fitted_and_scored(told: _Told, cell: int, k: int) -> Scored:
     """Fit and score a model on a split."""
-    begin = time.perf_counter()
+    begin, rows, split, rules = time.perf_counter(), told.rows, told.splits[k], told.rules
     try:
-        model = clone(model)
+        model = clone(told.models[cell])
         X, y, beside = rows.to_fit(model, split)
         model.fit(X, y, **beside) if y is not None else model.fit(X, **beside)
     except Exception:

@@ -295,13 +295,13 @@ class SGD:
         tol = self.settings.tol
         if tol is None or not _is_examined(state.epoch - state.origin, self.settings.patience):
             return state, False
-        full, allowed = self.objective(self.answer(state)), tol * self._at_zero
+        full, allowed = self.objective(self.answer(state)), tol * self.at_zero
         fall = state.earlier_objective - full
         state = state._replace(answer_objective=full, earlier_objective=state.answer_objective)
         return state, has_settled(fall, full, allowed) or (tol == 0 and fall <= 0)
 
     @cached_property
-    def _at_zero(self) -> float:
+    def at_zero(self) -> float:
         """The objective of zero weights, or that of a score if it is zero, as that of the perceptron is."""
         return objective_at_zero(self.problem, self.settings.loss) or self.settings.score
 
