@@ -7,8 +7,9 @@ from grams import float_gram
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix import memory_plan
+from fastsvm.kernel_matrix import memory_plan, recomputed_rows
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
+from fastsvm.kernel_matrix.row_cache import RowCache
 from fastsvm.solvers.kernel_dual import dual_gradient, working_set_steps
 from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
@@ -54,7 +55,13 @@ def test_steps_in_float32_see_gaps_beside_large_targets():
     assert far.intercept == pytest.approx(near.intercept + 1e6, abs=0.01)
 
 
-@pytest.mark.usefixtures("small")
+@pytest.fixture(params=["recomputed", "in a block"])
+def nested(request, monkeypatch):
+    """Kernel values among the rows of a large set are computed again and again, or once."""
+    monkeypatch.setattr(recomputed_rows, "_NESTED_COST", 9.0 if request.param == "recomputed" else 0.0)
+
+
+@pytest.mark.usefixtures("small", "nested")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("method", "C"), [(SMO, 0.1), (SMO, 10.0), (SMO, 1e3), (SMO, 1e4), (Coordinate, 0.1), (Coordinate, 10.0)]
@@ -107,3 +114,22 @@ def test_fits_without_cached_rows(monkeypatch):
     assert np.any(wanted.history_["cache_hits"])
     assert model.objective_ == pytest.approx(wanted.objective_, rel=1e-8)
     np.testing.assert_allclose(model.decision_function(X), wanted.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("method", [SMO, Coordinate])
+def test_rows_are_computed_only_for_samples_whose_multipliers_changed(method):
+    X, y = rows_of(900)
+    upper, changed, K = np.full(900, 10.0), np.zeros(900, bool), np.empty((900, 900))
+    with Pool.open() as pool:
+        rows = RowCache(float_gram(X, pool), np.empty(900 * 900 * 8, np.uint8))
+        solver = method(KernelProblem(y, upper, y), rows, 1e-4, 60, pool, None, 0)
+        state = solver.init()
+        for _ in range(30):
+            before = state.alpha.copy()
+            state, _ = solver.step(state, 10**7)
+            changed |= state.alpha != before
+        assert rows.n_computed == changed.sum() < 900
+        solution, reason, _ = solved(method(KernelProblem(y, upper, y), rows, 1e-4, 60, pool, None, 0))
+        float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
+    assert reason is StopReason.CONVERGED
+    assert naive.kkt_violation(K, y, upper, solution.alpha, method is SMO) <= 1.1e-4
