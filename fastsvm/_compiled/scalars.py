@@ -111,9 +111,8 @@ def _exp32(x):
     p = p * r + np.float32(0.49999994)
     p = p * r + np.float32(1.0)
     p = p * r + np.float32(1.0)
-    return np.int32(np.float32(p).view(np.int32) + np.int32(np.float32(shifted).view(np.int32) << np.int32(23))).view(
-        np.float32
-    )
+    exponent = np.int32(np.float32(shifted).view(np.int32) << np.int32(23))
+    return np.int32(np.float32(p).view(np.int32) + exponent).view(np.float32)
 
 
 def _exp64(x):

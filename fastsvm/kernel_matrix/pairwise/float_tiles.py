@@ -75,14 +75,10 @@ def map_pairings(kernel, tile, operand, block, place):
 @jit
 def write_values(kernel, operand, block, memory, place):
     """Write k of dense rows to `place`; `memory` holds panels and pairings, the rest is as for `map_pairings`."""
-    (rows, sq_x, near, shares), (panels, pairings), (out, slots, start) = operand, memory, place
+    (panels, pairings), (out, slots, start) = memory, place
     pack(block[0].values, panels)
-    for first in range(0, sq_x.size, TILE_ROWS):
-        last = min(first + TILE_ROWS, sq_x.size)
-        part = _part(rows, first, last)
-        add_products(part.values, panels, pairings, False)
-        own = part, sq_x[first:last], near[first:last], shares
-        map_pairings(kernel, pairings, own, block, (out, slots[first:last], start))
+    for first in range(0, slots.size, TILE_ROWS):
+        _write_tile(kernel, operand, first, block, (panels, pairings), (out, slots[first:], start))
 
 
 @jit
@@ -91,22 +87,22 @@ def add_values(kernel, operand, coef, block, memory, sums):
 
     No value leaves the processor's cache, and there is no return to Python, where threads wait for each other.
     """
-    (rows, sq_x, near, shares), (panels, pairings, tile) = operand, memory
+    panels, pairings, tile = memory
     slots = np.arange(TILE_ROWS)
     pack(block[0].values, panels)
-    for first in range(0, sq_x.size, TILE_ROWS):
-        last = min(first + TILE_ROWS, sq_x.size)
-        part = _part(rows, first, last)
-        add_products(part.values, panels, pairings, False)
-        own = part, sq_x[first:last], near[first:last], shares
-        map_pairings(kernel, pairings, own, block, (tile, slots, 0))
-        add_rows(tile, coef[first:last], sums)
+    for first in range(0, coef.size, TILE_ROWS):
+        _write_tile(kernel, operand, first, block, (panels, pairings), (tile, slots, 0))
+        add_rows(tile, coef[first : first + TILE_ROWS], sums)
 
 
 @jit
-def _part(rows, first, last):
-    """Return some dense rows."""
-    return FloatRows(rows.values[first:last], rows.data, rows.indices, rows.indptr)
+def _write_tile(kernel, operand, first, block, memory, place):
+    """Write k of the rows of a tile, of which `first` is the first, to the first slots of `place`."""
+    (rows, sq_x, near, shares), (panels, pairings) = operand, memory
+    last = min(first + TILE_ROWS, sq_x.size)
+    part = FloatRows(rows.values[first:last], rows.data, rows.indices, rows.indptr)
+    add_products(part.values, panels, pairings, False)
+    map_pairings(kernel, pairings, (part, sq_x[first:last], near[first:last], shares), block, place)
 
 
 @jit

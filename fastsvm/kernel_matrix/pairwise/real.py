@@ -112,6 +112,7 @@ class RealPairwise:
         self.centre = centre.astype(self.dtype) if use_centre and centre is not None else None
         self.manhattan = kernel.pairing == "manhattan"
         self.compressed = sparse and not self.manhattan
+        self._by_panels = not (self.compressed or self.manhattan)  # pairings are products of dense rows
         self.distance = kernel.translation_invariant and not self.manhattan
         self.sparse, self.all_near = sparse, all_near or self.dtype == np.float64
         self._given = kernel, centre
@@ -175,23 +176,23 @@ class RealPairwise:
     @property
     def summed_rows(self) -> int:
         """Rows of an operand for `add_sums`: without a tile of them in memory, any number."""
-        return TILED_ROWS if self.compressed or self.manhattan else sys.maxsize
+        return sys.maxsize if self._by_panels else TILED_ROWS
 
     def tile(self, operand: Operand, block: Block, terms: np.ndarray, out: Rows) -> None:
         """Write k(operand, block) to `out`."""
         for a, b in spans(block.shape[0], _COLUMNS):
             place = out._replace(start=out.start + a)
-            if self.compressed or self.manhattan:
-                others, pairings = self._pairings(operand, block.slice(a, b))
-                map_pairings(self.kernel, pairings, _left(operand), (float_rows(others), terms[a:b]), place)
-            else:
+            if self._by_panels:
                 right, panels = self._right(block.slice(a, b), terms[a:b])
                 pairings = scratch_array("pairings", (TILE_ROWS, panels.shape[0] * panels.shape[2]), self.dtype)
                 write_values(self.kernel, _left(operand), right, (panels, pairings), place)
+            else:
+                others, pairings = self._pairings(operand, block.slice(a, b))
+                map_pairings(self.kernel, pairings, _left(operand), (float_rows(others), terms[a:b]), place)
 
     def add_sums(self, operand: Operand, coef: np.ndarray, block: Block, terms: np.ndarray, sums: np.ndarray) -> None:
         """Add Σ_s coef_s k(x_s, x) over the rows of the operand to the sums of the block's rows x."""
-        if self.compressed or self.manhattan:
+        if not self._by_panels:
             add_tile(self, operand, coef, block, terms, sums)
             return
         right, panels = self._right(block, terms)

@@ -166,10 +166,9 @@ def _byte_values(kernel, operand, rows, terms, out, slots, start):
 
 @jit
 def _add_byte_values(kernel, operand, rows, terms, coef, tile, sums):
-    """Add Σ_s coef_s k(x_s, x) to the sums of uint8 rows x; see `_byte_values`. `tile` is memory for values."""
+    """Add Σ_s coef_s k(x_s, x) to the sums of uint8 rows x; see `_byte_values`. `tile` is memory for a tile."""
     of_operand, of_rows, unit = terms
-    n, d = rows.shape
-    height, width = _shape_of_tile(n, d)
+    n, (height, width) = len(rows), tile.shape
     groups = height // _ROWS
     products = np.empty((_ROWS * min(groups, operand.shape[0]), width), np.int32)
     slots, added = np.arange(height), np.empty(width)

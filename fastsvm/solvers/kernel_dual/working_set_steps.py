@@ -115,8 +115,8 @@ class WorkingSetSteps:
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock
     ) -> int:
-        part, lazy = self._problem.take(chosen), self._is_lazy(len(chosen))
-        slots = None if lazy else self.rows.fetch(chosen)
+        part = self._problem.take(chosen)
+        slots = None if self._is_lazy(len(chosen)) else self.rows.fetch(chosen)
         before, gradient = state.alpha[chosen], state.gradient[chosen]
         alpha = before.copy()
         limit = min(most_steps, _STEPS_PER_ROW * len(chosen))
@@ -154,7 +154,7 @@ class WorkingSetSteps:
         problem: Formulation = type(self._formulation)(part)
         rows: KernelRows | None = self.rows.restricted(chosen)
         if rows is None:
-            rows = SquareRows(self.block.of(chosen, self.rows.fetch(chosen)))
+            rows = SquareRows(self.block.of(chosen, None))
         self._nested = self._nested or WorkingBlock(rows, self._pool)
         self._nested.reuse(rows)
         sets = WorkingSetSteps(problem, rows, _NESTED_SIZE, self._pool, self._nested)
