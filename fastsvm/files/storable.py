@@ -11,7 +11,8 @@ _NAMES: dict[type, str] = {}
 def storable(name: str) -> Callable[[type], type]:
     """Register a NamedTuple for checkpoints, under a name that does not change when the class moves.
 
-    If the number or order of fields changes, choose another name or convert old checkpoints when they are read.
+    New fields need a default, with which older checkpoints are read. If a field goes or gets another meaning, choose
+    another name or convert old checkpoints when they are read.
 
     Raises
     ------

@@ -201,6 +201,7 @@ def _tree(words: Any, arrays: dict[str, np.ndarray], record: Callable[[dict, dic
 
 def _record(words: dict[str, Any], values: dict[str, Any]) -> Any:
     kind = storable_class(words["name"])
-    if kind is None or set(values) != set(getattr(kind, "_fields", ())):
+    fields, defaults = set(getattr(kind, "_fields", ())), set(getattr(kind, "_field_defaults", ()))
+    if kind is None or not fields - defaults <= set(values) <= fields:  # older files lack fields that were added since
         raise ValueError(f"a {words['name']!r} with {sorted(values)}")
     return kind(**values)

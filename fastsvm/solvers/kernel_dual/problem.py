@@ -32,6 +32,7 @@ __all__ = [
     "KernelDualState",
     "KernelProblem",
     "KernelSolution",
+    "PastState",
     "WithIntercept",
     "WithoutIntercept",
     "feasible",
@@ -84,6 +85,15 @@ class KernelDualState(NamedTuple):
     working_set: np.ndarray
 
 
+@storable("past kernel dual state")
+class PastState(NamedTuple):
+    """β = y ∘ α and F after an earlier working set, and the drift of F then."""
+
+    beta: np.ndarray
+    gradient: np.ndarray
+    drift: float
+
+
 @storable("decomposition memory")
 class DecompositionMemory(NamedTuple):
     """What a decomposition knows beside its state; it decides the steps to come.
@@ -108,6 +118,8 @@ class DecompositionMemory(NamedTuple):
         Rounding error of F at its solution, 0 if that was not adopted.
     largest : float
         The largest diagonal value of the kernel among all rows that were in a working set.
+    past : tuple of PastState
+        States after earlier working sets, along whose changes a step may be extended.
     """
 
     aim: float
@@ -122,6 +134,7 @@ class DecompositionMemory(NamedTuple):
     interior_tried: bool = False
     rounding: float = 0.0
     largest: float = 1.0
+    past: tuple[PastState, ...] = ()
 
 
 @storable("kernel solution")

@@ -10,8 +10,8 @@ End
 from collections.abc import Callable
 from enum import Enum, auto
 
+from fastsvm.solvers.kernel_dual.acceleration.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
-from fastsvm.solvers.kernel_dual.newton_step import NewtonTrial
 from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState
 from fastsvm.solvers.outer_loop import Report
 

@@ -149,6 +149,18 @@ def test_only_storable_classes_are_made(name, tmp_path):
         read(path, BOUND)
 
 
+@pytest.mark.parametrize(("field", "is_read"), [("past", True), ("aim", False)])
+def test_a_field_that_an_older_version_did_not_store_has_its_default(field, is_read, tmp_path):
+    path, memory = tmp_path / "x.fastsvm", DecompositionMemory(0.5, 1.0, 2, 3, 4, True, None)
+    write(path, memory._replace(past=(1,)), BOUND)
+    changed(path, lambda header, arrays: header["tree"]["values"].pop(field))
+    if is_read:
+        assert read(path, BOUND) == memory
+    else:
+        with pytest.raises(DamagedCheckpoint, match="does not know"):
+            read(path, BOUND)
+
+
 def test_a_class_without_a_name_is_not_stored(tmp_path):
     class Anonymous(NamedTuple):
         number: int

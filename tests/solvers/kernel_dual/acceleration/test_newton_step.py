@@ -4,8 +4,8 @@ from naive import problem
 from scipy.optimize import minimize
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.solvers.kernel_dual import newton_step as newton_file
-from fastsvm.solvers.kernel_dual.newton_step import moved, newton_step
+from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
+from fastsvm.solvers.kernel_dual.acceleration.newton_step import moved, newton_step
 
 
 def newton_direction(block, gradient):

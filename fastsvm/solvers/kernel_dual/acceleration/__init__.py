@@ -1,0 +1,1 @@
+"""What is tried where working sets make slow progress."""

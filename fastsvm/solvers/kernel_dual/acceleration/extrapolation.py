@@ -1,0 +1,145 @@
+"""Extrapolation along the last changes of the multipliers, for problems with too many free rows for a Newton step.
+
+Problem
+    That of `problem`. Where thousands of rows are free, working sets solve it as block coordinate descent does: each
+    takes a nearly constant share off the distance from the solution. Much of what is left lies in the plane of the last
+    few changes.
+
+Step
+    F is affine in β = y ∘ α. So the changes d_j of β from earlier states to the present one have known images
+    K d_j, the changes of F. The weights c that minimise the objective along D c solve a system with as many unknowns as
+    there are changes, and no kernel value is needed (subspace optimisation, Narkiss and Zibulevsky 2005; for coordinate
+    descent, Bertrand and Massias 2021, Anderson acceleration, who combine iterates by weights of another system).
+    Each change keeps the constraints on sums.
+
+Bounds
+    Rows that would leave their bounds stay where they are: they are taken out of the changes, whose images are
+    corrected by kernel rows, and the system is solved again, now with the sums of the changes as constraints. What then
+    still leaves shortens the step.
+
+Rounding
+    The images carry the rounding errors of the kernel rows that were added in between. The weights multiply them, and
+    the drift of F counts that. Nearly dependent changes have large weights, so that these directions are left out.
+
+Cost
+    10 m n operations for m changes, m kernel rows for each row that is taken out. 16 m n bytes.
+"""
+
+import numpy as np
+from scipy import linalg
+
+from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, PastState
+
+__all__ = ["Extrapolation"]
+
+_CHANGES = 5
+_ROUNDS = 4  # in which rows are taken out
+_MOST_OUT = 0.25  # of the free rows; with more, the free set is far from the right one
+_DEPENDENT = 1e-6  # eigenvalue of the changes' system, relative to the largest, below which it is rounding
+
+
+class Extrapolation:
+    """Moves a state to the best combination of it and the states before.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        The problem.
+    products : KernelProducts
+        Changes the gradient; its drift says by how much.
+    least_free : int
+        Number of free rows up to which nothing is done, since Newton steps do better.
+
+    Attributes
+    ----------
+    past : tuple of PastState
+        Earlier states, the oldest first.
+    """
+
+    def __init__(self, formulation: Formulation, products: KernelProducts, least_free: int) -> None:
+        self.past: tuple[PastState, ...] = ()
+        self._formulation, self._problem = formulation, formulation.problem
+        self._products, self._least_free = products, least_free
+
+    def improve(self, state: KernelDualState) -> None:
+        """Move along the last changes if that raises the objective, and remember the state.
+
+        Parameters
+        ----------
+        state : KernelDualState
+            Its multipliers and gradient are changed in place.
+        """
+        y, upper = self._problem.box
+        n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < upper)))
+        if n_free <= self._least_free:
+            self.past = ()
+            return
+        drift = self._drift
+        self.past = tuple(each for each in self.past if each.drift <= drift)  # F was not computed anew since
+        if len(self.past) > 1:
+            self._move(state, int(_MOST_OUT * n_free))
+        now = PastState(state.alpha * y, state.gradient.copy(), self._drift)
+        self.past = (*self.past[1 - _CHANGES :], now)
+
+    @property
+    def _drift(self) -> float:
+        """The drift of F, or 0 where it is not counted because values are exact."""
+        drift = self._products.drift
+        return drift if np.isfinite(drift) else 0.0
+
+    def _move(self, state: KernelDualState, most_out: int) -> None:
+        y, upper = self._problem.box
+        beta, gradient, drift = state.alpha * y, state.gradient, self._products.drift
+        low, high = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+        changes = np.stack([each.beta - beta for each in self.past])
+        images = np.stack([each.gradient - gradient for each in self.past])
+        errors = np.array([self._drift - each.drift for each in self.past])
+        members = self._members()
+        sums, n_out = np.zeros((len(changes), members.shape[1])), 0
+        for _ in range(_ROUNDS):
+            weights = _weights(changes @ images.T, changes @ gradient, sums)
+            step = weights @ changes
+            leaving = np.flatnonzero((beta + step < low) | (beta + step > high))
+            n_out += len(leaving)
+            if len(leaving) == 0 or n_out > most_out:
+                break
+            for change, image in zip(changes, images, strict=True):
+                self._products.add_rows(image, leaving, -change[leaving])
+            errors += np.abs(changes[:, leaving]).sum(axis=1)
+            sums -= changes[:, leaving] @ members[leaving]
+            changes[:, leaving] = 0.0
+        reach = _reach(step, low - beta, high - beta)
+        step, image = reach * step, reach * (weights @ images)
+        gain = -(step @ gradient + 0.5 * step @ image)
+        self._products.drift = drift
+        if gain > 0:
+            state.alpha[:] = np.clip((beta + step) * y, 0.0, upper)
+            gradient += image
+            self._products.drift += reach * float(np.abs(weights) @ errors)
+
+    def _members(self) -> np.ndarray:
+        """Return a column for each group of rows whose β have a given sum, 1 where a row belongs to it."""
+        y = self._problem.y
+        if not self._formulation.balanced:
+            return np.empty((len(y), 0))
+        return np.ones((len(y), 1)) if self._formulation.n_levels == 1 else (y[:, None] == [1.0, -1.0]).astype(float)
+
+
+def _weights(products: np.ndarray, slopes: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Return the weights c of least ½ cᵀPc + sᵀc with cᵀ `sums` = 0."""
+    scale = np.sqrt(np.maximum(np.diag(products), np.finfo(float).tiny))
+    system, slopes = (products + products.T) / (2 * np.outer(scale, scale)), slopes / scale
+    normals = linalg.orth(sums / scale[:, None]) if sums.any() else sums[:, :0]
+    keep = np.eye(len(scale)) - normals @ normals.T
+    system, slopes = keep @ system @ keep, keep @ slopes
+    values, vectors = np.linalg.eigh(system)
+    some = values > _DEPENDENT * max(1.0, values[-1])
+    return -(vectors[:, some] / values[some]) @ (vectors[:, some].T @ slopes) / scale
+
+
+def _reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Return the largest factor up to 1 with which a step stays within its bounds."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        factors = np.where(step > 0, high / step, np.where(step < 0, low / step, 1.0))
+    return max(0.0, min(1.0, float(factors.min())))
