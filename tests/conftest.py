@@ -31,7 +31,7 @@ settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize
 settings.load_profile("fastsvm")
 
 
-SHARED_CODE = {"sgd": ("sgd", "partial_fit", "loss_curve"), "linear": ("linear",), "kernel": ("kernel",)}
+SHARED_CODE = {"sgd": ("sgd", "partial_fit", "loss_curve"), "kernel": ("kernel", "one_class"), "linear": ("linear",)}
 LONG = (
     "estimator_checks", "dask", "gallery", "checkpointer", "realdata", "cold_and_warm", "fuzz", "test_memory",
     "quantized_fits", "test_runs", "portability", "test_registry",
@@ -73,9 +73,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_finish(session):
-    """Keep the collector of garbage from looking at all that was imported again and again."""
+    """Keep the collector of garbage from looking at all that was imported, and is compiled, again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def standardised(X):

@@ -88,10 +88,10 @@ def add_values(kernel, operand, coef, block, memory, sums):
     No value leaves the processor's cache, and there is no return to Python, where threads wait for each other.
     """
     panels, pairings, tile = memory
-    slots = np.arange(TILE_ROWS)
+    slots, start = np.arange(TILE_ROWS), np.int64(0)  # a literal would be a type, for which all is compiled anew
     pack(block[0].values, panels)
     for first in range(0, coef.size, TILE_ROWS):
-        _write_tile(kernel, operand, first, block, (panels, pairings), (tile, slots, 0))
+        _write_tile(kernel, operand, first, block, (panels, pairings), (tile, slots, start))
         add_rows(tile, coef[first : first + TILE_ROWS], sums)
 
 

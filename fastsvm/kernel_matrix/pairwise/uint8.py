@@ -171,7 +171,7 @@ def _add_byte_values(kernel, operand, rows, terms, coef, tile, sums):
     n, (height, width) = len(rows), tile.shape
     groups = height // _ROWS
     products = np.empty((_ROWS * min(groups, operand.shape[0]), width), np.int32)
-    slots, added = np.arange(height), np.empty(width)
+    slots, start, added = np.arange(height), np.int64(0), np.empty(width)
     for first in range(0, of_rows.size, width):
         t = min(first, n - width)
         count = min(width, of_rows.size - t)
@@ -181,7 +181,7 @@ def _add_byte_values(kernel, operand, rows, terms, coef, tile, sums):
             _byte_products(operand[group : group + groups], part, products)
             a, b = _ROWS * group, min(_ROWS * group + height, of_operand.size)
             own = of_operand[a:b], of_rows[t : t + count], unit
-            _map_bytes(kernel, products, own, tile, slots[: b - a], 0)
+            _map_bytes(kernel, products, own, tile, slots[: b - a], start)
             add_rows(tile, coef[a:b], added[:count])
         for i in range(first - t, count):  # the others have their sums
             sums[t + i] += added[i]
