@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from csr_group import write_csr
-from forked import Forks
+from forked import OURS, THEIRS, Forks, beginning
 
 settings.register_profile("fastsvm", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("fastsvm")
@@ -183,7 +183,7 @@ def python():
 
 @pytest.fixture(scope="session")
 def fork_server():
-    forks = Forks()
+    forks = Forks(*OURS)
     yield forks
     forks.close()
 
@@ -193,6 +193,38 @@ def forks(fork_server):
     """Start processes that have imported fastsvm already; kill those that the test leaves."""
     yield fork_server
     fork_server.end_all()
+
+
+class Importing(Python):
+    """Processes that import fastsvm, and have imported already what fastsvm imports."""
+
+    def __init__(self):
+        self.forks = Forks(*THEIRS)
+
+    def start(self, code, folder=None, err=None, **environment):
+        variables = {key: str(value) for key, value in environment.items()}
+        return self.forks.start(code=beginning(variables) + code, folder=folder, err=err)
+
+    def run(self, code, folder=None, **environment):
+        return self.output(self.start(code, folder, **environment))
+
+
+@pytest.fixture(scope="session")
+def importing_server():
+    if not hasattr(os, "fork"):
+        yield Python
+        return
+    importing = Importing()
+    yield importing
+    importing.forks.close()
+
+
+@pytest.fixture
+def importing(importing_server):
+    """Start processes as `python` does, sooner where there is `fork`, and kill those that the test leaves."""
+    yield importing_server
+    if importing_server is not Python:
+        importing_server.forks.end_all()
 
 
 PROBE = """

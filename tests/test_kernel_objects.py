@@ -332,7 +332,7 @@ print(probe.value(Mine(), 1.0), len(list(compiler.CACHE_FOLDER.rglob("*probe*"))
 OURS = "from fastsvm.kernels import Linear as Mine\n" + USE
 
 
-def test_code_for_a_class_of_the_user_is_never_stale(python, package, tmp_path):
+def test_code_for_a_class_of_the_user_is_never_stale(importing, package, tmp_path):
     """On disk it would also keep other processes, which cannot import the class, from the code of our kernels."""
     folder = tmp_path / "user"
     folder.mkdir()
@@ -341,7 +341,7 @@ def test_code_for_a_class_of_the_user_is_never_stale(python, package, tmp_path):
     for shift, wanted in (("10", "11.0 0"), ("20", "21.0 0")):
         (folder / "mine.py").write_text(MODULE.format(shift=shift))
         codes = MODULE.format(shift=shift), "from mine import Mine\n"
-        processes = [python.start(code + USE, folder, **variables) for code in codes]
-        assert [python.output(process) for process in processes] == [wanted, wanted]
+        processes = [importing.start(code + USE, folder, **variables) for code in codes]
+        assert [importing.output(process) for process in processes] == [wanted, wanted]
     (folder / "mine.py").unlink()
-    assert python.run(OURS, folder, **variables) == "1.0 2"  # index and code
+    assert importing.run(OURS, folder, **variables) == "1.0 2"  # index and code

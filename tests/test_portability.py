@@ -84,9 +84,9 @@ assert not left, left
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the simulation looks at /proc")
-def test_fits_files_and_commands_as_on_windows(python, tmp_path):
+def test_fits_files_and_commands_as_on_windows(importing, tmp_path):
     """Without fcntl, resource, fork, SIGHUP and SIGALRM, and open files can be neither renamed nor removed."""
-    python.run(AS_ON_WINDOWS, tmp_path)
+    importing.run(AS_ON_WINDOWS, tmp_path)
 
 
 def test_without_locks_every_file_is_free(monkeypatch, tmp_path):

@@ -94,15 +94,15 @@ print(found, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), c
 """
 
 
-def use(python, package, cache):
-    value, hits, misses, folder = python.run(PROGRAM, package.parent, NUMBA_CACHE_DIR=cache).split()
+def use(importing, package, cache):
+    value, hits, misses, folder = importing.run(PROGRAM, package.parent, NUMBA_CACHE_DIR=cache).split()
     return float(value), int(hits), int(misses), Path(folder)
 
 
-def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, package, tmp_path):
+def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(importing, package, tmp_path):
     cache = tmp_path / "cache"
-    first = use(python, package, cache)
-    second = use(python, package, cache)
+    first = use(importing, package, cache)
+    second = use(importing, package, cache)
     assert first[:3] == (np.exp(-6.0), 0, 1)
     assert second[:3] == (np.exp(-6.0), 1, 0)
     assert first[3] == second[3]
@@ -113,7 +113,7 @@ def test_a_second_process_finds_the_code_and_an_edited_helper_is_seen(python, pa
     edited = text.replace("p * r + 1.0\n    exponent = np.float64", "p * r + 3.0\n    exponent = np.float64")
     assert edited != text
     helper.write_text(edited, encoding="utf-8")
-    value, hits, misses, folder = use(python, package, cache)
+    value, hits, misses, folder = use(importing, package, cache)
     assert value > 2 * first[0]
     assert (hits, misses) == (0, 1)
     assert folder != first[3]
@@ -144,7 +144,7 @@ FROM_CODE = "probe.caller(RBF(2.0), 3.0) - 1.0"
 FROM_OTHER_CODE = "probe.other_caller(RBF(2.0), 3.0) - 1.0"
 
 
-def test_a_function_is_called_by_compiled_code_and_by_python_in_any_order(python, package, tmp_path):
+def test_a_function_is_called_by_compiled_code_and_by_python_in_any_order(importing, package, tmp_path):
     """What compiled code alone has called has no machine code of its own until Python calls it."""
     probe = package / "probe.py"
     probe.write_text(probe.read_text() + CALLER)
@@ -153,7 +153,7 @@ def test_a_function_is_called_by_compiled_code_and_by_python_in_any_order(python
 
     def calls(first, second, cache):
         code = CALLED_BOTH_WAYS.format(first=f"found = {first}", second=second)
-        return python.run(code, package.parent, NUMBA_CACHE_DIR=tmp_path / cache).split()
+        return importing.run(code, package.parent, NUMBA_CACHE_DIR=tmp_path / cache).split()
 
     assert calls(FROM_CODE, FROM_PYTHON, "a") == [within, "0", "1", value, "0", "2"]
     assert calls(FROM_CODE, FROM_PYTHON, "a") == [within, "0", "0", value, "1", "0"]

@@ -18,10 +18,10 @@ from fastsvm.displays import (
 )
 
 
-def test_matplotlib_is_imported_where_something_is_drawn(python):
+def test_matplotlib_is_imported_where_something_is_drawn(importing):
     before = "import fastsvm, sys; print('fastsvm.displays' in sys.modules)"
     after = "import fastsvm.displays; print('matplotlib' in sys.modules)"
-    assert python.run(f"{before}; {after}").split() == ["False", "False"]
+    assert importing.run(f"{before}; {after}").split() == ["False", "False"]
 
 
 def test_without_matplotlib(monkeypatch, moons, moons_model, digits, digits_model, wave, wave_model):

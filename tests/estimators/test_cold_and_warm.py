@@ -6,25 +6,30 @@ all variants of all estimators, which takes some minutes to compile.
 """
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fastsvm._compiled.processor import JIT_DISABLED
 
+FITS = """
+import runpy, sys, warnings
+warnings.simplefilter("default")
+sys.argv[1:] = {words}
+runpy.run_path({path!r}, run_name="__main__")
+"""
+
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
-def test_a_fit_has_the_same_bits_where_it_is_compiled_and_where_its_code_is_loaded(tmp_path):
+def test_a_fit_has_the_same_bits_where_it_is_compiled_and_where_its_code_is_loaded(importing, tmp_path):
+    path = str(Path(__file__).parents[1] / "support" / "every_fit.py")
     which = "all" if os.environ.get("FASTSVM_EVERY_FIT") == "1" else "some"
 
     def digests(order):
-        command = [sys.executable, str(Path(__file__).parents[1] / "support" / "every_fit.py"), which, order]
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-        done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=3600)
-        assert done.returncode == 0, done.stderr
-        return sorted(done.stdout.splitlines())
+        process = importing.start(FITS.format(words=[which, order], path=path), NUMBA_CACHE_DIR=tmp_path)
+        out, err = process.communicate(timeout=3600)
+        assert process.returncode == 0, err
+        return sorted(out.splitlines())
 
     cold = digests("forth")
     assert len(cold) >= 1

@@ -1,8 +1,8 @@
 """Compilation before the first fit."""
 
+import contextlib
 import os
 import pty
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -42,30 +42,21 @@ def test_every_estimator_is_fitted(monkeypatch):
     assert {str(dtype) for name, dtype, _ in fitted if name == "svc"} == {"float64", "float32", "uint8"}
 
 
-def said_on_a_terminal(tmp_path, **environment):
+def said_on_a_terminal(importing, cache):
     """Return what a process that calls two compiled functions prints on a terminal."""
-    master, slave = pty.openpty()
-    pid = os.fork()
-    if pid == 0:
-        os.dup2(slave, 2)
-        os.execve(sys.executable, [sys.executable, "-c", COMPILES], os.environ | environment)
-    os.close(slave)
-    found = b""
-    while True:
-        try:
-            part = os.read(master, 4096)
-        except OSError:  # the process has ended
-            break
-        if not part:
-            break
-        found += part
-    os.close(master)
-    assert os.waitpid(pid, 0)[1] == 0, found
+    terminal, end = pty.openpty()
+    process, found = importing.start(COMPILES, err=os.ttyname(end), NUMBA_CACHE_DIR=cache), b""
+    code = process.wait()
+    os.close(end)
+    with open(terminal, "rb", buffering=0) as shown, contextlib.suppress(OSError):  # the end of a terminal
+        while part := shown.read(4096):
+            found += part
+    assert code == 0, found
     return found.decode()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no pseudo-terminals")
-def test_the_first_compilation_is_said_once_on_a_terminal(tmp_path):
-    said = said_on_a_terminal(tmp_path, NUMBA_CACHE_DIR=str(tmp_path))
+def test_the_first_compilation_is_said_once_on_a_terminal(importing, tmp_path):
+    said = said_on_a_terminal(importing, tmp_path)
     assert said.count("compiling") == 1 and "fastsvm warmup" in said
-    assert said_on_a_terminal(tmp_path, NUMBA_CACHE_DIR=str(tmp_path)) == ""
+    assert said_on_a_terminal(importing, tmp_path) == ""

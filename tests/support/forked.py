@@ -1,6 +1,6 @@
-"""Processes that are forked from one that has imported fastsvm, because the import takes longer than most of them work.
+"""Processes that are forked from one that has imported what takes long, because most of them work for a shorter time.
 
-As a program, it is the process that they are forked from.
+As a program, it is the process that they are forked from; its arguments are the modules to import.
 """
 
 import contextlib
@@ -16,7 +16,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COMMAND", "Forks", "Process"]
+__all__ = ["COMMAND", "OURS", "THEIRS", "Forks", "Process", "beginning"]
+
+OURS = "fastsvm.formats", "fastsvm.jobs.prediction.predict", "fastsvm.jobs.runner"
+"""Modules that import most of fastsvm."""
+THEIRS = "numba", "joblib", "h5py", "scipy.stats", "sklearn.svm"
+"""Modules that fastsvm imports and that take long."""
 
 COMMAND = "import runpy; runpy.run_module('fastsvm', run_name='__main__', alter_sys=True)"
 """Does what `python -m fastsvm` does."""
@@ -68,14 +73,36 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
 
-class Forks:
-    """Starts processes."""
+def beginning(environment: dict[str, str]) -> str:
+    """Return code that gives a process an environment and the path of `python -c`, and makes warnings errors.
 
-    def __init__(self) -> None:
+    Numba read its settings when it was imported; it reads them again.
+    """
+    return f"""
+import os, sys, warnings
+import numba
+os.environ.update({environment!r})
+numba.core.config.reload_config()
+sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+sys.path[:] = ["", *os.environ["PYTHONPATH"].split(os.pathsep), *sys.path]
+warnings.simplefilter("error")
+"""
+
+
+class Forks:
+    """Starts processes.
+
+    Parameters
+    ----------
+    *modules : str
+        What they have imported already.
+    """
+
+    def __init__(self, *modules: str) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self._started: list[Process] = []
         self._server = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
 
@@ -144,8 +171,8 @@ def prepared(code: str, words: list[str], folder: str, out: str, err: str) -> st
 
 
 if __name__ == "__main__":
-    for name in ("formats", "jobs.prediction.predict", "jobs.runner"):  # what takes long
-        importlib.import_module(f"fastsvm.{name}")
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     gc.freeze()  # a new process would copy every object at its end, in order to collect it
     wanted = serve()
     if wanted is not None:

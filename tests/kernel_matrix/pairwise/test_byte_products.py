@@ -29,10 +29,10 @@ for n, d in ((1, 4), (2, 5), (15, 6), (17, 7), (24, 64), (25, 65), (49, 130), (3
 
 @pytest.mark.skipif(PRODUCTS is None, reason="the processor has no byte products")
 @pytest.mark.parametrize("kind", INSTRUCTIONS)
-def test_each_instruction_gives_exact_products(kind, python, tmp_path):
+def test_each_instruction_gives_exact_products(kind, importing, tmp_path):
     if not byte_tile._has(kind):
         pytest.skip("the processor does not have it")
     if INSTRUCTIONS[kind] == PRODUCTS:
         pytest.skip("all other tests use it")
-    given = python.start(PRODUCTS_OF_MANY_SIZES, tmp_path, FASTSVM_BYTE_PRODUCTS=kind)
-    assert python.output(given).split() == [kind]
+    given = importing.start(PRODUCTS_OF_MANY_SIZES, tmp_path, FASTSVM_BYTE_PRODUCTS=kind)
+    assert importing.output(given).split() == [kind]
