@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Ratio", "Spot", "ratios", "spots"]
+__all__ = ["Ratio", "Spot", "ratios", "rounds", "spots"]
 
 _RUNS = Path(__file__).parent / "runs"
 
@@ -64,4 +64,13 @@ def ratios() -> list[Ratio]:
     for name in dict.fromkeys(name for name, _ in runs):
         case, ours = runs[name, "fastsvm"]
         found.append(Ratio(name, tuple(case["shape"]), ours, runs[name, "sklearnex"][1]))
+    return found
+
+
+def rounds() -> dict[str, list[dict[str, Any]]]:
+    """Return what was found on each number of shards, by the case of `bench.shards`."""
+    found = {}
+    for path in sorted(_RUNS.glob("shards-*.json")):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        found.update({case["name"]: case["results"] for case in run["cases"]})
     return found

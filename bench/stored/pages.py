@@ -8,7 +8,10 @@ from bench.stored.tables import TABLES
 __all__ = ["PAGES", "filled"]
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / name for name in ("bench/RESULTS.md", "docs/guide/which_solver.md", "docs/benchmarks.md")]
+PAGES = [
+    ROOT / name
+    for name in ("bench/RESULTS.md", "docs/guide/which_solver.md", "docs/benchmarks.md", "docs/guide/cluster.md")
+]
 _BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(\n<!-- end of table -->)", re.DOTALL)
 
 

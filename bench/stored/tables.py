@@ -1,9 +1,10 @@
 """The tables of the pages, each a list of rows of text."""
 
 from collections.abc import Callable, Iterable
+from math import log
 from statistics import geometric_mean
 
-from bench.stored.kept import Ratio, Spot, ratios, spots
+from bench.stored.kept import Ratio, Spot, ratios, rounds, spots
 
 __all__ = ["TABLES"]
 
@@ -11,6 +12,15 @@ _MILLION, _SMALLER, _COD_RNA, _KDD = "vessels-75-1000000", "vessels-75-100000", 
 _ROWS = {_MILLION: 1_000_000, _SMALLER: 100_000, _COD_RNA: 271_617, _KDD: 494_021}
 _OURS, _CELLS, _EXACT, _LINEAR = "fastsvm", "fastsvm cells", "fastsvm SVC", "fastsvm LinearSVC"
 _PIPELINE, _DESCENT, _BOOSTING = "sklearn Nystroem", "sklearn Nystroem SGD", "sklearn boosting"
+
+_TEN_CLASSES = "cifar-10-hinge"
+_SHARDED = {
+    _TEN_CLASSES: "CIFAR-10, ten classes, hinge",
+    "animals-hinge": "animals or vehicles, hinge",
+    "animals-squared-hinge": "the same, squared hinge",
+    "kdd-hinge": "KDD Cup 99, two classes, hinge",
+}
+_BYTES_PER_SECOND, _LATENCY, _PARTS = 1e9, 0.002, 4  # of a network; parts of a round, after each of which all wait
 
 
 def _seconds(value: float) -> str:
@@ -161,6 +171,32 @@ def ordinary_ratios() -> list[str]:
     ]
 
 
+def rounds_on_shards() -> list[str]:
+    """Return rounds and megabytes of all cases of `bench.shards`."""
+    found = rounds()
+    counts = [one["n_shards"] for one in found[_TEN_CLASSES]]
+    rows = []
+    for name, title in _SHARDED.items():
+        rows.append((f"{title}: rounds", *(f"{one['rounds']:,}" for one in found[name])))
+        rows.append(("MB in all", *(f"{one['bytes'] / 1e6:,.0f}" for one in found[name])))
+    return _table(["shards", *map(str, counts)], rows)
+
+
+def model_of_a_cluster() -> list[str]:
+    """Return the seconds of ten classes of CIFAR-10 on many workers, computed from rounds on few."""
+    found = {one["n_shards"]: one for one in rounds()[_TEN_CLASSES]}
+    most, half = found[max(found)], found[max(found) // 2]
+    growth = log(most["rounds"] / half["rounds"], 2)
+    rows = []
+    for p in (4, 16, 64, 256):
+        n_rounds = found[p]["rounds"] if p in found else most["rounds"] * (p / most["n_shards"]) ** growth
+        computing = found[1]["seconds_of_a_round"] / p
+        sending = most["bytes"] / most["rounds"] * p / most["n_shards"] / _BYTES_PER_SECOND + _PARTS * _LATENCY
+        rows.append((str(p), f"{n_rounds:,.0f}", f"{1e3 * computing:.0f}", f"{1e3 * sending:.0f}",
+                     _seconds(n_rounds * (computing + sending))))  # fmt: skip
+    return _table(["workers", "rounds", "computing, ms a round", "messages, ms a round", "seconds in all"], rows)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "landmarks or a part": parts_and_landmarks,
     "a million samples": a_million,
@@ -168,4 +204,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "two other files": other_files,
     "ordinary tables": ordinary_tables,
     "ordinary tables in short": ordinary_ratios,
+    "rounds on shards": rounds_on_shards,
+    "model of a cluster": model_of_a_cluster,
 }
