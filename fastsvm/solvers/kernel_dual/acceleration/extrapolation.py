@@ -98,7 +98,8 @@ class Extrapolation:
         members = self._members()
         sums, n_out = np.zeros((len(changes), members.shape[1])), 0
         for _ in range(_ROUNDS):
-            weights = _weights(changes @ images.T, changes @ gradient, sums)
+            with np.errstate(over="ignore", invalid="ignore"):  # kernel values of unscaled features
+                weights = _weights(changes @ images.T, changes @ gradient, sums)
             step = weights @ changes
             leaving = np.flatnonzero((beta + step < low) | (beta + step > high))
             n_out += len(leaving)
@@ -127,7 +128,9 @@ class Extrapolation:
 
 
 def _weights(products: np.ndarray, slopes: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Return the weights c of least ½ cᵀPc + sᵀc with cᵀ `sums` = 0."""
+    """Return the weights c of least ½ cᵀPc + sᵀc with cᵀ `sums` = 0; zeros if numbers are too large."""
+    if not (np.isfinite(products).all() and np.isfinite(slopes).all()):
+        return np.zeros(len(slopes))
     scale = np.sqrt(np.maximum(np.diag(products), np.finfo(float).tiny))
     system, slopes = (products + products.T) / (2 * np.outer(scale, scale)), slopes / scale
     normals = linalg.orth(sums / scale[:, None]) if sums.any() else sums[:, :0]

@@ -111,6 +111,17 @@ def test_nothing_moves_while_a_newton_step_is_possible_and_nothing_is_kept_of_an
     assert len(case.extrapolation.past) == 3
 
 
+@pytest.mark.parametrize("scale", [1e160, 1e200])
+def test_values_whose_products_overflow_move_nothing(scale, pool):
+    case = Case(WithIntercept, 1e6, pool)
+    case.extrapolation.past = tuple(
+        each._replace(beta=scale * each.beta, gradient=scale * each.gradient) for each in case.extrapolation.past
+    )
+    state, begin = case.states[-1], case.states[-1].alpha.copy()
+    case.extrapolation.improve(state)
+    np.testing.assert_array_equal(state.alpha, begin)
+
+
 def solver_of(kind, K, y, upper, pool, total=0.0):
     """Return a solver that takes no Newton steps, and treats any number of free rows as too many for them."""
     return kind(KernelProblem(y, upper, y, total), cache(K, pool), 1e-6, 32, pool, most_free=0)
