@@ -158,13 +158,38 @@ def _check_feature_names(estimator: Any, source: Source) -> None:
 
 
 def _check_columns(X: Any) -> None:
-    """Raise TypeError for a column of a DataFrame that holds times, which have no type in common with numbers."""
+    """Raise TypeError for a column of a DataFrame that holds times, and ValueError for one that holds words."""
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        for name, kind in zip(X.columns, X.dtypes, strict=True):
-            if getattr(kind, "kind", "") in ("M", "m"):
+        for place, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+            if getattr(kind, "kind", "") in ("M", "m"):  # times have no type in common with numbers
                 raise TypeError(
                     f"Column {name!r} of X holds times ({kind}), not numbers. Convert it to numbers or drop it."
                 )
+            if getattr(kind, "kind", "") == "O" and hasattr(X, "iloc"):
+                _check_words(name, np.asarray(X.iloc[:, place], object))
+
+
+def _check_words(name: Any, column: np.ndarray) -> None:
+    """Raise ValueError for the first word in a column of objects that is not a number."""
+    try:
+        column.astype(np.float64)
+    except ValueError:
+        for row, value in enumerate(column):
+            if isinstance(value, str) and not _is_number(value):
+                raise ValueError(
+                    f"Column {name!r} of X holds {value!r} at row {row}: could not convert string to float. Encode it, "
+                    "for example with sklearn.preprocessing.OneHotEncoder, or drop it."
+                ) from None
+    except TypeError:  # no words: scikit-learn's check says what is wrong
+        pass
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_convertible(X: Any) -> None:
@@ -265,6 +290,13 @@ def _finite(y: np.ndarray, of_classes: bool) -> np.ndarray:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         words = "labels must name classes" if of_classes else "targets must be finite numbers"
         raise ValueError(f"Input y contains NaN or infinity; {words}.")
+    if not of_classes:
+        low, high = float(y.min()), float(y.max())
+        if not np.isfinite(high - low):
+            raise ValueError(
+                f"The targets range from {low:g} to {high:g}, so that their differences overflow. Divide them by a "
+                "constant."
+            )
     return y
 
 

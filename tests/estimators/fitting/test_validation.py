@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import fastsvm
-from fastsvm import LinearSVC, SGDClassifier, SVCSearch, open_hdf5
+from fastsvm import SVR, LinearSVC, LinearSVR, NuSVR, OneClassSVM, SGDClassifier, SVCSearch, open_hdf5
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -69,6 +69,19 @@ def test_names_that_do_not_fit(named, tmp_path):
         file["X"], file["feature_names"] = X, [1, 2]
     with pytest.raises(ValueError, match=r"feature_names in .* must be strings, they are int64"):
         open_hdf5(tmp_path / "numbers.h5")
+
+
+def test_a_column_of_words_is_named():
+    X = pd.DataFrame({"a": np.arange(6.0), "colour": ["1", "2.5", "red"] * 2})
+    for typed in (X, X.astype({"colour": object}), X.astype({"colour": "category"})):
+        with pytest.raises(ValueError, match="Column 'colour' of X holds 'red' at row 2: could not convert"):
+            OneClassSVM().fit(typed)
+
+
+@pytest.mark.parametrize("machine", [SVR, NuSVR, LinearSVR])
+def test_targets_whose_differences_overflow(machine):
+    with pytest.raises(ValueError, match=r"targets range from -1e\+308 to 1e\+308, so that their differences overflow"):
+        machine().fit(np.eye(4), [1e308, -1e308, 1.0, 2.0])
 
 
 def test_a_column_of_times_is_named():
