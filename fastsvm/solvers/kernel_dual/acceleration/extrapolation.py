@@ -19,7 +19,8 @@ Bounds
 
 Rounding
     The images carry the rounding errors of the kernel rows that were added in between. The weights multiply them, and
-    the drift of F counts that. Nearly dependent changes have large weights, so that these directions are left out.
+    the drift of F counts that. Nearly dependent changes have large weights, so that these directions are left out. A
+    step whose errors would be visible beside the gap is not taken.
 
 Cost
     10 m n operations for m changes, m kernel rows for each row that is taken out. 16 m n bytes.
@@ -29,13 +30,14 @@ import numpy as np
 from scipy import linalg
 
 from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, PastState
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, PastState, rounding_is_visible
 
 __all__ = ["Extrapolation"]
 
 _CHANGES = 5
 _ROUNDS = 4  # in which rows are taken out
 _MOST_OUT = 0.25  # of the free rows; with more, the free set is far from the right one
+_UNSEEN = 1e-31  # of the square of the longest change, that of one which is rounding
 _DEPENDENT = 1e-6  # eigenvalue of the changes' system, relative to the largest, below which it is rounding
 
 
@@ -48,6 +50,8 @@ class Extrapolation:
         The problem.
     products : KernelProducts
         Changes the gradient; its drift says by how much.
+    dtype : numpy.dtype
+        Type in which kernel values are computed.
     least_free : int
         Number of free rows up to which nothing is done, since Newton steps do better.
 
@@ -57,10 +61,10 @@ class Extrapolation:
         Earlier states, the oldest first.
     """
 
-    def __init__(self, formulation: Formulation, products: KernelProducts, least_free: int) -> None:
+    def __init__(self, formulation: Formulation, products: KernelProducts, dtype: np.dtype, least_free: int) -> None:
         self.past: tuple[PastState, ...] = ()
         self._formulation, self._problem = formulation, formulation.problem
-        self._products, self._least_free = products, least_free
+        self._products, self._dtype, self._least_free = products, dtype, least_free
 
     def improve(self, state: KernelDualState) -> None:
         """Move along the last changes if that raises the objective, and remember the state.
@@ -72,21 +76,15 @@ class Extrapolation:
         """
         y, upper = self._problem.box
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < upper)))
-        if n_free <= self._least_free:
-            self.past = ()
+        drift = self._products.drift
+        if n_free <= self._least_free or not np.isfinite(drift):
+            self.past = ()  # where the drift is not counted, errors would grow from step to step unseen
             return
-        drift = self._drift
         self.past = tuple(each for each in self.past if each.drift <= drift)  # F was not computed anew since
         if len(self.past) > 1:
             self._move(state, int(_MOST_OUT * n_free))
-        now = PastState(state.alpha * y, state.gradient.copy(), self._drift)
+        now = PastState(state.alpha * y, state.gradient.copy(), self._products.drift)
         self.past = (*self.past[1 - _CHANGES :], now)
-
-    @property
-    def _drift(self) -> float:
-        """The drift of F, or 0 where it is not counted because values are exact."""
-        drift = self._products.drift
-        return drift if np.isfinite(drift) else 0.0
 
     def _move(self, state: KernelDualState, most_out: int) -> None:
         y, upper = self._problem.box
@@ -94,7 +92,7 @@ class Extrapolation:
         low, high = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
         changes = np.stack([each.beta - beta for each in self.past])
         images = np.stack([each.gradient - gradient for each in self.past])
-        errors = np.array([self._drift - each.drift for each in self.past])
+        errors = np.array([drift - each.drift for each in self.past])
         members = self._members()
         sums, n_out = np.zeros((len(changes), members.shape[1])), 0
         for _ in range(_ROUNDS):
@@ -114,10 +112,13 @@ class Extrapolation:
         step, image = reach * step, reach * (weights @ images)
         gain = -(step @ gradient + 0.5 * step @ image)
         self._products.drift = drift
-        if gain > 0:
+        with np.errstate(over="ignore"):
+            error = drift + reach * float(np.abs(weights) @ errors)
+        scale = self._products.largest if self._dtype == np.float64 else 1.0
+        if gain > 0 and not rounding_is_visible(error * scale, self._dtype, self._formulation.gap(state)):
             state.alpha[:] = np.clip((beta + step) * y, 0.0, upper)
             gradient += image
-            self._products.drift += reach * float(np.abs(weights) @ errors)
+            self._products.drift = error
 
     def _members(self) -> np.ndarray:
         """Return a column for each group of rows whose β have a given sum, 1 where a row belongs to it."""
@@ -131,9 +132,14 @@ def _weights(products: np.ndarray, slopes: np.ndarray, sums: np.ndarray) -> np.n
     """Return the weights c of least ½ cᵀPc + sᵀc with cᵀ `sums` = 0; zeros if numbers are too large."""
     if not (np.isfinite(products).all() and np.isfinite(slopes).all()):
         return np.zeros(len(slopes))
-    scale = np.sqrt(np.maximum(np.diag(products), np.finfo(float).tiny))
-    system, slopes = (products + products.T) / (2 * np.outer(scale, scale)), slopes / scale
-    normals = linalg.orth(sums / scale[:, None]) if sums.any() else sums[:, :0]
+    squares = np.diag(products)
+    seen = squares > _UNSEEN * max(0.0, float(squares.max()))
+    scale = np.sqrt(np.where(seen, squares, 1.0))
+    system, slopes = (
+        (products + products.T) / (2 * np.outer(scale, scale)) * np.outer(seen, seen),
+        slopes / scale * seen,
+    )
+    normals = linalg.orth(sums / scale[:, None] * seen[:, None]) if sums.any() else sums[:, :0]
     keep = np.eye(len(scale)) - normals @ normals.T
     system, slopes = keep @ system @ keep, keep @ slopes
     values, vectors = np.linalg.eigh(system)

@@ -7,7 +7,6 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
 from fastsvm.solvers.kernel_dual.acceleration.extrapolation import Extrapolation
-from fastsvm.solvers.kernel_dual.coordinate_ascent import Coordinate
 from fastsvm.solvers.kernel_dual.nu.nu_smo import NuSMO
 from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
 from fastsvm.solvers.kernel_dual.problem import (
@@ -45,7 +44,7 @@ class Case:
         self.states = [self.at(np.clip(0.5 + 0.1 * change * self.y, 0, 1)) for change in changes]
         self.products = KernelProducts(cache(self.K, pool), pool)
         self.products.drift = 1.0
-        self.extrapolation = Extrapolation(self.dual, self.products, least_free)
+        self.extrapolation = Extrapolation(self.dual, self.products, self.K.dtype, least_free)
         self.extrapolation.past = tuple(
             PastState(each.alpha * self.y, each.gradient.copy(), float(k) / 4)
             for k, each in enumerate(self.states[:-1])
@@ -122,12 +121,31 @@ def test_values_whose_products_overflow_move_nothing(scale, pool):
     np.testing.assert_array_equal(state.alpha, begin)
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e-300])
+def test_a_state_that_is_there_twice_changes_nothing(shift, pool):
+    once, twice = Case(WithIntercept, 1e6, pool), Case(WithIntercept, 1e6, pool)
+    last = twice.states[-1]
+    same = PastState(last.alpha * twice.y + shift, last.gradient.copy(), 1.0)
+    twice.extrapolation.past = (*twice.extrapolation.past, same)
+    for case in (once, twice):
+        case.extrapolation.improve(case.states[-1])
+    np.testing.assert_allclose(twice.states[-1].alpha, once.states[-1].alpha, rtol=1e-9)
+
+
+def test_no_step_is_taken_whose_rounding_would_be_visible(pool):
+    case = Case(WithIntercept, 1e6, pool)
+    state, begin, case.products.drift = case.states[-1], case.states[-1].alpha.copy(), 1e17
+    case.extrapolation.improve(state)
+    np.testing.assert_array_equal(state.alpha, begin)
+    assert case.products.drift == 1e17
+
+
 def solver_of(kind, K, y, upper, pool, total=0.0):
     """Return a solver that takes no Newton steps, and treats any number of free rows as too many for them."""
-    return kind(KernelProblem(y, upper, y, total), cache(K, pool), 1e-6, 32, pool, most_free=0)
+    return kind(KernelProblem(y, upper, y, total), cache(K.astype(np.float32), pool), 1e-3, 32, pool, most_free=0)
 
 
-@pytest.mark.parametrize(("kind", "total"), [(SMO, 0.0), (Coordinate, 0.0), (NuSMO, 200.0)])
+@pytest.mark.parametrize(("kind", "total"), [(SMO, 0.0), (NuSMO, 200.0)])
 def test_a_slow_problem_ends_sooner_with_the_same_solution(kind, total, pool, monkeypatch):
     monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 10**9)
     K, y, upper = problem(3, 200, gamma=0.05, C=1e3, d=5)
@@ -138,7 +156,7 @@ def test_a_slow_problem_ends_sooner_with_the_same_solution(kind, total, pool, mo
     assert reason is StopReason.CONVERGED
     assert n_steps < 0.9 * more_steps
     objective = solver.finish(without).objective
-    assert solver.finish(found).objective == pytest.approx(objective, rel=1e-7)
+    assert solver.finish(found).objective == pytest.approx(objective, rel=1e-5)
 
 
 def start(kind, K, y, upper, pool, total):
