@@ -108,7 +108,7 @@ class Decomposition(ABC):
         self._termination = Termination(self.formulation, self.gradient, tol)
         kernel = rows, self.working_sets.block, self.working_sets.products
         self._newton = NewtonTrial(self.formulation, kernel, pool, most_free)
-        self._extrapolation = Extrapolation(self.formulation, kernel[2], rows.store.dtype, most_free)
+        self._extrapolation = Extrapolation(self.formulation, self.gradient, most_free)
         self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_free, deadline)
         self._n_sets, self._all_considered = 0, False
 

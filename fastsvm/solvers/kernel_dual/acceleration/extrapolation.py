@@ -29,8 +29,9 @@ Cost
 import numpy as np
 from scipy import linalg
 
-from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, PastState, rounding_is_visible
+from fastsvm.solvers.kernel_dual.acceleration.newton_step import reach
+from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
+from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, PastState
 
 __all__ = ["Extrapolation"]
 
@@ -48,10 +49,8 @@ class Extrapolation:
     ----------
     formulation : Formulation
         The problem.
-    products : KernelProducts
-        Changes the gradient; its drift says by how much.
-    dtype : numpy.dtype
-        Type in which kernel values are computed.
+    gradient : DualGradient
+        Says whether errors of F are visible.
     least_free : int
         Number of free rows up to which nothing is done, since Newton steps do better.
 
@@ -61,10 +60,10 @@ class Extrapolation:
         Earlier states, the oldest first.
     """
 
-    def __init__(self, formulation: Formulation, products: KernelProducts, dtype: np.dtype, least_free: int) -> None:
+    def __init__(self, formulation: Formulation, gradient: DualGradient, least_free: int) -> None:
         self.past: tuple[PastState, ...] = ()
         self._formulation, self._problem = formulation, formulation.problem
-        self._products, self._dtype, self._least_free = products, dtype, least_free
+        self._gradient, self._products, self._least_free = gradient, gradient.products, least_free
 
     def improve(self, state: KernelDualState) -> None:
         """Move along the last changes if that raises the objective, and remember the state.
@@ -108,17 +107,16 @@ class Extrapolation:
             errors += np.abs(changes[:, leaving]).sum(axis=1)
             sums -= changes[:, leaving] @ members[leaving]
             changes[:, leaving] = 0.0
-        reach = _reach(step, low - beta, high - beta)
-        step, image = reach * step, reach * (weights @ images)
+        part = reach(step, low - beta, high - beta)
+        step, image = part * step, part * (weights @ images)
         gain = -(step @ gradient + 0.5 * step @ image)
         self._products.drift = drift
         with np.errstate(over="ignore"):
-            error = drift + reach * float(np.abs(weights) @ errors)
-        scale = self._products.largest if self._dtype == np.float64 else 1.0
-        if gain > 0 and not rounding_is_visible(error * scale, self._dtype, self._formulation.gap(state)):
+            error = part * float(np.abs(weights) @ errors)
+        if gain > 0 and not self._gradient.is_blurred(self._formulation.gap(state), error):
             state.alpha[:] = np.clip((beta + step) * y, 0.0, upper)
             gradient += image
-            self._products.drift = error
+            self._products.drift += error
 
     def _members(self) -> np.ndarray:
         """Return a column for each group of rows whose β have a given sum, 1 where a row belongs to it."""
@@ -135,20 +133,11 @@ def _weights(products: np.ndarray, slopes: np.ndarray, sums: np.ndarray) -> np.n
     squares = np.diag(products)
     seen = squares > _UNSEEN * max(0.0, float(squares.max()))
     scale = np.sqrt(np.where(seen, squares, 1.0))
-    system, slopes = (
-        (products + products.T) / (2 * np.outer(scale, scale)) * np.outer(seen, seen),
-        slopes / scale * seen,
-    )
+    system = (products + products.T) / (2 * np.outer(scale, scale)) * np.outer(seen, seen)
+    slopes = slopes / scale * seen
     normals = linalg.orth(sums / scale[:, None] * seen[:, None]) if sums.any() else sums[:, :0]
     keep = np.eye(len(scale)) - normals @ normals.T
     system, slopes = keep @ system @ keep, keep @ slopes
     values, vectors = np.linalg.eigh(system)
     some = values > _DEPENDENT * max(1.0, values[-1])
     return -(vectors[:, some] / values[some]) @ (vectors[:, some].T @ slopes) / scale
-
-
-def _reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
-    """Return the largest factor up to 1 with which a step stays within its bounds."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factors = np.where(step > 0, high / step, np.where(step < 0, low / step, 1.0))
-    return max(0.0, min(1.0, float(factors.min())))

@@ -28,7 +28,7 @@ from fastsvm.linalg.cholesky import Inverse
 from fastsvm.solvers.kernel_dual.gram_block import WorkingBlock
 from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
 
-__all__ = ["NewtonTrial", "moved", "newton_step"]
+__all__ = ["NewtonTrial", "moved", "newton_step", "reach"]
 
 _SPEED = 1_000_000  # multiplications of a factorisation that take as long as one step
 _STEPS_BEFORE = 20_000
@@ -191,7 +191,7 @@ def newton_step(
         step = _bounded_step(inverse, of_gradient, of_ones, low, high, balanced)
     except linalg.LinAlgError:
         return None
-    return _as_far_as_bounds(first, low, high) if step is None else step
+    return reach(first, low, high) * first if step is None else step
 
 
 def _free_step(of_gradient: np.ndarray, of_ones: np.ndarray, balanced: bool) -> np.ndarray | None:
@@ -247,10 +247,11 @@ def _bounded_step(
     return None
 
 
-def _as_far_as_bounds(direction: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def reach(step: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Return the largest factor up to 1 with which a step stays within its bounds."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # directions near 0
-        reach = np.where(direction > 0, high / direction, np.where(direction < 0, low / direction, np.inf))
-    return min(1.0, float(reach.min())) * direction
+        factors = np.where(step > 0, high / step, np.where(step < 0, low / step, np.inf))
+    return max(0.0, min(1.0, float(factors.min())))
 
 
 def moved(alpha: np.ndarray, upper: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
 from fastsvm.solvers.kernel_dual.acceleration.extrapolation import Extrapolation
+from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
 from fastsvm.solvers.kernel_dual.nu.nu_smo import NuSMO
 from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
 from fastsvm.solvers.kernel_dual.problem import (
@@ -42,9 +43,10 @@ class Case:
         for rows in self.groups:
             changes[:, rows] -= changes[:, rows].mean(axis=1, keepdims=True)
         self.states = [self.at(np.clip(0.5 + 0.1 * change * self.y, 0, 1)) for change in changes]
-        self.products = KernelProducts(cache(self.K, pool), pool)
+        rows = cache(self.K, pool)
+        self.products = KernelProducts(rows, pool)
         self.products.drift = 1.0
-        self.extrapolation = Extrapolation(self.dual, self.products, self.K.dtype, least_free)
+        self.extrapolation = Extrapolation(self.dual, DualGradient(self.dual, rows, self.products, 1e-3), least_free)
         self.extrapolation.past = tuple(
             PastState(each.alpha * self.y, each.gradient.copy(), float(k) / 4)
             for k, each in enumerate(self.states[:-1])
