@@ -46,9 +46,7 @@ class Expansion(NamedTuple):
         """Return the expansion of the coefficients `beta` (y α, first class positive) of the `rows` of each pair."""
         dense = np.zeros((n_classes - 1, len(labels)))
         for (a, b), values, indices in zip(class_pairs(n_classes), beta, rows, strict=True):
-            of_first = labels[indices] == a
-            dense[b - 1, indices[of_first]] = values[of_first]
-            dense[a, indices[~of_first]] = values[~of_first]
+            dense[np.where(labels[indices] == a, b - 1, a), indices] = values
         support = np.flatnonzero(dense.any(axis=0))
         support = support[np.argsort(labels[support], kind="stable")]
         n_support = np.bincount(labels[support], minlength=n_classes).astype(np.int32)

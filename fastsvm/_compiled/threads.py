@@ -195,8 +195,9 @@ class _Batch:
     def cancel(self) -> None:
         """Drop the pieces that have not started and wait for the others, which are short."""
         self._waiting.clear()
-        wait([helper for helper in self._helpers if not helper.cancel()])
-        self._helpers.clear()
+        if self._helpers:
+            wait([helper for helper in self._helpers if not helper.cancel()])
+            self._helpers.clear()
 
     def _drain(self, most: int) -> None:
         """Do pieces until at most `most` wait. An error drops all others."""

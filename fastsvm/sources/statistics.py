@@ -1,5 +1,6 @@
 """Means, variances and norms of the rows of a source, in one pass."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -103,17 +104,19 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
         moments = _byte_moments if weight is None and _is_bytes(source) else _moments
         with np.errstate(all="ignore"):  # values that are not finite raise an error below
             block_mean, block_squares, norms, centred = moments(block, rows, centre)
-        if not (np.isfinite(norms).all() and np.isfinite(block_squares).all()):
+        longest = float(norms.max())
+        if not (math.isfinite(longest) and np.isfinite(block_squares.max(initial=0))):  # sums of squares
             _refuse(block, start)
         added = rows.sum()
         if added > 0:
             _merge(mean, squares, (block_mean, block_squares), (float(total), float(added)))
             total += added
-        sq_norm = max(sq_norm, float(norms.max()))
+        sq_norm = max(sq_norm, longest)
         centred_sq_norm = max(centred_sq_norm, float(centred.max()))
     feature_variance = squares / total
-    variance = float(feature_variance.mean() + mean.var())
-    usual = float(feature_variance.sum() + ((mean - centre) ** 2).sum())
+    within, between, from_centre = float(feature_variance.sum()), mean - mean.sum() / n_features, mean - centre
+    variance = (within + float(between @ between)) / n_features
+    usual = within + float(from_centre @ from_centre)
     return FeatureStatistics(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm, usual)
 
 

@@ -36,7 +36,8 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         If there are fewer than two classes.
     """
     used = weight > 0
-    classes = np.unique(y[used])
+    values = y[used]
+    classes = np.unique(values)
     if 2 * len(classes) > len(y):
         check_classification_targets(y)  # which warns that there are many classes
     if len(classes) < 2:
@@ -45,7 +46,7 @@ def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             + (_ONE_WITH_WEIGHT if len(np.unique(y)) > 1 else ".")
         )
     labels = np.full(len(y), -1, np.int64)
-    labels[used] = np.searchsorted(classes, y[used])  # faster than np.unique's own inverse, which needs an argsort
+    labels[used] = np.searchsorted(classes, values)  # faster than np.unique's own inverse, which needs an argsort
     return classes, labels
 
 

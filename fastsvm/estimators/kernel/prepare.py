@@ -112,19 +112,18 @@ def prepare(
     is_merged = is_dual(estimator) and k == 1
     bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_merged else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
-    n = _sizes(labels)[1]
+    counts, n = _sizes(labels)
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n)
 
-    def spent_on(labels: np.ndarray) -> Plan:
-        counts, n = _sizes(labels)
+    def spent_on(counts: np.ndarray, n: int) -> Plan:
         need = _need(source, pairwise, counts, n, k)
         if isinstance(pairwise, Uint8Pairwise) and not observed:
             need = need._replace(workers=pool.n_threads)
         recomputable = is_dual(estimator) and (source.resident or n == len(source))
         return _spent(estimator, budget, need._replace(recomputable=recomputable))
 
-    spent = spent_on(labels)
+    spent = spent_on(counts, n)
     if spent.resident:
         source = source.in_memory()
     pairs = stated.problems(labels, upper)
@@ -137,7 +136,7 @@ def prepare(
         few = np.where(np.random.default_rng(_PART_SEED).random(len(labels)) < share, labels, -1)
         signs = np.ptp(pairs[0].y)  # a class may have no sample here
         problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
-        return OneVsOneFit(gram, problems, few, spent_on(few), solver_of(estimator))
+        return OneVsOneFit(gram, problems, few, spent_on(*_sizes(few)), solver_of(estimator))
 
     geometry = SampleGeometry.of(gamma, rows.statistics)
     return PreparedFit(task, samples, geometry, standardization, stated.more, part)
@@ -146,7 +145,7 @@ def prepare(
 def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the number of rows of each class, and of the largest problem of two."""
     counts = np.bincount(labels[labels >= 0], minlength=1)
-    return counts, int(np.sort(counts)[-2:].sum())
+    return counts, sum(sorted(counts.tolist())[-2:])
 
 
 def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:

@@ -124,7 +124,7 @@ class SmallProblems:
         by_class = problems[0][1].total > 0
         orders = [_order(len(rows), problem) for rows, problem, _ in problems]
         ordered = [
-            (rows[order[: len(rows)]], *problem.take(order)[:3])
+            (rows, *problem[:3]) if order is None else (rows[order[: len(rows)]], *problem.take(order)[:3])
             for (rows, problem, _), order in zip(problems, orders, strict=True)
         ]
         columns = zip(*ordered, strict=True)
@@ -135,7 +135,8 @@ class SmallProblems:
             formulation = (WithinClasses if by_class else WithIntercept)(problem)
             begin = formulation.start() if begin is None else begin
             if begin is not None:
-                alpha[start : start + len(begin)] = formulation.feasible(begin)[order]
+                feasible = formulation.feasible(begin)
+                alpha[start : start + len(begin)] = feasible if order is None else feasible[order]
         longest = int(np.diff(starts).max())
         limits = self._tol, min(most_steps, _MOST_STEPS)
 
@@ -148,25 +149,32 @@ class SmallProblems:
             some = parts[k : k + _PARTS * self._pool.n_threads]
             self._pool.run(solve, some)
             for number in range(some[0][0], some[-1][1]):
-                in_order = np.empty(len(orders[number]))
-                in_order[orders[number]] = alpha[starts[number] : starts[number + 1]]
-                yield _solution(in_order, found[number])
+                yield _solution(_as_given(alpha[starts[number] : starts[number + 1]], orders[number]), found[number])
 
     def _parts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return ranges of problems that take long enough to be handed to a thread."""
+        if len(sizes) == 1:
+            return [(0, 1)]
         features = self._given.values.shape[1]
         work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
         ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
         return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
 
 
-def _order(n_samples: int, problem: KernelProblem) -> np.ndarray:
-    """Return an order of multipliers in which, where totals are given, those with y = 1 come first.
+def _order(n_samples: int, problem: KernelProblem) -> np.ndarray | None:
+    """Return an order of multipliers in which, where totals are given, those with y = 1 come first; else None.
 
     Of two multipliers of a sample they do already.
     """
-    n = len(problem.y)
-    return np.argsort(-problem.y, kind="stable") if problem.total > 0 and n == n_samples else np.arange(n)
+    is_ordered = problem.total > 0 and len(problem.y) == n_samples
+    return np.argsort(-problem.y, kind="stable") if is_ordered else None
+
+
+def _as_given(alpha: np.ndarray, order: np.ndarray | None) -> np.ndarray:
+    """Return the multipliers in the order of the problem."""
+    given = np.empty(len(alpha))
+    given[slice(None) if order is None else order] = alpha
+    return given
 
 
 def _per_feature(n_values: int) -> float:

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
@@ -122,7 +121,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             If X does not have the features of the fit, is not finite, or `break_ties` is set with
             `decision_function_shape="ovo"`.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         check_ties(self)
         return self._labels(self._decisions(X))
 

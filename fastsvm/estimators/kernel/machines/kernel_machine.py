@@ -187,7 +187,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     @property
     def coef_(self) -> np.ndarray | sparse.csr_matrix:
         """Weights of the features, one row a decision function, read-only; for the linear kernel only."""
-        check_is_fitted(self)
+        self._check_fitted()
         if not isinstance(resolve_kernel(self), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
         vectors: Any = self.support_vectors_
@@ -212,6 +212,11 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         """Return the number of rows of `dual_coef_`, and of intercepts."""
         return 1, 1
 
+    def _check_fitted(self) -> None:
+        """Raise NotFittedError if there is no model."""
+        if "support_" not in vars(self):  # scikit-learn's check asks for tags, a tenth of the prediction of a row
+            check_is_fitted(self)
+
     def _check_unaltered(self, n_vectors: int) -> None:
         """Raise ValueError if attributes were replaced by some that do not fit: predictions would be wrong."""
         n, (n_rows, n_intercepts) = len(self.support_), self._layout()
@@ -225,7 +230,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
 
     def _decisions(self, X: Any) -> np.ndarray:
         """Return the values of the decision functions, a column for each."""
-        check_is_fitted(self)
+        self._check_fitted()
         vectors = self.support_vectors_
         self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
         source = check_rows(self, samples_for(self, X, vectors), reset=False)
