@@ -52,7 +52,7 @@ class Instruction(NamedTuple):
 
 
 INSTRUCTIONS = {
-    "avx512vnni": Instruction(64, 16, 8, np.uint8, 128, 1 / 200),
+    "avx512vnni": Instruction(64, 32, 8, np.uint8, 128, 1 / 200),
     "avxvnni": Instruction(32, 24, 4, np.uint8, 128, 1 / 100),
     "dotprod": Instruction(16, 16, 4, np.uint8, 0, 1 / 50),
     "madd": Instruction(32, 16, 4, np.int16, 0, 1 / 60),

@@ -1,7 +1,8 @@
 """Dot products of rows with a panel, which stores one feature of all its rows, then the next.
 
-With this layout a vector holds one sum per row and needs no reduction. Each sum adds its features in order. It depends
-on its two rows alone, not on the other rows of the panel.
+With this layout a vector holds one sum per row and needs no reduction. Each sum adds its features in order, those of
+one call before they are added to what is there, so that rounding errors grow with the length of a call and not with
+that of the row. A sum depends on its two rows alone, not on the other rows of the panel.
 """
 
 from typing import Any
@@ -76,8 +77,8 @@ def pack_tile(typing_context, real, rows, row_stride, out):
 def panel_tile(typing_context, real, rows, panel, features, out):
     """Write the dot products of `PANEL_ROWS` rows with the rows of a panel, all given by their addresses.
 
-    Features are added in order, with one multiplication and one addition each, so that a sum depends on its two
-    rows alone.
+    Features are added in order, with one multiplication and one addition each, and their sum to the value in `out` if
+    that is asked for, so that a sum depends on its two rows alone.
 
     Parameters
     ----------
@@ -166,15 +167,16 @@ def panel_tile(typing_context, real, rows, panel, features, out):
         x_rows = [builder.add(rows, builder.mul(number, row_stride)) for number in numbers]
         targets = [builder.add(out, builder.mul(number, out_stride)) for number in numbers]
         places = [(target, v * half) for target in targets for v in range(PANEL_VECTORS)]
-        before, carry, head = builder.block, builder.append_basic_block("carry"), builder.append_basic_block("head")
-        builder.cbranch(builder.icmp_signed("!=", begun, begun.type(0)), carry, head)
-        builder.position_at_end(carry)
-        carried = [load(*at) for at in places]
-        builder.branch(head)
-        builder.position_at_end(head)
-        sums = joined(([ir.Constant(vector, [0.0] * lanes)] * len(places), before), (carried, carry))
-        reached, sums = loop(start, sums, _TOGETHER)
+        reached, sums = loop(start, [ir.Constant(vector, [0.0] * lanes)] * len(places), _TOGETHER)
         _, sums = loop(reached, sums, 1)
+        before, carry, end = builder.block, builder.append_basic_block("carry"), builder.append_basic_block("end")
+        builder.cbranch(builder.icmp_signed("!=", begun, begun.type(0)), carry, end)
+        builder.position_at_end(carry)
+        # Rows beyond the last are the last one: all of them read before any is written.
+        carried = [builder.fadd(load(*at), value) for at, value in zip(places, sums, strict=True)]
+        builder.branch(end)
+        builder.position_at_end(end)
+        sums = joined((sums, before), (carried, carry))
         for at, value in zip(places, sums, strict=True):
             builder.store(value, place(*at)).align = size
         return context.get_dummy_value()

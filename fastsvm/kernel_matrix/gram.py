@@ -19,6 +19,7 @@ _COPIED_ROWS = 512
 _AMONG_COLUMNS = 512
 _EXPANDED_ROWS = 8192  # of a kernel expansion, in memory at once
 _REST = 1024  # columns of one task when only some columns are computed
+_FEW = 256  # columns of sums for which their rows are shared among threads
 _BESIDE = 1024  # larger sets of rows are computed in parts; each part copies from the parts before
 _DENSE = 8  # if one of so many columns or more is wanted, copying uses most of each cache line
 _MANY_ROWS = 160  # for so many rows or more, gathering columns is cheap relative to multiplying them
@@ -236,10 +237,25 @@ class Gram:
             return np.concatenate(parts)
         if np.array_equal(indices, at) and self._symmetric:
             return expand_among(self.pairwise.widened(), self.source.rows(at), coef, self.pool)
+        if self._symmetric and len(at) <= _FEW:
+            return self._few_sums(indices, coef, at)
         block, sums = self.source.rows(at), np.zeros(len(at))
         for a, b in spans(len(indices), _EXPANDED_ROWS):  # there may be many rows, and on disk
             sums += self._expanded(block, self.left.rows(indices[a:b]), indices[a:b], coef[a:b])
         return sums
+
+    def _few_sums(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """Return what `weighted_sum` does for few columns, in which the threads share the rows."""
+        pairwise, parts = self.pairwise.widened(), list(spans(len(indices), _REST))
+        operand, sums = pairwise.prepare(self.source.rows(at)), np.empty((len(parts), len(at)))
+
+        def add(part: int, a: int, b: int) -> None:
+            block, tile = self.source.rows(indices[a:b]), scratch_array("tile", (len(at), b - a), np.float64)
+            pairwise.tile(operand, block, pairwise.terms(block), Rows(tile, np.arange(len(at)), 0))
+            np.dot(tile, coef[a:b], out=sums[part])
+
+        self.pool.run(add, [(k, *part) for k, part in enumerate(parts)])
+        return sums.sum(axis=0)
 
     @property
     def _symmetric(self) -> bool:

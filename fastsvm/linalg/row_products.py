@@ -28,7 +28,7 @@ __all__ = [
     "write_products",
 ]
 
-_FEATURES, _CACHED_ROWS = 256, 48  # a tile of rows that stays in the processor's cache for all panels
+_FEATURES, _CACHED_ROWS = 256, 48  # a tile of rows that stays in the processor's cache for all panels, summed at once
 _PACKED = 16  # features of a panel, written while they are in the cache
 
 
@@ -232,7 +232,8 @@ def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, re
     out : ndarray of shape (q, n_panels * width)
         Products, in the same type.
     resume : bool, default=False
-        Whether `out` holds the sums over earlier features. Sums in parts have the same bits as sums at once.
+        Whether `out` holds the sums over earlier features. Sums in parts of multiples of 256 features have the same
+        bits as sums at once: the features are summed 256 at a time, for which the rounding errors are smaller, too.
     """
     add_products(rows, panels, out, resume)
 

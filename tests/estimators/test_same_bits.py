@@ -146,14 +146,14 @@ def test_panels(q, n, d, dtype):
             np.testing.assert_array_equal(alone[:, 0], out[a:b, k])
 
 
-def test_panels_of_columns_go_on():
-    x, z = rng.normal(size=(5, 90)), rng.normal(size=(90, 41)).astype(np.float32)
+def test_panels_of_columns_go_on_after_a_multiple_of_256():
+    x, z = rng.normal(size=(5, 600)), rng.normal(size=(600, 41)).astype(np.float32)
     width = panels_of_columns(z).shape[2] * len(panels_of_columns(z))
     whole = np.empty((5, width))
     add_panel_products(x, panels_of_columns(z), whole)
     parts = np.empty((5, width))
-    add_panel_products(np.ascontiguousarray(x[:, :31]), panels_of_columns(z[:31]), parts)
-    add_panel_products(np.ascontiguousarray(x[:, 31:]), panels_of_columns(z[31:]), parts, resume=True)
+    add_panel_products(np.ascontiguousarray(x[:, :256]), panels_of_columns(z[:256]), parts)
+    add_panel_products(np.ascontiguousarray(x[:, 256:]), panels_of_columns(z[256:]), parts, resume=True)
     np.testing.assert_array_equal(parts, whole)
     np.testing.assert_allclose(whole[:, :41], x @ z, rtol=0, atol=1e-12)
 
@@ -169,13 +169,14 @@ def test_many_scores_in_parts(monkeypatch):
 
 def test_supports_in_parts(monkeypatch):
     pairwise = RealPairwise(KERNELS["rbf"](0.1), np.float64, None, False, all_near=True)
-    coef = rng.normal(size=(N, 6))
+    support = rng.normal(size=(600, D))
+    coef = rng.normal(size=(len(support), 6))
     with Pool.open() as pool:
-        whole = expansion.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
-        monkeypatch.setattr(expansion, "_EXPAND_ROWS", 41)
-        parts = expansion.expand(pairwise, DenseBlock(FLOATS), coef, DenseBlock(FLOATS), pool)
+        whole = expansion.expand(pairwise, DenseBlock(support), coef, DenseBlock(FLOATS), pool)
+        monkeypatch.setattr(expansion, "_EXPAND_ROWS", 256)
+        parts = expansion.expand(pairwise, DenseBlock(support), coef, DenseBlock(FLOATS), pool)
     np.testing.assert_array_equal(parts, whole)
-    squares = ((FLOATS[:, None] - FLOATS) ** 2).sum(axis=2)
+    squares = ((FLOATS[:, None] - support) ** 2).sum(axis=2)
     np.testing.assert_allclose(whole, np.exp(-0.1 * squares) @ coef, rtol=0, atol=1e-11)
 
 

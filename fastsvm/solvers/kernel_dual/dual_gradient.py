@@ -20,6 +20,7 @@ _UNSEEN = 0.1  # of the tolerance, up to which errors of F do not matter
 _DECIDING_ROWS = 32  # of each of three kinds, whose F is computed in float64 before a fit ends
 _DOUBT = 5  # times the error of a few rows, the error to expect of others
 _DOUBT_OF_MANY = 2  # times the error of all rows with a multiplier
+_MOST_DOUBT = 0.25  # of the tolerance, errors that a smaller gap makes up for where values in float64 are dear
 
 
 class DualGradient:
@@ -40,10 +41,12 @@ class DualGradient:
     ----------
     rounding : float
         Rounding error of F at the solution of the interior-point method, 0 if that was not adopted.
+    doubt : float
+        Error to expect in F after `confirm`, if it matters: the gap may be larger by twice as much.
     """
 
     def __init__(self, formulation: Formulation, rows: ProblemRows, products: KernelProducts, tol: float) -> None:
-        self.rows, self.products, self.rounding = rows, products, 0.0
+        self.rows, self.products, self.rounding, self.doubt = rows, products, 0.0, 0.0
         self._formulation, self._problem, self._tol = formulation, formulation.problem, tol
 
     @property
@@ -118,16 +121,20 @@ class DualGradient:
         """Write F in float64 to the rows that decide whether a fit ends, and return whether any may have changed.
 
         These are the rows that violate most or nearly do, and some others. If F is wrong there by more than is allowed,
-        F is computed anew for more rows: for all with a multiplier, of which the objective consists, and for those
-        that would violate if F were wrong by many times as much as it is found to be.
+        either the gap has to be smaller (`doubt`), or F is computed anew for more rows: for all with a multiplier, of
+        which the objective consists, and for those that would violate if F were wrong by many times as much as it is
+        found to be.
         """
-        support = np.flatnonzero(state.alpha)
+        support, self.doubt = np.flatnonzero(state.alpha), 0.0
         if self.exact or len(support) == 0:
             return False
         done = np.zeros(len(state.alpha), bool)
         error = self._set_exactly(state, support, self._deciding(state), done)
         if _DOUBT * error > _UNSEEN * self._tol:
-            self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error)
+            if _DOUBT * error <= _MOST_DOUBT * self._tol and not self.rows.cheap:
+                self.doubt = _DOUBT * error
+            else:
+                self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error)
         self.products.drift = 0.0
         return True
 

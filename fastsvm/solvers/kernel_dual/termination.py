@@ -72,9 +72,10 @@ class Termination:
                 if not self._gradient.confirm(state):
                     return Verdict.CONFIRMED
                 low, high = self._formulation.bounds(state)
-                if high - low <= self._tol and self._is_certified(state):
+                enough = self._tol - 2 * self._gradient.doubt
+                if high - low <= enough and self._is_certified(state):
                     return Verdict.CONFIRMED
-                self.aim = min(self.aim, max(0.0, high - low)) * _STRICTER
+                self.aim = min(self.aim, enough, max(0.0, high - low)) * _STRICTER
             if not (self._gradient.is_blurred(max(high - low, self.aim)) and self._gradient.may_be_exact(state)):
                 return Verdict.CONTINUE
             self._gradient.correct(state)  # further steps should follow the true gradient

@@ -7,6 +7,7 @@ from grams import float_gram
 
 from fastsvm import SVC
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix import gram as gram_module
 from fastsvm.kernel_matrix import memory_plan, recomputed_rows
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows
 from fastsvm.kernel_matrix.row_cache import RowCache
@@ -102,6 +103,25 @@ def test_errors_of_float32_are_corrected_where_they_matter(monkeypatch):
     assert 0 < min(corrected) < 900
     assert naive.kkt_violation(K, y, upper, found.alpha) <= 1.1e-3
     assert found.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, found.alpha), abs=1e-6)
+
+
+def test_errors_of_float32_are_made_up_for_where_values_in_float64_are_dear(monkeypatch):
+    """F is not corrected: the gap is smaller by twice the error that is expected of F."""
+    X, y = rows_of(900)
+    monkeypatch.setattr(gram_module, "_CHEAP", 0.0)
+    monkeypatch.setattr(dual_gradient, "_UNSEEN", 0.0)
+    monkeypatch.setattr(dual_gradient.DualGradient, "_correct", None)  # not called
+    upper, tol = np.full(900, 10.0), 1e-3
+    with Pool.open() as pool:
+        rows = RowCache(float_gram(X, pool, dtype=np.float32), np.empty(900 * 900 * 4, np.uint8))
+        solver = SMO(KernelProblem(y, upper, y), rows, tol, 150, pool, None, 0)
+        found, reason, _ = solved(solver)
+        K = np.empty((900, 900))
+        float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
+    doubt = solver.gradient.doubt
+    assert reason is StopReason.CONVERGED and 0 < doubt <= 0.25 * tol
+    assert found.kkt_violation <= tol - 2 * doubt
+    assert naive.kkt_violation(K, y, upper, found.alpha) <= min(tol, found.kkt_violation + 2 * doubt)
 
 
 def test_fits_without_cached_rows(monkeypatch):
