@@ -10,7 +10,13 @@ __all__ = ["PAGES", "filled"]
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / name
-    for name in ("bench/RESULTS.md", "docs/guide/which_solver.md", "docs/benchmarks.md", "docs/guide/cluster.md")
+    for name in (
+        "README.md",
+        "bench/RESULTS.md",
+        "docs/guide/which_solver.md",
+        "docs/benchmarks.md",
+        "docs/guide/cluster.md",
+    )
 ]
 _BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(\n<!-- end of table -->)", re.DOTALL)
 

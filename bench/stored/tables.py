@@ -1,8 +1,10 @@
 """The tables of the pages, each a list of rows of text."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import log
 from statistics import geometric_mean
+from typing import Any
 
 from bench.stored.kept import Ratio, Spot, ratios, rounds, spots
 
@@ -12,6 +14,14 @@ _MILLION, _SMALLER, _COD_RNA, _KDD = "vessels-75-1000000", "vessels-75-100000", 
 _ROWS = {_MILLION: 1_000_000, _SMALLER: 100_000, _COD_RNA: 271_617, _KDD: 494_021}
 _OURS, _CELLS, _EXACT, _LINEAR = "fastsvm", "fastsvm cells", "fastsvm SVC", "fastsvm LinearSVC"
 _PIPELINE, _DESCENT, _BOOSTING = "sklearn Nystroem", "sklearn Nystroem SGD", "sklearn boosting"
+
+_ONEDAL = "sklearnex"  # in float32
+_SUITES = {
+    "tables": "ordinary tables, 2 to 123 features; oneDAL",
+    "kernel": "images and 0/1 features, two classes; oneDAL",
+    "multiclass": "images, ten classes; oneDAL",
+    "small": "100 to 6,000 samples; the faster of scikit-learn and oneDAL",
+}
 
 _TEN_CLASSES = "cifar-10-hinge"
 _SHARDED = {
@@ -135,40 +145,71 @@ def other_files() -> list[str]:
     return _table(["", "cod-rna.t: fit s", "accuracy", "KDD: fit s", "accuracy"], rows)
 
 
-def _ratio_row(one: Ratio) -> tuple[str, ...]:
-    ours, theirs = one.ours, one.theirs
+def _seconds_or_limit(result: dict[str, Any]) -> str:
+    return f"{result['median_s']:.3g}" if result["median_s"] else f"> {result['limit']:.0f}"
+
+
+def _ratio(one: Ratio, peer: str) -> str:
+    return f"{'' if one.peers[peer]['median_s'] else '> '}{one.ratio:.1f}"
+
+
+def _beside_onedal(one: Ratio) -> tuple[str, ...]:
+    ours, theirs = one.ours, one.peers[_ONEDAL]
     deficit = theirs["objective_deficit"]
     return (
         one.name,
-        f"{one.shape[0]:,} × {one.shape[1]}",
+        f"{one.shape[0]:,} × {one.shape[1]:,}",
         f"{ours['findings'][0]['n_support']:,}",
         f"{ours['median_s']:.3g}",
-        f"{theirs['median_s']:.3g}",
-        f"{one.ratio:.1f}",
-        f"{'−' if deficit > 0 else ''}{abs(deficit):.1e}",
+        _seconds_or_limit(theirs),
+        _ratio(one, _ONEDAL),
+        "" if deficit is None else f"{'−' if deficit > 0 else ''}{abs(deficit):.1e}",
         f"{ours['records'][0]['added_mb']:,.0f}",
-        f"{theirs['records'][0]['added_mb']:,.0f}",
+        f"{theirs['records'][0]['added_mb']:,.0f}" if theirs["records"] else "",
     )
 
 
-def ordinary_tables() -> list[str]:
-    """Return all cases of the suite `tables`."""
+def fits_beside_onedal(suite: str) -> list[str]:
+    """Return all cases of a suite that oneDAL was measured on."""
     heading = [
         "case", "samples × features", "support vectors", "fastsvm", "oneDAL", "ratio", "objective", "added MB",
         "oneDAL's",
     ]  # fmt: skip
-    return _table(heading, map(_ratio_row, ratios()))
+    return _table(heading, map(_beside_onedal, ratios(suite)))
 
 
 def ordinary_ratios() -> list[str]:
     """Return a sentence about all cases of the suite `tables`."""
-    found = ratios()
+    found = ratios("tables")
     values, sizes = [each.ratio for each in found], zip(*(each.shape for each in found), strict=True)
     (least, most), (narrowest, widest) = ((min(size), max(size)) for size in sizes)
     return [
         f"{len(found)} cases of {narrowest} to {widest} features and {least:,} to {most:,} samples: oneDAL takes",
         f"{min(values):.1f} to {max(values):.1f} times as long. The geometric mean is {geometric_mean(values):.1f}.",
     ]
+
+
+def small_problems() -> list[str]:
+    """Return milliseconds of all cases of the suite `small`."""
+
+    def row(one: Ratio) -> tuple[str, ...]:
+        fits = one.ours, *(one.peers[name] for name in ("sklearn", _ONEDAL, "sklearnex-f64"))
+        milliseconds = (f"{1e3 * fit['median_s']:.2f}" for fit in fits)
+        return one.name, f"{one.shape[0]:,} × {one.shape[1]}", *milliseconds, f"{one.ratio:.1f}"
+
+    heading = ["case", "samples × features", "fastsvm", "scikit-learn", "oneDAL f32", "oneDAL f64", "ratio"]
+    return _table(heading, map(row, ratios("small")))
+
+
+def all_suites() -> list[str]:
+    """Return how many times as long others take: the least, the mean and the most of each suite of kernel SVMs."""
+
+    def row(suite: str, title: str) -> tuple[str, ...]:
+        values = [one.ratio for one in ratios(suite)]
+        return title, str(len(values)), *(f"{found(values):.1f}" for found in (min, geometric_mean, max))
+
+    heading = ["exact kernel SVMs", "cases", "least", "geometric mean", "most"]
+    return _table(heading, (row(*suite) for suite in _SUITES.items()))
 
 
 def rounds_on_shards() -> list[str]:
@@ -202,8 +243,12 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "a million samples": a_million,
     "pipelines": pipelines,
     "two other files": other_files,
-    "ordinary tables": ordinary_tables,
+    "ordinary tables": partial(fits_beside_onedal, "tables"),
     "ordinary tables in short": ordinary_ratios,
+    "two classes": partial(fits_beside_onedal, "kernel"),
+    "several classes": partial(fits_beside_onedal, "multiclass"),
+    "small problems": small_problems,
+    "all suites": all_suites,
     "rounds on shards": rounds_on_shards,
     "model of a cluster": model_of_a_cluster,
 }

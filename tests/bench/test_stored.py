@@ -32,13 +32,13 @@ def test_a_newer_run_replaces_what_an_older_one_found(monkeypatch, tmp_path):
     def written(day, *results):
         found = [{"competitor": name, "median_s": seconds} for name, seconds in results]
         cases = [{"name": "a", "shape": [5, 2], "results": found}]
-        text = json.dumps({"cases": cases})
+        text = json.dumps({"cases": cases, "options": {"timeout": 6.0}})
         Path(tmp_path, f"tables-{day}.json").write_text(text, encoding="utf-8")
 
     written("20260102", ("fastsvm", 2.0))
-    written("20260101", ("fastsvm", 9.0), ("sklearnex", 8.0))
+    written("20260101", ("fastsvm", 9.0), ("sklearnex", 8.0), ("slow", None))
     monkeypatch.setattr(kept, "_RUNS", tmp_path)
     kept._newest.cache_clear()
-    (found,) = kept.ratios()
+    (found,) = kept.ratios("tables")
     kept._newest.cache_clear()
-    assert (found.name, found.shape, found.ratio) == ("a", (5, 2), 4.0)
+    assert (found.name, found.shape, found.ratio) == ("a", (5, 2), 3.0), "the slow one was ended after 6 s"
