@@ -5,7 +5,7 @@ a row of the block's Gram matrix to the scores of the others. Another product ch
 the rest are independent, so that each thread takes some of them through all blocks of a window.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 
 class DenseEpochs(Epochs[DenseBlock]):
-    """Runs epochs on blocks of consecutive dense rows.
+    """Runs epochs on blocks of consecutive dense rows; a window may have gaps.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ class DenseEpochs(Epochs[DenseBlock]):
         self, block: DenseBlock, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple[int, ...]
     ) -> None:
         """Update the variables of some rows: blocks in random order, and rows in random order within a block."""
-        plan = self._window_blocks(rows, path, np.random.default_rng((*seed, 0)))
-        values, moved = block.values[places[0] : places[0] + len(rows)], np.zeros(len(rows), np.uint8)
+        values, places = block.values[places[0] : places[-1] + 1], places - places[0]
+        plan, moved = self._window_blocks(places, rows, path, (*seed, 0)), np.zeros(len(values), np.uint8)
         as_stored = self._as_stored and values.flags.c_contiguous
         # Blocks of all parts of the window take turns: epochs over one part after another make less progress.
         for low, high in spans(len(plan.starts), self._blocks_at_once(as_stored)):
@@ -123,7 +123,7 @@ class DenseEpochs(Epochs[DenseBlock]):
             self._process(self._converted(values, some), converted, path, moved_there)
             moved[picked] = moved_there
         active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
-        path.shrinking.update(rows[active], moved[active], path.turn)
+        path.shrinking.update(rows[active], moved[places[active]], path.turn)
 
     def _blocks_at_once(self, as_stored: bool) -> int:
         """Return the number of blocks to process at a time, which bounds converted rows and uncached Gram matrices."""
@@ -151,7 +151,6 @@ class DenseEpochs(Epochs[DenseBlock]):
         """Return the mapped rows of blocks, one block after another, in the type of products."""
         ends = np.cumsum(plan.lengths)
         out = np.empty((int(ends[-1]), values.shape[1]), self.real)
-
         of_halves = values.dtype == np.float16 and values.flags.c_contiguous and not self.layout.scale.size
 
         def one(start: int, n: int, end: int) -> None:
@@ -164,23 +163,23 @@ class DenseEpochs(Epochs[DenseBlock]):
         self.pool.run(one, list(zip(plan.starts.tolist(), plan.lengths.tolist(), ends.tolist(), strict=True)))
         return out
 
-    def _window_blocks(self, rows: np.ndarray, path: EpochState, rng: np.random.Generator) -> "_WindowBlocks":
+    def _window_blocks(self, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: Any) -> "_WindowBlocks":
         """Return the blocks of a window in random order; runs of rows are cut at multiples of the block size."""
+        rng = np.random.default_rng(seed)
         cuts = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % self.layout.block_rows == 0)) + 1
         bounds = np.concatenate([[0], cuts, [len(rows)]])
         blocks = rng.permutation(len(bounds) - 1)
         starts, lengths = bounds[blocks], np.diff(bounds)[blocks]
         active = path.shrinking.is_active(rows, path.turn)
-        number = np.empty(len(blocks), np.int64)
-        number[blocks] = np.arange(len(blocks))
-        key = np.repeat(number, np.diff(bounds)) + rng.random(len(rows))
+        key = np.repeat(np.argsort(blocks), np.diff(bounds)) + rng.random(len(rows))  # in the order of the blocks
         order = np.argsort(key)
         order = order[active[order]]
         ends = np.searchsorted(np.floor(key[order]), np.arange(len(blocks) + 1))
         done = (path.seen + path.row_share * np.concatenate([[0], np.cumsum(lengths)[:-1]])) / len(self.dual)
+        slots = np.zeros(len(blocks), np.int64)
         return _WindowBlocks(
-            starts, rows[starts], lengths, order, ends, np.zeros(len(blocks), np.int64), weight_left(done),
-            path.metric.damping, self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams,
+            places[starts], rows[starts], lengths, places[order], ends, slots, weight_left(done), path.metric.damping,
+            self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams,
         )  # fmt: skip
 
     # --- Gram matrices -----------------------------------------------------------------------------------

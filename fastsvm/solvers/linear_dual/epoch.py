@@ -42,10 +42,6 @@ class Shrinking(NamedTuple):
         """Return the state in which all rows of positive cost are active."""
         return cls(np.where(costs > 0, 0, _NEVER).astype(np.int32), np.zeros(len(costs), np.uint8))
 
-    def only(self, chosen: np.ndarray) -> "Shrinking":
-        """Return the state in which no other rows are active; the pauses are shared."""
-        return Shrinking(np.where(chosen, self.due, _NEVER), self.pause)
-
     def activate_all(self) -> None:
         """Make all rows of positive cost active."""
         self.due[self.due != _NEVER] = 0
@@ -120,7 +116,7 @@ class Epochs(ABC, Generic[BlockKind]):
     Attributes
     ----------
     consecutive : bool
-        Whether windows must be runs of consecutive rows.
+        Whether windows must be runs of consecutive rows, in order.
     """
 
     consecutive: bool

@@ -68,6 +68,7 @@ def test_what_no_session_answers_is_told_again_by_tasks(fitted, model, told, mon
         return usual(self, one, *given)
 
     monkeypatch.setattr(Sessions, "ask", forgetful)
+    monkeypatch.setattr(shards, "_KEPT_AFTER", 5)  # rounds, after which states are settled
     assert_same(fitted(), model)
     assert told
 

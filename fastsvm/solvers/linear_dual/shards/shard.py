@@ -39,6 +39,8 @@ class ShardState(NamedTuple):
         As in `Shrinking`, for the scores of each part; without rows before the first.
     turn : int
         Number of parts of rounds.
+    conjugates : ndarray of float64, shape (n_scores,)
+        Σ c ℓ*(-β / c) of `dual`; not a number where it has to be computed. Empty if all have to be.
     """
 
     dual: np.ndarray
@@ -46,20 +48,17 @@ class ShardState(NamedTuple):
     due: np.ndarray
     pause: np.ndarray
     turn: int
+    conjugates: np.ndarray = np.empty(0)
 
     def settled(self, share: np.ndarray) -> "ShardState":
         """Return the state after the last round with a share of its change, as if this was the whole change."""
-        dual = self.taken(share)
-        return self._replace(dual=dual, before=dual)
-
-    def taken(self, share: np.ndarray) -> np.ndarray:
-        """Return a copy of the dual variables of which a share of the last change is taken, for each score."""
-        found = self.dual.copy()
         some = np.flatnonzero(share != 1)
-        if some.size:
-            part = share[some].astype(found.dtype)
-            found[:, some] = self.before[:, some] + part * (found[:, some] - self.before[:, some])
-        return found
+        if not some.size:
+            return self._replace(before=self.dual)
+        dual, part = self.dual.copy(), share[some].astype(self.dual.dtype)
+        dual[:, some] = self.before[:, some] + part * (dual[:, some] - self.before[:, some])
+        known = np.where(share == 1, self.conjugates, np.nan) if self.conjugates.size else self.conjugates
+        return self._replace(dual=dual, before=dual, conjugates=known)
 
 
 class RoundOrder(NamedTuple):
@@ -181,46 +180,47 @@ class Shard:
         The subproblem is that of CoCoA+: the dual objective near the weights, as a function of the variables of this
         shard alone, with σ' times the quadratic term. Hence weights change by σ' times as much as without others.
         """
-        dual, before, scores = state.taken(order.share), state.taken(order.share), slice(*order.scores)
-        due, pause = state.due.copy(), state.pause.copy()
-        n_runs, seed = order.n_parts // order.n_pieces, (*order.seed, self.number)
+        last, own, n_runs = state.settled(order.share), slice(*order.scores), order.n_parts // order.n_pieces
+        due, pause, seed = last.due.copy(), last.pause.copy(), (*order.seed, self.number)
         if len(due) == 0:
             first = Shrinking.of(self.problem.demands.costs)
             due, pause = np.tile(first.due, (n_runs, 1)), np.tile(first.pause, (n_runs, 1))
         shrinking, piece = Shrinking(due[order.run], pause[order.run]), order.part // n_runs
         if order.activate and piece == 0:
             shrinking.activate_all()
-        chosen = self._piece(piece, order.n_pieces, seed)
-        own = metric._replace(kappa=(1 + metric.kappa[scores]) / order.factor - 1)
+        factors = metric._replace(kappa=(1 + metric.kappa[own]) / order.factor - 1)
         weights, position = order.weights.copy(), np.zeros_like(order.weights)
-        term = weights / (own.damping[:, None] * own.scaling) if self.problem.source.sparse else position
+        term = weights / (factors.damping[:, None] * factors.scaling) if self.problem.source.sparse else position
         path = EpochState(
-            weights, weights.copy(), position, term, np.zeros(len(weights)), own, shrinking.only(chosen),
-            state.turn // order.n_parts, len(dual) * order.part / order.n_parts, 1 / order.n_parts,
+            weights, weights.copy(), position, term, np.zeros(len(weights)), factors, shrinking,
+            state.turn // order.n_parts, len(self._every) * order.part / order.n_parts, 1 / n_runs,
         )  # fmt: skip
-        demands, mine = demands_of_scores(self.problem.demands, order.scores), np.ascontiguousarray(dual[:, scores])
-        conjugates = [self._conjugates(demands, mine)]
-        if len(self._every):
-            self._epoch(demands, mine, path, metric, seed)
-            dual[:, scores], due[order.run, chosen] = mine, path.shrinking.due[chosen]
-        conjugates.append(self._conjugates(demands, mine))
+        demands, mine = demands_of_scores(self.problem.demands, order.scores), last.dual[:, own].copy()
+        known = last.conjugates[own] if last.conjugates.size else np.full(len(weights), np.nan)
+        known = self._conjugates(demands, mine) if np.isnan(known).any() else known
+        dual, rows, following = last.dual.copy(), self._piece(piece, order.n_pieces, seed), known
+        if len(rows):
+            before = self._conjugates(demands, mine, rows)
+            self._epoch(self._epochs_on(demands, mine, metric), rows, path, seed)
+            dual[rows, own] = mine[rows]
+            following = known + (self._conjugates(demands, mine, rows) - before)
+        conjugates = last.conjugates.copy() if last.conjugates.size else np.full(dual.shape[1], np.nan)
+        conjugates[own] = following
         mean = (path.mean - order.weights) / order.factor[:, None]
-        after = ShardState(dual, before, due, pause, state.turn + 1)
-        return after, RoundSums(path.position, mean, np.array(conjugates), path.gaps)
+        after = ShardState(dual, last.dual, due, pause, state.turn + 1, conjugates)
+        return after, RoundSums(path.position, mean, np.array([known, following]), path.gaps)
 
     def _piece(self, piece: int, n_pieces: int, seed: tuple[int, ...]) -> np.ndarray:
-        """Return which rows are in a piece: blocks of a random partition, a new one in each round."""
-        size = self._layout.block_rows
-        number = np.random.default_rng((*seed, n_pieces)).permutation(-(-len(self._every) // size)) % n_pieces
-        return (number == piece)[self._every // size]
+        """Return the rows of a piece: blocks of a random partition, a new one in each round."""
+        n, size = len(self._every), self._layout.block_rows
+        number = np.random.default_rng((*seed, n_pieces)).permutation(-(-n // size)) % n_pieces
+        rows = (np.flatnonzero(number == piece)[:, None] * size + np.arange(size)).ravel()
+        return rows[rows < n]
 
-    def _epoch(
-        self, demands: Demands, dual: np.ndarray, path: EpochState, metric: Metric, seed: tuple[int, ...]
-    ) -> None:
-        """Process all active rows once."""
-        epochs = self._epochs_on(demands, dual, metric)
+    def _epoch(self, epochs: Epochs[Any], rows: np.ndarray, path: EpochState, seed: tuple[int, ...]) -> None:
+        """Process the active ones of some rows once."""
         epochs.begin(path)
-        rows = self._every if epochs.consecutive else np.random.default_rng(seed).permutation(self._every)
+        rows = rows if epochs.consecutive else np.random.default_rng(seed).permutation(rows)
         epochs.process(self.problem.block, rows, rows, path, seed)
         epochs.end(path)
         with np.errstate(all="ignore"):
@@ -251,8 +251,11 @@ class Shard:
         epochs.demands, epochs.dual, epochs.n_scores, epochs.pool = demands, dual, dual.shape[1], self.pool
         return epochs
 
-    def _conjugates(self, demands: Demands, dual: np.ndarray) -> np.ndarray:
+    def _conjugates(self, demands: Demands, dual: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return Σ c ℓ*(-β / c) of all rows, or of some, in each score."""
         found = np.zeros(dual.shape[1])
+        if rows is not None:
+            demands, dual = demands.of_rows(rows), dual[rows]
         dual_losses(self.problem.loss, demands, dual, found)
         return found
 
@@ -268,4 +271,4 @@ class Shard:
         self, weights: Sequence[np.ndarray], state: ShardState, share: np.ndarray, position: np.ndarray
     ) -> CertificateSums:
         """Return the sums over the rows that a certificate needs."""
-        return sums_of(self.problem, weights, state.taken(share), position, self.pool)
+        return sums_of(self.problem, weights, state.settled(share).dual, position, self.pool)
