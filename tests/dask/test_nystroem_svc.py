@@ -19,7 +19,7 @@ def digits():
 
 
 def made(client, **parameters):
-    given = {"C": 1.0, "n_components": 60, "tol": 3e-3, "random_state": 0, "n_shards": 2, "client": client}
+    given = {"C": 1.0, "n_components": 60, "tol": 1e-3, "random_state": 0, "n_shards": 2, "client": client}
     return fastsvm.dask.NystroemSVC(**given | parameters)
 
 

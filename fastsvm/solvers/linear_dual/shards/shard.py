@@ -188,17 +188,18 @@ class Shard:
         shrinking, piece = Shrinking(due[order.run], pause[order.run]), order.part // n_runs
         if order.activate and piece == 0:
             shrinking.activate_all()
+        n, rows = len(self._every), self._piece(piece, order.n_pieces, seed)
         factors = metric._replace(kappa=(1 + metric.kappa[own]) / order.factor - 1)
         weights, position = order.weights.copy(), np.zeros_like(order.weights)
         term = weights / (factors.damping[:, None] * factors.scaling) if self.problem.source.sparse else position
         path = EpochState(
             weights, weights.copy(), position, term, np.zeros(len(weights)), factors, shrinking,
-            state.turn // order.n_parts, len(self._every) * order.part / order.n_parts, 1 / n_runs,
+            state.turn // order.n_parts, n * order.part / order.n_parts, n / order.n_parts / max(1, len(rows)),
         )  # fmt: skip
         demands, mine = demands_of_scores(self.problem.demands, order.scores), last.dual[:, own].copy()
         known = last.conjugates[own] if last.conjugates.size else np.full(len(weights), np.nan)
         known = self._conjugates(demands, mine) if np.isnan(known).any() else known
-        dual, rows, following = last.dual.copy(), self._piece(piece, order.n_pieces, seed), known
+        dual, following = last.dual.copy(), known
         if len(rows):
             before = self._conjugates(demands, mine, rows)
             self._epoch(self._epochs_on(demands, mine, metric), rows, path, seed)
