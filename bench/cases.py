@@ -7,6 +7,7 @@ from bench.classical.cases import CLASSICAL_CASES
 from bench.harness.suite import Case
 from bench.kernel.competitors import KernelParameters
 from bench.linear.parameters import LinearParameters
+from bench.machines.cases import MACHINE_CASES
 from bench.millions.cases import MILLIONS_CASES
 from bench.small_tables import SMALL_CASES
 from bench.streaming.cases import STREAMING_CASES
@@ -135,6 +136,7 @@ CASES = [
     *SMALL_CASES,
     *WIDE_CASES,
     *CLASSICAL_CASES,
+    *MACHINE_CASES,
     *STREAMING_CASES,
     *MILLIONS_CASES,
 ]

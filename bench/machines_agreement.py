@@ -22,7 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import fastsvm
-from bench.kernel.machines_referee import Finding, examine_machine
+from bench.machines.referee import Finding, examine_machine
+from bench.made_up_tables import districts
 from bench.recipes import cod_rna
 
 __all__ = ["Comparison", "compare", "questions"]
@@ -51,7 +52,7 @@ def _data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     wave = np.sin(2 * made_up[:, 0]) + made_up[:, 1] * made_up[:, 2] + 0.1 * rng.normal(size=400)
     X, z = load_diabetes(return_X_y=True)
     digits, labels = load_digits(return_X_y=True)
-    houses, prices = _houses(1500)
+    houses, prices = districts(1500)
     rna = cod_rna(5000)
     return {
         "iris": load_iris(return_X_y=True),
@@ -63,17 +64,6 @@ def _data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "large": (made_up, 1e6 * wave),
         "cod-rna": (np.asarray(rna.X, np.float64), np.asarray(rna.y, np.float64)),
     }
-
-
-def _houses(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return made-up districts as those of the Californian census, features of very different scales, and prices."""
-    rng = np.random.default_rng(0)
-    income, age, rooms = rng.lognormal(1.2, 0.45, n), rng.uniform(1, 52, n), rng.lognormal(1.65, 0.3, n)
-    people, crowd, north = rng.lognormal(7, 0.7, n), rng.lognormal(1.05, 0.3, n), rng.uniform(32, 42, n)
-    west = -114 - 0.8 * (north - 32) + rng.normal(0, 1.5, n)
-    coast = np.exp(-((north - 34) ** 2 + (west + 118) ** 2) / 2)
-    price = 0.42 * income + 0.01 * age - 0.05 * rooms - 0.1 * crowd + 1.2 * coast + rng.normal(0, 0.35, n)
-    return np.column_stack([income, age, rooms, people, crowd, north, west]), np.clip(price, 0.15, 5)
 
 
 def questions() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, dict[str, Any]]]:
@@ -153,7 +143,7 @@ def compare(
             model.fit(X, y, sample_weight=weight)
             beta = np.zeros(len(X))
             beta[model.support_] = model.dual_coef_[0]
-            found.append(examine_machine(machine, K, y, c, beta, float(model.intercept_[0]), **asked))
+            found.append(examine_machine(machine, K @ beta, y, c, beta, float(model.intercept_[0]), **asked))
             values.append(model.predict(X) if machine in ("svr", "nu-svr") else model.decision_function(X))
         mine, other = found
         size = max(abs(other.objective), _ZERO * given.get("C", 1.0) * len(X))  # the least objective may be 0

@@ -7,7 +7,7 @@ import numpy as np
 
 from bench.harness.data import Data, standardised
 
-__all__ = ["arcs", "board", "friedman", "long_features", "mixture", "one_hot", "sums", "walks"]
+__all__ = ["arcs", "board", "districts", "friedman", "houses", "long_features", "mixture", "one_hot", "sums", "walks"]
 
 
 def board(n: int = 50_000) -> Data:
@@ -26,11 +26,32 @@ def mixture(n: int = 15_000) -> Data:
     return _split(np.where(y[:, None] == 1, tails, cloud), y)
 
 
-def friedman(n: int = 30_000) -> Data:
-    """Return twenty features of which five decide (Friedman 1991), without noise."""
+def districts(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return made-up districts as those of the Californian census, features of very different scales, and prices."""
+    rng = np.random.default_rng(0)
+    income, age, rooms = rng.lognormal(1.2, 0.45, n), rng.uniform(1, 52, n), rng.lognormal(1.65, 0.3, n)
+    people, crowd, north = rng.lognormal(7, 0.7, n), rng.lognormal(1.05, 0.3, n), rng.uniform(32, 42, n)
+    west = -114 - 0.8 * (north - 32) + rng.normal(0, 1.5, n)
+    coast = np.exp(-((north - 34) ** 2 + (west + 118) ** 2) / 2)
+    price = 0.42 * income + 0.01 * age - 0.05 * rooms - 0.1 * crowd + 1.2 * coast + rng.normal(0, 0.35, n)
+    return np.column_stack([income, age, rooms, people, crowd, north, west]), np.clip(price, 0.15, 5)
+
+
+def houses(n: int) -> Data:
+    """Return districts with bedrooms, as an eighth feature, and prices."""
+    X, price = districts(n)
+    bedrooms = X[:, 2] * np.random.default_rng(10).normal(0.2, 0.02, n)
+    return _split(np.column_stack([X, bedrooms]), price)
+
+
+def friedman(n: int = 30_000, real: bool = False) -> Data:
+    """Return twenty features of which five decide (Friedman 1991), without noise.
+
+    Labels say whether the target is large. It may be returned instead, standardised.
+    """
     X = np.random.default_rng(4).random((n, 20))
     target = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    return _split(X, target > np.median(target))
+    return _split(X, _standard(target) if real else target > np.median(target))
 
 
 def sums(n: int = 30_000) -> Data:
@@ -42,15 +63,19 @@ def sums(n: int = 30_000) -> Data:
     return _split(X, score + 1.2 * rng.normal(size=n) > 0)
 
 
-def one_hot(n: int = 40_000) -> Data:
-    """Return ten numbers and two categories of 4 and 40 values, one feature each value: 54 features."""
+def one_hot(n: int = 40_000, real: bool = False) -> Data:
+    """Return ten numbers and two categories of 4 and 40 values, one feature each value: 54 features.
+
+    Labels are the signs of a score. It may be returned instead, standardised.
+    """
     rng = np.random.default_rng(1)
     soil, area, Z = rng.integers(0, 40, n), rng.integers(0, 4, n), rng.normal(size=(n, 10))
     Z = Z @ (np.eye(10) + 0.3 * rng.normal(size=(10, 10)))
     Z[:, 3:5] = np.exp(0.5 * Z[:, 3:5])
     score = np.sin(2 * Z[:, 0]) + 0.7 * Z[:, 1] * Z[:, 2] + np.cos(3 * Z[:, 5] + soil)
     score += 0.8 * np.sin(Z[:, 6] * Z[:, 7]) + 0.4 * (area == 1) * Z[:, 8] + 0.5 * rng.normal(size=n)
-    return _split(np.concatenate([Z, np.eye(4)[area], np.eye(40)[soil]], axis=1), score > 0)
+    y = _standard(score) if real else score > 0
+    return _split(np.concatenate([Z, np.eye(4)[area], np.eye(40)[soil]], axis=1), y)
 
 
 def walks(n: int = 20_000) -> Data:
@@ -79,6 +104,10 @@ def long_features(n: int = 20_000) -> Data:
     return Data(X[:cut], y[:cut], X[cut:], y[cut:])
 
 
+def _standard(target: np.ndarray) -> np.ndarray:
+    return (target - target.mean()) / target.std()
+
+
 def _split(X: np.ndarray, y: np.ndarray) -> Data:
-    cut, y = len(y) * 4 // 5, y.astype(np.int64)
+    cut, y = len(y) * 4 // 5, y if y.dtype.kind == "f" else y.astype(np.int64)
     return standardised(Data(X[:cut], y[:cut], X[cut:], y[cut:]))

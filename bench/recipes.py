@@ -135,6 +135,13 @@ def cod_rna(n: int | None = None, scaled: bool = True) -> Data:
     return standardised(data) if scaled else data
 
 
+def cod_rna_test(n: int) -> Data:
+    """Return the first n samples of the file for tests, which is the larger one, and 50,000 others, standardised."""
+    X, y = load_svmlight_file(real_file("cod-rna.t"))
+    X = X[: n + 50_000].toarray()
+    return standardised(Data(X[:n], y[:n], X[n:], y[n : len(X)]))
+
+
 def kdd(kinds: bool, distinct: bool = True) -> Data:
     """Return the connections of the tenth that is for training, and those for test.
 

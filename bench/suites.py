@@ -16,6 +16,8 @@ from bench.linear import curves, goals
 from bench.linear import picture as linear_picture
 from bench.linear import referee as linear_referee
 from bench.linear.competitors import LINEAR_COMPETITORS
+from bench.machines import referee as machines_referee
+from bench.machines.competitors import MACHINE_COMPETITORS
 from bench.millions import files
 from bench.millions import picture as millions_picture
 from bench.millions import referee as millions_referee
@@ -41,6 +43,16 @@ SUITES = {
     "small": _kernel("Fit of an exact kernel SVM to few samples, again and again", "fit", _FIT, "fits", stays="case"),
     "wide_sparse": _kernel("Fit of an exact kernel SVM to text and other wide sparse samples", "fit", _FIT, "fit"),
     "multiclass": _kernel("Fit of an exact kernel SVM, several classes", "fit", _FIT, "fit"),
+    "machines": Suite(
+        "Fit of SVR, NuSVR, NuSVC and OneClassSVM",
+        "fit",
+        "bench.workers.machines",
+        "fit",
+        machines_referee.judge,
+        MACHINE_COMPETITORS,
+        _KERNEL_VIEW,
+        enough_s=10.0,
+    ),
     "predict": _kernel("Prediction of the test samples", "prediction", _FIT, "predict", stays="case"),
     "cold": _kernel(
         "A new process: import, first fit, first prediction",

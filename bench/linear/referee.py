@@ -19,8 +19,8 @@ from bench.kernel.referee import accuracy
 from bench.linear.parameters import Factors, LinearParameters
 
 __all__ = [
-    "LOSSES", "LOSSES_OF_CLASSES", "LOSSES_OF_TARGETS", "Objective", "Verdict", "Weights", "examine_all", "judge",
-    "objectives", "refusal",
+    "LOSSES", "LOSSES_OF_CLASSES", "LOSSES_OF_TARGETS", "Objective", "Verdict", "Weights", "determination",
+    "examine_all", "judge", "objectives", "refusal",
 ]  # fmt: skip
 
 _ROWS = 4096  # of a block: 100 MB of float64 at 3,072 features
@@ -104,7 +104,7 @@ def _judge_curve(parameters: LinearParameters, data: Data, stored: Stored) -> di
         if why := refusal(data.y, parameters.loss, data.X.shape[1], one):
             return why
     verdicts = examine_all(data, parameters, weights)
-    quality = _determination if parameters.loss in LOSSES_OF_TARGETS else accuracy
+    quality = determination if parameters.loss in LOSSES_OF_TARGETS else accuracy
     points = [
         {"budget": budget, "objective": one.objective, "accuracy": quality(one.predicted, data.y_test), "off": off}
         for budget, one, off in zip(stored["budget"].tolist(), verdicts, _off(stored, verdicts), strict=True)
@@ -112,7 +112,7 @@ def _judge_curve(parameters: LinearParameters, data: Data, stored: Stored) -> di
     return {**points[-1], "points": points}
 
 
-def _determination(predicted: np.ndarray, y: np.ndarray) -> float:
+def determination(predicted: np.ndarray, y: np.ndarray) -> float:
     """Return the coefficient of determination R²."""
     return float(1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
 

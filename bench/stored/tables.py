@@ -212,6 +212,29 @@ def all_suites() -> list[str]:
     return _table(heading, (row(*suite) for suite in _SUITES.items()))
 
 
+def _beside(peer: dict[str, Any] | None, ours: float) -> tuple[str, str]:
+    """Return the seconds of a competitor, or its limit, and how many times as long as ours they are."""
+    if peer is None or peer["status"] == "failed":
+        return "", ""
+    more, seconds = ("", peer["median_s"]) if peer["status"] == "ok" else ("> ", peer["limit"])
+    return f"{more}{seconds:.3g}", f"{more}{seconds / ours:.1f}"
+
+
+def other_machines() -> list[str]:
+    """Return all cases of the suite `machines`."""
+
+    def row(one: Ratio) -> tuple[str, ...]:
+        seconds, found = one.ours["median_s"], one.ours["findings"][0]
+        theirs = (cell for name in ("sklearn", _ONEDAL) for cell in _beside(one.peers.get(name), seconds))
+        size, gap = f"{one.shape[0]:,} × {one.shape[1]}", found["duality_gap"] / abs(found["objective"])
+        return one.name, size, f"{found['n_support']:,}", f"{seconds:.3g}", *theirs, f"{gap:.0e}"
+
+    heading = [
+        "case", "samples × features", "support vectors", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio", "gap",
+    ]  # fmt: skip
+    return _table(heading, map(row, ratios("machines")))
+
+
 def rounds_on_shards() -> list[str]:
     """Return rounds and megabytes of all cases of `bench.shards`."""
     found = rounds()
@@ -249,6 +272,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "several classes": partial(fits_beside_onedal, "multiclass"),
     "small problems": small_problems,
     "all suites": all_suites,
+    "other machines": other_machines,
     "rounds on shards": rounds_on_shards,
     "model of a cluster": model_of_a_cluster,
 }

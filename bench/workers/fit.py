@@ -20,13 +20,15 @@ from bench.workers import UNTIMED_S, Task, Watch, serve
 from bench.workers.memory import Memory, touch
 from bench.workers.results import answer_of, claims_of, measured, megabytes, write
 
-_FEW, _MORE = 300, 4200  # rows of the warm-up fits
+__all__ = ["FEW", "MORE", "Ready", "fit_once", "part", "touch_kernel", "try_out"]
+
+FEW, MORE = 300, 4200  # rows of the warm-up fits
 _LEAST_FITS, _MOST_FITS, _FITS_S = 3, 100, 0.5  # of a small problem, whose median counts
 _VALUE_BYTES = 8  # of a kernel value, at most
 
 
 @dataclass(frozen=True)
-class _Ready:
+class Ready:
     """A competitor after its warm-up, and the data in the form that it prefers."""
 
     build: Callable[[], Any]
@@ -44,12 +46,13 @@ def prepare(task: Task, watch: Watch) -> Callable[[Path], None]:
     data = data._replace(X=X, X_test=X_test)
     resources = Resources(task.threads, task.memory_mb)
     build = partial(competitor.build, KernelParameters(**task.parameters), resources)
-    ready = _Ready(build, data, watch, watch("warm-up", lambda: _warm_up(build, data), UNTIMED_S), task.memory_mb)
-    runs = {"fit": partial(_fit, ready), "fits": partial(_fits, ready)}
+    ready = Ready(build, data, watch, watch("warm-up", lambda: _warm_up(build, data), UNTIMED_S), task.memory_mb)
+    runs = {"fit": partial(fit_once, ready), "fits": partial(_fits, ready)}
     return runs[task.stage] if task.stage in runs else _fitted(ready)
 
 
-def _fit(ready: _Ready, out: Path) -> None:
+def fit_once(ready: Ready, out: Path) -> None:
+    """Measure a fit."""
     model, data = ready.build(), ready.data
     touch_kernel(len(data.y), ready.memory_mb)
     memory = Memory()
@@ -58,7 +61,7 @@ def _fit(ready: _Ready, out: Path) -> None:
     write(out, {**record, "parts": {"warm-up": ready.warm_up_s}}, answer_of(model))
 
 
-def _fits(ready: _Ready, out: Path) -> None:
+def _fits(ready: Ready, out: Path) -> None:
     """Take the median of several fits, because a single one of a millisecond says little."""
     data, seconds, memory = ready.data, [], Memory()
     while len(seconds) < _LEAST_FITS or (sum(seconds) < _FITS_S and len(seconds) < _MOST_FITS):
@@ -74,14 +77,14 @@ def touch_kernel(n_rows: int, memory_mb: int) -> None:
     touch(min(memory_mb, _VALUE_BYTES * n_rows**2 / 1e6))
 
 
-def _fitted(ready: _Ready) -> Callable[[Path], None]:
+def _fitted(ready: Ready) -> Callable[[Path], None]:
     model = ready.build()
     fit_s, told = measured(ready.watch, "fit", lambda: model.fit(ready.data.X, ready.data.y))
     parts = {"warm-up": ready.warm_up_s, "fit": fit_s}
     return partial(_predict, ready, model, {**told, **claims_of(model), "parts": parts})
 
 
-def _predict(ready: _Ready, model: Any, known: dict[str, Any], out: Path) -> None:
+def _predict(ready: Ready, model: Any, known: dict[str, Any], out: Path) -> None:
     rows, found, memory = ready.data.X_test, {}, Memory()
     seconds, told = measured(ready.watch, "predict", lambda: found.update(predicted=model.predict(rows)))
     told["warnings"] = sorted({*told["warnings"], *known["warnings"]})
@@ -95,16 +98,21 @@ def _warm_up(build: Callable[[], Any], data: Data) -> None:
     The first part has a few hundred samples of all classes. The second one has all samples of two classes, at most some
     thousand, because implementations may use other code, such as another precision, for larger problems.
     """
-    X, y = data.X, data.y
+    y = data.y
     classes, count = np.unique(y, return_counts=True)
-    parts = [part(y, classes, _FEW)]
+    parts = [part(y, classes, FEW)]
     most = int(np.sort(count)[-2:].sum())
-    if most > _FEW:
-        parts.append(part(y, classes[np.argsort(-count, kind="stable")[:2]], min(_MORE, most)))
+    if most > FEW:
+        parts.append(part(y, classes[np.argsort(-count, kind="stable")[:2]], min(MORE, most)))
+    try_out(build, data, parts)
+
+
+def try_out(build: Callable[[], Any], data: Data, parts: list[np.ndarray]) -> None:
+    """Fit parts of the samples and predict, so that code is compiled and loaded."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for rows in parts:
-            build().fit(X[rows], y[rows]).predict(X[rows[:10]])
+            build().fit(data.X[rows], data.y[rows]).predict(data.X[rows[:10]])
 
 
 def part(y: np.ndarray, classes: np.ndarray, n_rows: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 import fastsvm
-from bench.kernel.machines_referee import examine_machine
+from bench.machines.referee import examine_machine
 from fastsvm import SVR, NuSVC, NuSVR, OneClassSVM
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.estimators.kernel import prepare, small_problems
@@ -89,7 +89,8 @@ def test_the_certificate_is_that_of_a_referee(name, decomposed, fitted, request)
     beta[found.support_] = found.dual_coef_[0]
     asked = {key: value for key, value in GIVEN[name].items() if key in ("nu", "epsilon")}
     c = np.full(len(X), GIVEN[name].get("C", 1.0))
-    judged = examine_machine(machine, rbf_kernel(X, gamma=GAMMA), labels(name), c, beta, found.intercept_[0], **asked)
+    sums = rbf_kernel(X, gamma=GAMMA) @ beta
+    judged = examine_machine(machine, sums, labels(name), c, beta, found.intercept_[0], **asked)
     assert found.objective_ == pytest.approx(judged.objective, rel=1e-10)
     assert found.duality_gap_ == pytest.approx(judged.gap, abs=1e-7)
     assert judged.gap <= 1e-6 and found.kkt_violation_ <= 1e-8 and found.converged_

@@ -1,0 +1,1 @@
+"""SVR, NuSVR, NuSVC and OneClassSVM: competitors, cases, referee."""
