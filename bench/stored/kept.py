@@ -32,8 +32,8 @@ class Ratio(NamedTuple):
     @property
     def ratio(self) -> float:
         """How many times as long the fastest of the others takes; one that was ended takes its limit, or longer."""
-        seconds = (peer["median_s"] or peer["limit"] for peer in self.peers.values())
-        return min(seconds) / self.ours["median_s"]
+        took = (peer for peer in self.peers.values() if peer["status"] != "failed")
+        return min(peer["median_s"] or peer["limit"] for peer in took) / self.ours["median_s"]
 
 
 @functools.cache

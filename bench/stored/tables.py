@@ -18,8 +18,8 @@ _PIPELINE, _DESCENT, _BOOSTING = "sklearn Nystroem", "sklearn Nystroem SGD", "sk
 _ONEDAL = "sklearnex"  # in float32
 _SUITES = {
     "tables": "ordinary tables, 2 to 123 features; oneDAL",
-    "kernel": "images and 0/1 features, two classes; oneDAL",
-    "multiclass": "images, ten classes; oneDAL",
+    "kernel": "two classes, most of them images or 0/1 features; oneDAL",
+    "multiclass": "3 to 10 classes, most of them images; oneDAL",
     "small": "100 to 6,000 samples; the faster of scikit-learn and oneDAL",
 }
 
@@ -145,12 +145,12 @@ def other_files() -> list[str]:
     return _table(["", "cod-rna.t: fit s", "accuracy", "KDD: fit s", "accuracy"], rows)
 
 
-def _seconds_or_limit(result: dict[str, Any]) -> str:
-    return f"{result['median_s']:.3g}" if result["median_s"] else f"> {result['limit']:.0f}"
-
-
-def _ratio(one: Ratio, peer: str) -> str:
-    return f"{'' if one.peers[peer]['median_s'] else '> '}{one.ratio:.1f}"
+def _beside(peer: dict[str, Any] | None, ours: float) -> tuple[str, str]:
+    """Return the seconds of a competitor, or its limit, and how many times as long as ours they are."""
+    if peer is None or peer["status"] == "failed":
+        return "", ""
+    more, seconds = ("", peer["median_s"]) if peer["status"] == "ok" else ("> ", peer["limit"])
+    return f"{more}{seconds:.3g}", f"{more}{seconds / ours:.1f}"
 
 
 def _beside_onedal(one: Ratio) -> tuple[str, ...]:
@@ -161,8 +161,7 @@ def _beside_onedal(one: Ratio) -> tuple[str, ...]:
         f"{one.shape[0]:,} × {one.shape[1]:,}",
         f"{ours['findings'][0]['n_support']:,}",
         f"{ours['median_s']:.3g}",
-        _seconds_or_limit(theirs),
-        _ratio(one, _ONEDAL),
+        *_beside(theirs, ours["median_s"]),
         "" if deficit is None else f"{'−' if deficit > 0 else ''}{abs(deficit):.1e}",
         f"{ours['records'][0]['added_mb']:,.0f}",
         f"{theirs['records'][0]['added_mb']:,.0f}" if theirs["records"] else "",
@@ -210,14 +209,6 @@ def all_suites() -> list[str]:
 
     heading = ["exact kernel SVMs", "cases", "least", "geometric mean", "most"]
     return _table(heading, (row(*suite) for suite in _SUITES.items()))
-
-
-def _beside(peer: dict[str, Any] | None, ours: float) -> tuple[str, str]:
-    """Return the seconds of a competitor, or its limit, and how many times as long as ours they are."""
-    if peer is None or peer["status"] == "failed":
-        return "", ""
-    more, seconds = ("", peer["median_s"]) if peer["status"] == "ok" else ("> ", peer["limit"])
-    return f"{more}{seconds:.3g}", f"{more}{seconds / ours:.1f}"
 
 
 def other_machines() -> list[str]:

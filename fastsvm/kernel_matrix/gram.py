@@ -237,7 +237,7 @@ class Gram:
             return np.concatenate(parts)
         if np.array_equal(indices, at) and self._symmetric:
             return expand_among(self.pairwise.widened(), self.source.rows(at), coef, self.pool)
-        if self._symmetric and len(at) <= _FEW:
+        if self._symmetric and self.pairwise.parallel and len(at) <= _FEW:
             return self._few_sums(indices, coef, at)
         block, sums = self.source.rows(at), np.zeros(len(at))
         for a, b in spans(len(indices), _EXPANDED_ROWS):  # there may be many rows, and on disk

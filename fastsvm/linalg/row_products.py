@@ -28,7 +28,7 @@ __all__ = [
     "write_products",
 ]
 
-_FEATURES, _CACHED_ROWS = 256, 48  # a tile of rows that stays in the processor's cache for all panels, summed at once
+_FEATURES, _CACHED_ROWS = 256, 48  # summed at once, and rows of a tile, which stays in the cache for all panels
 _PACKED = 16  # features of a panel, written while they are in the cache
 
 

@@ -30,13 +30,14 @@ def test_the_readme_has_the_seconds_of_the_run():
 
 def test_a_newer_run_replaces_what_an_older_one_found(monkeypatch, tmp_path):
     def written(day, *results):
-        found = [{"competitor": name, "median_s": seconds} for name, seconds in results]
+        kind = {"broken": "failed", "slow": "timeout"}
+        found = [{"competitor": name, "median_s": s, "status": kind.get(name, "ok")} for name, s in results]
         cases = [{"name": "a", "shape": [5, 2], "results": found}]
         text = json.dumps({"cases": cases, "options": {"timeout": 6.0}})
         Path(tmp_path, f"tables-{day}.json").write_text(text, encoding="utf-8")
 
     written("20260102", ("fastsvm", 2.0))
-    written("20260101", ("fastsvm", 9.0), ("sklearnex", 8.0), ("slow", None))
+    written("20260101", ("fastsvm", 9.0), ("sklearnex", 8.0), ("slow", None), ("broken", 0.1))
     monkeypatch.setattr(kept, "_RUNS", tmp_path)
     kept._newest.cache_clear()
     (found,) = kept.ratios("tables")

@@ -5,7 +5,7 @@ a row of the block's Gram matrix to the scores of the others. Another product ch
 the rest are independent, so that each thread takes some of them through all blocks of a window.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -163,7 +163,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         self.pool.run(one, list(zip(plan.starts.tolist(), plan.lengths.tolist(), ends.tolist(), strict=True)))
         return out
 
-    def _window_blocks(self, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: Any) -> "_WindowBlocks":
+    def _window_blocks(self, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple) -> "_WindowBlocks":
         """Return the blocks of a window in random order; runs of rows are cut at multiples of the block size."""
         rng = np.random.default_rng(seed)
         cuts = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % self.layout.block_rows == 0)) + 1

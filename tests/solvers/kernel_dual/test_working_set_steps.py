@@ -109,9 +109,14 @@ def test_errors_of_float32_are_made_up_for_where_values_in_float64_are_dear(monk
     """F is not corrected: the gap is smaller by twice the error that is expected of F."""
     X, y = rows_of(900)
     monkeypatch.setattr(gram_module, "_CHEAP", 0.0)
-    monkeypatch.setattr(dual_gradient, "_UNSEEN", 0.0)
+    upper, tol, real = np.full(900, 10.0), 3e-4, dual_gradient.DualGradient._set_exactly
+
+    def large(*given):  # so that the gap has to be much smaller
+        assert real(*given) <= 0.048 * tol
+        return 0.048 * tol
+
+    monkeypatch.setattr(dual_gradient.DualGradient, "_set_exactly", large)
     monkeypatch.setattr(dual_gradient.DualGradient, "_correct", None)  # not called
-    upper, tol = np.full(900, 10.0), 1e-3
     with Pool.open() as pool:
         rows = RowCache(float_gram(X, pool, dtype=np.float32), np.empty(900 * 900 * 4, np.uint8))
         solver = SMO(KernelProblem(y, upper, y), rows, tol, 150, pool, None, 0)

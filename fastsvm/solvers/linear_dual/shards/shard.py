@@ -197,15 +197,14 @@ class Shard:
             state.turn // order.n_parts, n * order.part / order.n_parts, n / order.n_parts / max(1, len(rows)),
         )  # fmt: skip
         demands, mine = demands_of_scores(self.problem.demands, order.scores), last.dual[:, own].copy()
-        known = last.conjugates[own] if last.conjugates.size else np.full(len(weights), np.nan)
-        known = self._conjugates(demands, mine) if np.isnan(known).any() else known
+        conjugates = last.conjugates.copy() if last.conjugates.size else np.full(self.problem.n_scores, np.nan)
+        known = self._conjugates(demands, mine) if np.isnan(conjugates[own]).any() else conjugates[own].copy()
         dual, following = last.dual.copy(), known
         if len(rows):
             before = self._conjugates(demands, mine, rows)
             self._epoch(self._epochs_on(demands, mine, metric), rows, path, seed)
             dual[rows, own] = mine[rows]
             following = known + (self._conjugates(demands, mine, rows) - before)
-        conjugates = last.conjugates.copy() if last.conjugates.size else np.full(dual.shape[1], np.nan)
         conjugates[own] = following
         mean = (path.mean - order.weights) / order.factor[:, None]
         after = ShardState(dual, last.dual, due, pause, state.turn + 1, conjugates)
