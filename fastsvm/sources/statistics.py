@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ __all__ = ["FeatureStatistics", "check_finite", "feature_statistics"]
 
 _PIECE_BYTES = 1 << 20
 _CENTRE_ROWS = 63  # odd, so that the median is one of the values
+_TINY = np.finfo(np.float64).tiny
 _BYTE_ROWS, _MOST_BYTES = 4096, 32_768  # rows and columns for which sums of squares of bytes fit int32
 
 
@@ -93,43 +94,55 @@ def feature_statistics(source: Source, weight: np.ndarray | None = None) -> Feat
         If a value is NaN or infinite; the message names its row and column.
     """
     n_features = source.shape[1]
-    total, mean, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
-    centre, sq_norm, centred_sq_norm = np.zeros(n_features), 0.0, 0.0
+    sums = np.zeros(n_features), np.zeros(n_features)  # means so far, and squared deviations from them
+    total, sq_norm, centred_sq_norm, centre = 0.0, 0.0, 0.0, np.zeros(n_features)
+    add = _add_bytes if weight is None and _is_bytes(source) else _add_sparse if source.sparse else _add_dense
     for start, block in _pieces(source):
-        if start == 0:
+        if start == 0 and not source.sparse:
             count = min(_CENTRE_ROWS, len(source))  # in whatever blocks they come
             first = block.slice(0, count) if block.shape[0] >= count else source.rows(np.arange(count))
-            centre = _centre(first, source.dtype)
+            # Differences of integers stay exact in float32.
+            _find_centre(writeable(first.dense(np.float64)), source.dtype.kind in "iub", centre)
         rows = np.ones(block.shape[0]) if weight is None else weight[start : start + block.shape[0]]
-        moments = _byte_moments if weight is None and _is_bytes(source) else _moments
-        with np.errstate(all="ignore"):  # values that are not finite raise an error below
-            block_mean, block_squares, norms, centred = moments(block, rows, centre)
-        longest = float(norms.max())
-        if not (math.isfinite(longest) and np.isfinite(block_squares.max(initial=0))):  # sums of squares
+        total, longest, farthest = add(block, rows, centre, sums, total)
+        if not math.isfinite(longest):
             _refuse(block, start)
-        added = rows.sum()
-        if added > 0:
-            _merge(mean, squares, (block_mean, block_squares), (float(total), float(added)))
-            total += added
-        sq_norm = max(sq_norm, longest)
-        centred_sq_norm = max(centred_sq_norm, float(centred.max()))
-    feature_variance = squares / total
-    within, between, from_centre = float(feature_variance.sum()), mean - mean.sum() / n_features, mean - centre
-    variance = (within + float(between @ between)) / n_features
-    usual = within + float(from_centre @ from_centre)
-    return FeatureStatistics(mean, feature_variance, variance, centre, sq_norm, centred_sq_norm, usual)
+        sq_norm, centred_sq_norm = max(sq_norm, longest), max(centred_sq_norm, farthest)
+    variance, usual = _finish(*sums, total, centre)
+    return FeatureStatistics(*sums, variance, centre, sq_norm, centred_sq_norm, usual)
 
 
 @jit
-def _merge(mean, squares, others, totals):
-    """Merge the moments of other rows into those of the rows so far, without an array more: features may be many."""
-    other_mean, other_squares = others
-    total, added = totals
-    share, weight = added / (total + added), total * added / (total + added)
+def _merge(sums, total, others, added):
+    """Merge the moments of other rows into those of the rows so far, without an array more: features may be many.
+
+    Return whether all of the others are finite.
+    """
+    (mean, squares), (other_mean, other_squares) = sums, others
+    is_finite = True
+    if added > 0:
+        share, weight = added / (total + added), total * added / (total + added)
+        for k in range(mean.size):
+            delta = other_mean[k] - mean[k]
+            mean[k] += delta * share
+            squares[k] += other_squares[k] + delta * delta * weight
+            is_finite = is_finite and np.isfinite(other_squares[k])
+    return is_finite
+
+
+@jit
+def _finish(mean, squares, total, centre):
+    """Make variances of the squared deviations; return the variance of all values, and the usual distance²."""
+    within, middle, between, away = 0.0, 0.0, 0.0, 0.0
     for k in range(mean.size):
-        delta = other_mean[k] - mean[k]
-        mean[k] += delta * share
-        squares[k] += other_squares[k] + delta * delta * weight
+        squares[k] /= total
+        within += squares[k]
+        middle += mean[k]
+    middle /= mean.size
+    for k in range(mean.size):
+        between += (mean[k] - middle) ** 2
+        away += (mean[k] - centre[k]) ** 2
+    return (within + between) / mean.size, within + away
 
 
 def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
@@ -153,107 +166,114 @@ def check_finite(block: Block, start: int) -> None:
             _refuse(block, start)
 
 
-def _centre(block: Block, dtype: np.dtype) -> np.ndarray:
-    if isinstance(block, CSRBlock):
-        return np.zeros(block.n_features)
-    values = np.sort(block.dense(np.float64), axis=0)  # np.median takes several times as long
-    middle = len(values) // 2
-    with np.errstate(all="ignore"):  # one outlier does not change the median
-        centre = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
-    centre[~np.isfinite(centre)] = 0  # the block with such a row is refused
-    # Differences of integers stay exact in float32.
-    return np.rint(centre) if dtype.kind in "iub" else centre
+@jit
+def _find_centre(rows, is_whole, centre):
+    """Write the median of each feature, which one outlier does not change; rounded for whole numbers."""
+    n, values = len(rows), np.empty(len(rows))
+    for k in range(centre.size):
+        for i in range(n):  # sorts few values at once, without a call for each feature
+            value, place = rows[i, k], i
+            while place > 0 and values[place - 1] > value:
+                values[place] = values[place - 1]
+                place -= 1
+            values[place] = value
+        median = (values[(n - 1) // 2] + values[n // 2]) / 2
+        if np.isfinite(median):  # else the block with such a value is refused
+            centre[k] = np.rint(median) if is_whole else median
 
 
-def _moments(
-    block: Block, weight: np.ndarray, centre: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the mean, the sum of squared deviations from it, and squared norms, before and after centring."""
-    total = max(weight.sum(), np.finfo(np.float64).tiny)
-    if isinstance(block, CSRBlock):
-        mean, counts, squares = (np.zeros(block.n_features) for _ in range(3))
-        norms = np.empty(block.shape[0])
-        rows = writeable(block.data.astype(np.float64, copy=False)), writeable(block.indices), writeable(block.indptr)
-        _sparse_moments(rows, weight, (mean, counts, squares), float(total), norms)
-        return mean, squares, norms, norms
-    n, d = block.shape
-    sums = np.zeros(d), np.zeros(d), np.empty(n), np.empty(n)
-    _sum_moments(writeable(np.ascontiguousarray(block.dense(np.float64))), weight / total, centre, sums)
-    return sums[0], total * sums[1], sums[2], sums[3]
+def _add_dense(block: Block, weight: np.ndarray, centre: np.ndarray, sums: tuple, total: float) -> tuple:
+    """Add rows to the moments; return the sum of weights, and the largest squared norms, with and without the centre.
+
+    The norms are infinite if a value is not finite, or its square.
+    """
+    return _sum_dense(writeable(block.dense(np.float64)), writeable(weight), centre, sums, total)
 
 
 @jit
-def _sum_moments(rows, share, centre, sums):
-    """Sum rows and their squared deviations from the mean, by their shares, and squares with and without the centre."""
-    mean, squares, norms, centred = sums
+def _sum_dense(rows, weight, centre, sums, total):
+    added, longest, farthest, is_finite = weight.sum(), 0.0, 0.0, True
+    mean, squares = np.zeros(centre.size), np.zeros(centre.size)
     for i in range(rows.shape[0]):
-        row = rows[i]
+        row, share = rows[i], weight[i] / max(added, _TINY)
         for k in range(row.size):
-            mean[k] += share[i] * row[k]
+            mean[k] += share * row[k]
     for i in range(rows.shape[0]):
         row, norm, distance = rows[i], 0.0, 0.0
         for k in range(row.size):
-            squares[k] += share[i] * (row[k] - mean[k]) ** 2
+            squares[k] += weight[i] * (row[k] - mean[k]) ** 2
         for k in range(row.size):
             norm += row[k] * row[k]
             distance += (row[k] - centre[k]) ** 2
-        norms[i], centred[i] = norm, distance
+        is_finite = is_finite and norm < np.inf
+        longest, farthest = max(longest, norm), max(farthest, distance)
+    is_finite = _merge(sums, total, (mean, squares), added) and is_finite
+    return total + added, longest if is_finite else np.inf, farthest
+
+
+def _add_sparse(block: Any, weight: np.ndarray, centre: np.ndarray, sums: tuple, total: float) -> tuple:
+    """Do the same for sparse rows, whose centre is zero."""
+    data = block.data.astype(np.float64, copy=False)
+    rows = writeable(data), writeable(block.indices), writeable(block.indptr)
+    return _sum_sparse(rows, writeable(weight), sums, total)
 
 
 @jit
-def _sparse_moments(rows, weight, moments, total, norms):
-    """Write means, sums of squared deviations from them, and squared norms; the counts are what is not zero."""
+def _sum_sparse(rows, weight, sums, total):
     data, indices, indptr = rows
-    mean, counts, squares = moments
-    for i in range(norms.size):
+    added, longest, is_finite, d = weight.sum(), 0.0, True, sums[0].size
+    mean, counts, squares = np.zeros(d), np.zeros(d), np.zeros(d)
+    for i in range(weight.size):
         norm = 0.0
         for t in range(indptr[i], indptr[i + 1]):
             mean[indices[t]] += weight[i] * data[t]
-            counts[indices[t]] += weight[i]
+            counts[indices[t]] += weight[i]  # of what is not zero
             norm += data[t] * data[t]
-        norms[i] = norm
-    for k in range(mean.size):
-        mean[k] /= total
-    for i in range(norms.size):
+        is_finite = is_finite and norm < np.inf
+        longest = max(longest, norm)
+    for k in range(d):
+        mean[k] /= max(added, _TINY)
+    for i in range(weight.size):
         for t in range(indptr[i], indptr[i + 1]):
             deviation = data[t] - mean[indices[t]]
             squares[indices[t]] += weight[i] * deviation * deviation
-    for k in range(mean.size):
-        squares[k] = max(0.0, squares[k] + (total - counts[k]) * mean[k] * mean[k])
+    for k in range(d):
+        squares[k] = max(0.0, squares[k] + (added - counts[k]) * mean[k] * mean[k])
+    is_finite = _merge(sums, total, (mean, squares), added) and is_finite
+    longest = longest if is_finite else np.inf
+    return total + added, longest, longest
 
 
 def _is_bytes(source: Source) -> bool:
     return source.dtype == np.uint8 and not source.sparse and source.shape[1] <= _MOST_BYTES
 
 
-def _byte_moments(
-    block: Block, weight: np.ndarray, centre: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the moments of bytes with weights of 1, from sums of integers."""
-    n, d = block.shape
-    sums, squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
-    norms, centred = np.empty(n, np.int64), np.empty(n, np.int64)
-    _sum_bytes(np.ascontiguousarray(block.stored), centre.astype(np.int32), sums, squares, norms, centred)
-    mean = sums / n
-    return mean, squares - n * mean**2, norms.astype(np.float64), centred.astype(np.float64)
+def _add_bytes(block: Block, weight: np.ndarray, centre: np.ndarray, sums: tuple, total: float) -> tuple:
+    """Do the same for bytes with weights of 1, from sums of integers."""
+    return _sum_bytes(writeable(np.ascontiguousarray(block.stored)), centre.astype(np.int32), sums, total)
 
 
 @jit
-def _sum_bytes(rows, centre, sums, squares, norms, centred):
+def _sum_bytes(rows, centre, sums, total):
     """Sum bytes and their squares for each column, and squares for each row with and without the centre."""
-    for i in range(rows.shape[0]):
+    (n, d), longest, farthest = rows.shape, np.int32(0), np.int32(0)
+    of_values, of_squares = np.zeros(d, np.int32), np.zeros(d, np.int32)
+    for i in range(n):
         row = rows[i]
-        for k in range(row.size):
-            sums[k] += row[k]
-        for k in range(row.size):
-            squares[k] += np.int32(row[k]) * np.int32(row[k])
+        for k in range(d):
+            of_values[k] += row[k]
+        for k in range(d):
+            of_squares[k] += np.int32(row[k]) * np.int32(row[k])
         norm, distance = np.int32(0), np.int32(0)
-        for k in range(row.size):
+        for k in range(d):
             norm = np.int32(norm + np.int32(row[k]) * np.int32(row[k]))
-        for k in range(row.size):
+        for k in range(d):
             value = np.int32(np.int32(row[k]) - centre[k])
             distance = np.int32(distance + value * value)
-        norms[i], centred[i] = norm, distance
+        longest, farthest = max(longest, norm), max(farthest, distance)
+    mean = of_values / n
+    _merge(sums, total, (mean, of_squares - n * mean**2), float(n))
+    return total + n, float(longest), float(farthest)
 
 
 def _refuse(block: Block, start: int) -> None:
