@@ -45,6 +45,8 @@ def number(
 
 
 def _is_finite(value: Any, integral: bool) -> bool:
+    if type(value) is int or (type(value) is float and not integral):  # whose abstract classes take long to ask
+        return math.isfinite(value)
     kind = Integral if integral else Real
     return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -64,7 +66,7 @@ def either(*rules: Rule) -> Rule:
     return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(rule.words for rule in rules))
 
 
-boolean = Rule(lambda value: isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"), "a bool")
+boolean = Rule(lambda value: value is True or value is False or type(value).__name__ in ("bool", "bool_"), "a bool")
 
 
 def _is_seed(value: Any) -> bool:

@@ -88,8 +88,9 @@ class SolverEntry(NamedTuple):
 def check_solver(estimator: Any) -> None:
     """Raise ValueError for a parameter that the solver does not have."""
     for name, default in _DEFAULTS.items():
-        value, solvers = getattr(estimator, name), [key for key, entry in SOLVERS.items() if name in entry.parameters]
-        if estimator.solver not in solvers and value != default:
+        value = getattr(estimator, name)
+        if value != default and name not in SOLVERS[estimator.solver].parameters:
+            solvers = [key for key, entry in SOLVERS.items() if name in entry.parameters]
             needed = " or ".join(f"solver={solver!r}" for solver in solvers)
             raise ValueError(f"{name}={value!r} needs {needed}; the solver is {estimator.solver!r}.")
     if estimator.learning_rate is not None and estimator.selection != "cyclic":
