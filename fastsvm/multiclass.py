@@ -47,7 +47,7 @@ class Expansion(NamedTuple):
         dense = np.zeros((n_classes - 1, len(labels)))
         for (a, b), values, indices in zip(class_pairs(n_classes), beta, rows, strict=True):
             dense[np.where(labels[indices] == a, b - 1, a), indices] = values
-        support = np.flatnonzero(dense.any(axis=0))
+        support = np.flatnonzero(dense[0] if n_classes == 2 else dense.any(axis=0))
         support = support[np.argsort(labels[support], kind="stable")]
         n_support = np.bincount(labels[support], minlength=n_classes).astype(np.int32)
         return cls(support, n_support, np.ascontiguousarray(dense[:, support]))

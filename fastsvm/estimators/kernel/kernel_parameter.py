@@ -261,17 +261,19 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
     given = user_pairwise(kernel, np.arange(len(source)), source)
     if given is not None:
         return given
-    expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
-    centred = kernel.translation_invariant and not source.sparse
-    # Kernel values of distant rows are small, and so are their errors: the mean counts.
-    sq_norm = statistics.usual_sq_norm if centred else statistics.sq_norm
-    sq_norm = 0.0 if quantization is not None and centred else sq_norm
 
     def of(dtype: type) -> PairwiseKernel:
         if quantization is not None:
             return Uint8Pairwise(kernel, dtype, quantization.scale)
         return RealPairwise(kernel, dtype, centre_of(statistics), source.sparse)
 
+    if n <= _SMALL:
+        return of(np.float64)
+    expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
+    centred = kernel.translation_invariant and not source.sparse
+    # Kernel values of distant rows are small, and so are their errors: the mean counts.
+    sq_norm = statistics.usual_sq_norm if centred else statistics.sq_norm
+    sq_norm = 0.0 if quantization is not None and centred else sq_norm
     corrected = is_dual(estimator) and source.resident and kernel.translation_invariant and n > MOST_AT_ONCE
     if corrected and of(np.float32).cost(source.shape[1]) <= RECOMPUTED_COST:
         # Errors of decision values are corrected by values in float64 before a fit ends, where values are cheap.

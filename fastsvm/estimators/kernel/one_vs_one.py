@@ -1,5 +1,6 @@
 """The two-class problems of a fit, solved in sequence or in parallel on kernel rows that they share."""
 
+import functools
 import time
 from collections import deque
 from collections.abc import Callable
@@ -24,10 +25,12 @@ from fastsvm.kernel_matrix.paired_rows import PairedRows, ProblemRows
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
 from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
 from fastsvm.multiclass import disjoint_order
+from fastsvm.solvers.kernel_dual.problem import KernelSolution
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
 __all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
 
+_NOT_BEGUN = KernelSolution(np.empty(0), np.empty(0, bool), 0.0, 0.0, np.inf, np.inf, 0.0)
 _SNAPSHOT_SECONDS = 0.5  # between two of what a worker has reached, for a checkpoint by another
 
 
@@ -71,8 +74,8 @@ class OneVsOneFit:
         The problems.
     labels : ndarray of int64
         Class number of every row, -1 for rows that are in no problem.
-    spent : Plan
-        Sizes of working set, caches and tiles.
+    plan : callable
+        Returns the plan of the memory, which a fit of small problems may not need.
     solver_of : callable
         Makes the solver of a problem.
     repeats : Repeats or None
@@ -86,16 +89,15 @@ class OneVsOneFit:
         gram: Gram | SharedKernel,
         pairs: list[TwoClass],
         labels: np.ndarray,
-        spent: Plan,
+        plan: Callable[[], Plan],
         solver_of: SolverOf,
         repeats: Repeats | None = None,
         small: SmallProblems | None = None,
     ) -> None:
         self.gram, self.labels, self._repeats = gram, labels, repeats
-        self._spent, self._solver_of, self._small = spent, solver_of, small
-        self._pool = gram.pool if spent.workers == 1 else Pool(1)
+        self._plan, self._solver_of, self._small = plan, solver_of, small
         self._tiles: list[ClassTile] = []
-        if spent.shared and isinstance(gram, Gram):
+        if len(pairs) > 1 and self._spent.shared and isinstance(gram, Gram):
             pairs = [pair.by_class() for pair in pairs]
             self._tiles = self._class_tiles(gram, max(pair.classes[1] for pair in pairs) + 1)
         self.pairs = pairs
@@ -106,6 +108,16 @@ class OneVsOneFit:
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._passes = 0.0
         self._untouched = StopReason.CALLBACK  # why the other problems were not begun
+
+    @functools.cached_property
+    def _spent(self) -> Plan:
+        """Sizes of working set, caches and tiles."""
+        return self._plan()
+
+    @functools.cached_property
+    def _pool(self) -> Pool:
+        """Threads of one problem."""
+        return self.gram.pool if self._spent.workers == 1 else Pool(1)
 
     def _class_tiles(self, gram: Gram, n_classes: int) -> list[ClassTile]:
         """Return the tiles of all classes; the first ones are cached, as memory allows."""
@@ -282,28 +294,28 @@ class OneVsOneFit:
             for number, (solver, state) in self._current.items()
             if number not in self._solved
         }
-        reasons = [reached[k][1] if k in reached else self._untouched for k in range(len(self.pairs))]
-        worst = next((reason for reason in reasons if reason is not StopReason.CONVERGED), StopReason.CONVERGED)
-
-        def column(take: Callable, dtype: type = np.float64, fill: float = 0) -> np.ndarray:
-            return np.array([take(reached[k]) if k in reached else fill for k in range(len(self.pairs))], dtype=dtype)
-
+        numbers = range(len(self.pairs))
+        found = [reached.get(k, (_NOT_BEGUN, self._untouched, 0)) for k in numbers]
+        reasons = [reason for _, reason, _ in found if reason is not StopReason.CONVERGED]
         expanded = [
-            self._expanded(pair, reached[k][0].alpha if k in reached else np.zeros(len(pair.y)))
-            for k, pair in enumerate(self.pairs)
+            self._expanded(pair, solution.alpha if k in reached else np.zeros(len(pair.y)))
+            for k, pair, (solution, _, _) in zip(numbers, self.pairs, found, strict=True)
         ]
+        of_problem = [(*solution[2:], n_steps) for solution, _, n_steps in found]
+        columns = np.array([*zip(*of_problem, strict=True)], np.float64)
+        intercept, objective, duality_gap, kkt_violation, margin, n_steps = columns
         return Outcome(
             rows=[rows for rows, _ in expanded],
             beta=[beta for _, beta in expanded],
             labels=self.labels if self._repeats is None else self.labels[self._repeats.first],
             within=self._within([self.pairs[k].of_rows(one[0].within) for k, one in reached.items()]),
-            intercept=column(lambda one: one[0].intercept),
-            margin=column(lambda one: one[0].margin),
-            objective=column(lambda one: one[0].objective),
-            duality_gap=column(lambda one: one[0].duality_gap, fill=np.inf),
-            kkt_violation=column(lambda one: one[0].kkt_violation, fill=np.inf),
-            n_steps=column(lambda one: one[2], np.int64),
-            stop_reason=worst,
+            intercept=intercept,
+            margin=margin,
+            objective=objective,
+            duality_gap=duality_gap,
+            kkt_violation=kkt_violation,
+            n_steps=n_steps.astype(np.int64),
+            stop_reason=reasons[0] if reasons else StopReason.CONVERGED,
         )
 
     def _within(self, rows: list[np.ndarray]) -> np.ndarray:

@@ -1,5 +1,6 @@
 """From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -117,26 +118,27 @@ def prepare(
     pairwise = training_pairwise(estimator, gamma, rows, bound, n)
 
     def spent_on(counts: np.ndarray, n: int) -> Plan:
-        need = _need(source, pairwise, counts, n, k)
-        if isinstance(pairwise, Uint8Pairwise) and not observed:
-            need = need._replace(workers=pool.n_threads)
+        workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
         recomputable = is_dual(estimator) and (source.resident or n == len(source))
-        return _spent(estimator, budget, need._replace(recomputable=recomputable))
+        need = _need(source, pairwise, counts, n, k, workers, recomputable)
+        return _spent(estimator, budget, need)
 
-    spent = spent_on(counts, n)
-    if spent.resident:
+    planned = functools.cache(lambda: spent_on(counts, n))
+    if not source.resident and planned().resident:
         source = source.in_memory()
     pairs = stated.problems(labels, upper)
     gram = Gram(pairwise, source, pool)
     small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget)
-    task = OneVsOneFit(gram, pairs, labels, spent, solver_of(estimator), repeats, small)
+    if small is None:
+        planned()  # which refuses a fit for which there is too little memory
+    task = OneVsOneFit(gram, pairs, labels, planned, solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
 
     def part(share: float) -> OneVsOneFit:
         few = np.where(np.random.default_rng(_PART_SEED).random(len(labels)) < share, labels, -1)
         signs = np.ptp(pairs[0].y)  # a class may have no sample here
         problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
-        return OneVsOneFit(gram, problems, few, spent_on(*_sizes(few)), solver_of(estimator))
+        return OneVsOneFit(gram, problems, few, lambda: spent_on(*_sizes(few)), solver_of(estimator))
 
     geometry = SampleGeometry.of(gamma, rows.statistics)
     return PreparedFit(task, samples, geometry, standardization, stated.more, part)
@@ -152,7 +154,7 @@ def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget
     """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
     if estimator.solver != "smo":
         return None
-    sizes = np.array([len(pair.rows) for pair in pairs])
+    sizes = [len(pair.rows) for pair in pairs]
     return SmallProblems.of(gram, sizes, pairs[0].rows_of_sample, estimator.tol, pool, budget // 2)
 
 
@@ -198,7 +200,15 @@ def _check_square(estimator: Any, shape: tuple[int, int]) -> None:
         raise ValueError(f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} matrix.")
 
 
-def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int, rows_of_sample: int = 1) -> Need:
+def _need(
+    source: Source,
+    pairwise: PairwiseKernel,
+    counts: np.ndarray,
+    n: int,
+    rows_of_sample: int,
+    workers: int = 1,
+    recomputable: bool = False,
+) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
     share = len(counts) > 2 and source.resident and pairwise.parallel and n > _SHARED
     return Need(
@@ -212,6 +222,8 @@ def _need(source: Source, pairwise: PairwiseKernel, counts: np.ndarray, n: int, 
         block_rows=min(source.block_rows, len(source)),
         value_cost=pairwise.cost(source.shape[1]),
         tile_bytes=int((counts.astype(np.int64) ** 2).sum()) * pairwise.dtype.itemsize if share else 0,
+        workers=workers,
+        recomputable=recomputable,
     )
 
 

@@ -1,6 +1,7 @@
 """The two-class problems of a small fit, solved in few compiled calls."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class SmallProblems:
 
     @classmethod
     def of(
-        cls, gram: Gram, sizes: np.ndarray, rows_of_sample: int, tol: float, pool: Pool, budget: int
+        cls, gram: Gram, sizes: list[int], rows_of_sample: int, tol: float, pool: Pool, budget: int
     ) -> "SmallProblems | None":
         """Return what solves problems of so many rows; None if they are not small, or decomposition is cheaper.
 
@@ -77,7 +78,7 @@ class SmallProblems:
         ----------
         gram : Gram
             Kernel matrix of all rows, which are in memory.
-        sizes : ndarray of int64
+        sizes : list of int
             Samples of each problem.
         rows_of_sample : int
             Multipliers of each sample, 1 or 2.
@@ -89,14 +90,15 @@ class SmallProblems:
             Bytes that this may take.
         """
         (n, d), pairwise = gram.source.shape, gram.pairwise
-        if sizes.max() * rows_of_sample > _MOST_ROWS or pairwise.dtype != np.float64 or not gram.resident:
+        longest = max(sizes)
+        if longest * rows_of_sample > _MOST_ROWS or pairwise.dtype != np.float64 or not gram.resident:
             return None
         cost = pairwise.cost(d) + 2.0
-        values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float((sizes.astype(float) ** 2).sum())
-        by_rows = values * (_PER_VALUE + d * _per_feature(d * int(sizes.max())))
+        values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float(sum(size * size for size in sizes))
+        by_rows = values * (_PER_VALUE + d * _per_feature(d * longest))
         square = _PER_MATRIX + n * n * cost
         by_decomposition = _SLOWER * (_PER_PROBLEM * len(sizes) + values * cost)
-        memory = 8 * pool.n_threads * int(sizes.max()) * (rows_of_sample * int(sizes.max()) + PADDING)
+        memory = 8 * pool.n_threads * longest * (rows_of_sample * longest + PADDING)
         is_tried = memory + 8 * n * d <= budget and by_rows <= min(square, by_decomposition)
         if is_tried and isinstance(pairwise, RealPairwise):
             given = on_demand(pairwise.kernel, _dense(gram))
@@ -120,16 +122,17 @@ class SmallProblems:
         most_steps : int
             Steps of a problem at most. A problem that takes more than is usual for a small one is given up.
         """
-        starts = np.cumsum([0, *(len(problem.y) for _, problem, _ in problems)])
+        sizes = [len(problem.y) for _, problem, _ in problems]
+        starts = [0, *accumulate(sizes)]
         by_class = problems[0][1].total > 0
         orders = [_order(len(rows), problem) for rows, problem, _ in problems]
         ordered = [
             (rows, *problem[:3]) if order is None else (rows[order[: len(rows)]], *problem.take(order)[:3])
             for (rows, problem, _), order in zip(problems, orders, strict=True)
         ]
-        columns = zip(*ordered, strict=True)
-        places, y, upper, target = (np.concatenate(column) for column in columns)
-        pairs = SmallPairs(starts, places, len(y) // len(places), y, upper, target, by_class)
+        together = ordered[0] if len(ordered) == 1 else map(np.concatenate, zip(*ordered, strict=True))
+        places, y, upper, target = together
+        pairs = SmallPairs(np.array(starts), places, len(y) // len(places), y, upper, target, by_class)
         alpha, found = np.zeros(starts[-1]), np.empty((len(problems), len(CERTIFICATE)))
         for (_, problem, begin), order, start in zip(problems, orders, starts[:-1], strict=True):
             formulation = (WithinClasses if by_class else WithIntercept)(problem)
@@ -137,14 +140,14 @@ class SmallProblems:
             if begin is not None:
                 feasible = formulation.feasible(begin)
                 alpha[start : start + len(begin)] = feasible if order is None else feasible[order]
-        longest = int(np.diff(starts).max())
+        longest = max(sizes)
         limits = self._tol, min(most_steps, _MOST_STEPS)
 
         def solve(first: int, last: int) -> None:
             memory = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
             solve_pairs(self._given, pairs, (first, last), limits, memory, alpha, found)
 
-        parts = self._parts(np.diff(starts))
+        parts = self._parts(np.array(sizes))
         for k in range(0, len(parts), _PARTS * self._pool.n_threads):
             some = parts[k : k + _PARTS * self._pool.n_threads]
             self._pool.run(solve, some)
