@@ -1,9 +1,11 @@
 """One-vs-one multiclass classification: pairs of classes, votes, and one-vs-rest scores."""
 
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import NamedTuple
 
 import numpy as np
+
+from fastsvm._compiled.compiler import jit
 
 __all__ = ["Expansion", "class_pairs", "disjoint_order", "elected", "one_vs_rest_scores", "votes"]
 
@@ -44,13 +46,37 @@ class Expansion(NamedTuple):
     @classmethod
     def of(cls, beta: list[np.ndarray], rows: list[np.ndarray], labels: np.ndarray, n_classes: int) -> "Expansion":
         """Return the expansion of the coefficients `beta` (y α, first class positive) of the `rows` of each pair."""
-        dense = np.zeros((n_classes - 1, len(labels)))
-        for (a, b), values, indices in zip(class_pairs(n_classes), beta, rows, strict=True):
-            dense[np.where(labels[indices] == a, b - 1, a), indices] = values
-        support = np.flatnonzero(dense[0] if n_classes == 2 else dense.any(axis=0))
-        support = support[np.argsort(labels[support], kind="stable")]
-        n_support = np.bincount(labels[support], minlength=n_classes).astype(np.int32)
-        return cls(support, n_support, np.ascontiguousarray(dense[:, support]))
+        starts = np.array([0, *accumulate(map(len, beta))])
+        values, places = (one[0] if len(one) == 1 else np.concatenate(one) for one in (beta, rows))
+        return cls(*_expansion(values, places, starts, labels, n_classes))
+
+
+@jit
+def _expansion(beta, rows, starts, labels, n_classes):
+    """Return the parts of an `Expansion`, from the coefficients of the rows of one pair after the other."""
+    dense, pair = np.zeros((n_classes - 1, labels.size)), 0
+    is_support, n_support = np.zeros(labels.size, np.bool_), np.zeros(n_classes, np.int32)
+    for a in range(n_classes):
+        for b in range(a + 1, n_classes):
+            for t in range(starts[pair], starts[pair + 1]):
+                i = rows[t]
+                dense[b - 1 if labels[i] == a else a, i] = beta[t]
+                if beta[t] != 0 and not is_support[i]:
+                    is_support[i] = True
+                    n_support[labels[i]] += 1
+            pair += 1
+    places = np.zeros(n_classes, np.int64)  # where the next of each class goes
+    for k in range(1, n_classes):
+        places[k] = places[k - 1] + n_support[k - 1]
+    support = np.empty(n_support.sum(), np.int64)
+    coef = np.empty((n_classes - 1, support.size))
+    for i in range(labels.size):
+        if is_support[i]:
+            place = places[labels[i]]
+            places[labels[i]], support[place] = place + 1, i
+            for k in range(n_classes - 1):
+                coef[k, place] = dense[k, i]
+    return support, n_support, coef
 
 
 def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:

@@ -97,7 +97,8 @@ class OneVsOneFit:
         self.gram, self.labels, self._repeats = gram, labels, repeats
         self._plan, self._solver_of, self._small = plan, solver_of, small
         self._tiles: list[ClassTile] = []
-        if len(pairs) > 1 and self._spent.shared and isinstance(gram, Gram):
+        is_planned = small is None or len(pairs) > 1  # here, so that too little memory is found before the fit begins
+        if is_planned and self._spent.shared and isinstance(gram, Gram):
             pairs = [pair.by_class() for pair in pairs]
             self._tiles = self._class_tiles(gram, max(pair.classes[1] for pair in pairs) + 1)
         self.pairs = pairs

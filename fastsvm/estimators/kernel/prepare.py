@@ -1,6 +1,5 @@
 """From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -113,32 +112,30 @@ def prepare(
     is_merged = is_dual(estimator) and k == 1
     bound, repeats = float(upper.max()), Repeats.find(source, labels, upper) if is_merged else None
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
-    counts, n = _sizes(labels)
+    pairs = stated.problems(labels, upper)
+    n = max(len(pair.rows) for pair in pairs)
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n)
 
-    def spent_on(counts: np.ndarray, n: int) -> Plan:
+    def plan_of(labels: np.ndarray) -> Plan:
+        counts, n = _sizes(labels)
         workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
-        recomputable = is_dual(estimator) and (source.resident or n == len(source))
-        need = _need(source, pairwise, counts, n, k, workers, recomputable)
+        recomputable = is_dual(estimator) and (rows.source.resident or n == len(rows.source))
+        need = _need(rows.source, pairwise, counts, n, k, workers, recomputable)
         return _spent(estimator, budget, need)
 
-    planned = functools.cache(lambda: spent_on(counts, n))
-    if not source.resident and planned().resident:
+    if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
-    pairs = stated.problems(labels, upper)
     gram = Gram(pairwise, source, pool)
     small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget)
-    if small is None:
-        planned()  # which refuses a fit for which there is too little memory
-    task = OneVsOneFit(gram, pairs, labels, planned, solver_of(estimator), repeats, small)
+    task = OneVsOneFit(gram, pairs, labels, lambda: plan_of(labels), solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
 
     def part(share: float) -> OneVsOneFit:
         few = np.where(np.random.default_rng(_PART_SEED).random(len(labels)) < share, labels, -1)
         signs = np.ptp(pairs[0].y)  # a class may have no sample here
         problems = [pair for pair in stated.problems(few, upper) if len(pair.rows) and np.ptp(pair.y) == signs]
-        return OneVsOneFit(gram, problems, few, lambda: spent_on(*_sizes(few)), solver_of(estimator))
+        return OneVsOneFit(gram, problems, few, lambda: plan_of(few), solver_of(estimator))
 
     geometry = SampleGeometry.of(gamma, rows.statistics)
     return PreparedFit(task, samples, geometry, standardization, stated.more, part)

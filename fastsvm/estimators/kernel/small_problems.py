@@ -147,19 +147,19 @@ class SmallProblems:
             memory = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
             solve_pairs(self._given, pairs, (first, last), limits, memory, alpha, found)
 
-        parts = self._parts(np.array(sizes))
+        parts = self._parts(sizes)
         for k in range(0, len(parts), _PARTS * self._pool.n_threads):
             some = parts[k : k + _PARTS * self._pool.n_threads]
             self._pool.run(solve, some)
             for number in range(some[0][0], some[-1][1]):
                 yield _solution(_as_given(alpha[starts[number] : starts[number + 1]], orders[number]), found[number])
 
-    def _parts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
+    def _parts(self, sizes: list[int]) -> list[tuple[int, int]]:
         """Return ranges of problems that take long enough to be handed to a thread."""
         if len(sizes) == 1:
             return [(0, 1)]
         features = self._given.values.shape[1]
-        work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
+        work = np.cumsum(_USED * np.array(sizes, float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
         ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
         return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastsvm._compiled.compiler import jit
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import StopReason
 
@@ -38,8 +39,8 @@ class TwoClass(NamedTuple):
     @classmethod
     def of(cls, labels: np.ndarray, upper: np.ndarray, first: int, second: int) -> "TwoClass":
         """Return the problem of two classes, the first of them positive."""
-        rows = np.flatnonzero((labels == first) | (labels == second))
-        return cls(rows, np.where(labels[rows] == first, 1.0, -1.0), upper[rows], (first, second))
+        rows, y, bounds = _rows_of_pair(labels, upper, first, second)
+        return cls(rows, y, bounds, (first, second))
 
     def with_total(self, total: float) -> "TwoClass":
         """Return the problem of ν-classification: targets are 0, and the total of each sign is given."""
@@ -91,6 +92,20 @@ class TwoClass(NamedTuple):
         places = order if self.rows_of_sample == 1 else np.concatenate([order, len(order) + order])
         target = None if self.target is None else self.target[places]
         return self._replace(rows=self.rows[order], y=self.y[places], upper=self.upper[places], target=target)
+
+
+@jit
+def _rows_of_pair(labels, upper, first, second):
+    """Return the rows of two classes, their signs and their bounds, in one call."""
+    n = 0
+    for i in range(labels.size):
+        n += labels[i] == first or labels[i] == second
+    rows, y, bounds, place = np.empty(n, np.int64), np.empty(n), np.empty(n), 0
+    for i in range(labels.size):
+        if labels[i] == first or labels[i] == second:
+            rows[place], y[place], bounds[place] = i, 1.0 if labels[i] == first else -1.0, upper[i]
+            place += 1
+    return rows, y, bounds
 
 
 class Outcome(NamedTuple):
