@@ -84,24 +84,26 @@ class _OneThreadedBLAS(ContextDecorator):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._depth = 0
+        self._depth = 0  # threads in the context
         self._given: list[tuple[_Library, int]] = []
-        self._own = threading.local()  # the same for each thread
+        self._own = threading.local()  # of each thread, how many contexts it is in, and its earlier limits
 
     def __enter__(self) -> None:
+        if self._depth_here > 0:
+            self._own.depth += 1
+            return
         with self._lock:
             if self._depth == 0:
                 self._given = [(library, library.get()) for library in _libraries() if not library.of_thread]
             self._depth += 1
-        self._own.depth = self._depth_here + 1
-        if self._depth_here == 1:
-            self._own.given = self.hold_thread()
+        self._own.given, self._own.depth = self.hold_thread(), 1
         self.hold()
 
     def __exit__(self, *error: object) -> None:
         self._own.depth = max(0, self._depth_here - 1)
-        if self._depth_here == 0:
-            _restore(getattr(self._own, "given", []))
+        if self._own.depth > 0:
+            return
+        _restore(getattr(self._own, "given", []))
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
@@ -138,7 +140,7 @@ class _OneThreadedBLAS(ContextDecorator):
         self._lock = threading.Lock()
         if self._depth and not self._depth_here:
             _restore(self._given)
-        self._depth = self._depth_here
+        self._depth = min(1, self._depth_here)
 
 
 def _limits() -> list[tuple[_Library, int]]:

@@ -97,8 +97,8 @@ class OneVsOneFit:
         self.gram, self.labels, self._repeats = gram, labels, repeats
         self._plan, self._solver_of, self._small = plan, solver_of, small
         self._tiles: list[ClassTile] = []
-        is_planned = small is None or len(pairs) > 1  # here, so that too little memory is found before the fit begins
-        if is_planned and self._spent.shared and isinstance(gram, Gram):
+        needs_plan = small is None or len(pairs) > 1  # before the fit begins, so that it does not begin in vain
+        if needs_plan and self._spent.shared and isinstance(gram, Gram):
             pairs = [pair.by_class() for pair in pairs]
             self._tiles = self._class_tiles(gram, max(pair.classes[1] for pair in pairs) + 1)
         self.pairs = pairs
@@ -171,7 +171,7 @@ class OneVsOneFit:
         """Solve all problems within the limits."""
         if self._small is not None:
             self._solve_small(self._small, limits, monitor)
-            if not self.waiting():
+            if len(self._solved) == len(self.pairs):
                 return
         if not solve_paths([[self]], limits, monitor) and time.perf_counter() >= limits.deadline:
             self._untouched = StopReason.MAX_TIME
@@ -302,22 +302,13 @@ class OneVsOneFit:
             self._expanded(pair, solution.alpha if k in reached else np.zeros(len(pair.y)))
             for k, pair, (solution, _, _) in zip(numbers, self.pairs, found, strict=True)
         ]
+        labels = self.labels if self._repeats is None else self.labels[self._repeats.first]
+        within = self._within([self.pairs[k].of_rows(one[0].within) for k, one in reached.items()])
         of_problem = [(*solution[2:], n_steps) for solution, _, n_steps in found]
-        columns = np.array([*zip(*of_problem, strict=True)], np.float64)
-        intercept, objective, duality_gap, kkt_violation, margin, n_steps = columns
-        return Outcome(
-            rows=[rows for rows, _ in expanded],
-            beta=[beta for _, beta in expanded],
-            labels=self.labels if self._repeats is None else self.labels[self._repeats.first],
-            within=self._within([self.pairs[k].of_rows(one[0].within) for k, one in reached.items()]),
-            intercept=intercept,
-            margin=margin,
-            objective=objective,
-            duality_gap=duality_gap,
-            kkt_violation=kkt_violation,
-            n_steps=n_steps.astype(np.int64),
-            stop_reason=reasons[0] if reasons else StopReason.CONVERGED,
-        )
+        intercept, objective, gap, violation, margin, n_steps = np.array([*zip(*of_problem, strict=True)], np.float64)
+        certificate = intercept, objective, gap, violation, margin, n_steps.astype(np.int64)
+        rows, beta = [rows for rows, _ in expanded], [beta for _, beta in expanded]
+        return Outcome(rows, beta, labels, within, *certificate, reasons[0] if reasons else StopReason.CONVERGED)
 
     def _within(self, rows: list[np.ndarray]) -> np.ndarray:
         """Return the union of some rows, with those that they represent."""

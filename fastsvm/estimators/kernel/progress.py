@@ -139,13 +139,13 @@ class KernelFitMonitor:
         elapsed, n_steps = time.perf_counter() - self._begin, self._n_steps[problem]
         use = counts.rows_computed, counts.hits, bytes_read, report.n_newton
         self._records.append((problem, elapsed, n_steps, report.objective, report.gap, *use))
-        if elapsed >= self._next_refresh:
+        if elapsed >= self._next_refresh and not self._bar.disable:
             self._next_refresh = elapsed + _REFRESH_SECONDS
             self._bar.set_postfix(gap=f"{report.gap:.2g}", steps=n_steps, **self._left_of_problem())
 
     def _left_of_problem(self) -> dict[str, str]:
         """Return the time left of an only problem; for several, the bar shows how many are solved."""
-        if self._bar.disable or len(self._n_steps) > 1:
+        if len(self._n_steps) > 1:
             return {}
         known = self._records[-LATEST:]
         return left_of([one[1] for one in known], [one[4] for one in known], self._session.estimator.tol)

@@ -116,9 +116,9 @@ class Outcome(NamedTuple):
     labels: np.ndarray
     within: np.ndarray
     intercept: np.ndarray
-    margin: np.ndarray
     objective: np.ndarray
     duality_gap: np.ndarray
     kkt_violation: np.ndarray
+    margin: np.ndarray
     n_steps: np.ndarray
     stop_reason: StopReason
