@@ -10,13 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import h5py
 import numpy as np
 
+from bench.cluster.rows import cluster_of_two, written
 from bench.harness.data import Data
 from bench.harness.machine import describe
 from bench.recipes import cifar10, cifar_bytes, digits, kdd
@@ -43,24 +42,13 @@ _CASES = {
 _QUICK = {"digits-hinge": Case(digits, "hinge", 1e-2)}
 
 
-@contextmanager
-def _file_of(data: Data) -> Iterator[Path]:
-    """Yield the path of a file with the training samples in random order."""
-    order = np.random.default_rng(0).permutation(len(data.y))
-    X = np.asarray(data.X)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "train.h5"
-        with h5py.File(path, "w") as file:
-            file["X"], file["y"] = X.astype(X.dtype if X.dtype == np.uint8 else np.float32)[order], data.y[order]
-        yield path
-
-
 def measured(case: Case, counts: tuple[int, ...], client: Any) -> Iterator[dict[str, Any]]:
     """Fit a case on each number of shards, and yield what was found."""
     import fastsvm.dask
 
     data = case.recipe()
-    with _file_of(data) as path:
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(data, Path(folder))
         for count in counts:
             begin = time.perf_counter()
             model = fastsvm.dask.LinearSVC(
@@ -85,12 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case (repeatable)")
     parser.add_argument("--out", type=Path, default=Path("bench/results"), metavar="DIR", help="folder (bench/results)")
     asked = parser.parse_args(arguments)
-    from dask.distributed import Client, LocalCluster
-
     cases = _QUICK if asked.quick else _CASES
     run: dict[str, Any] = {"suite": "shards", "machine": describe(), "cases": []}
     print("| case | shards | rounds | MB | seconds | objective |\n|---|---|---|---|---|---|")
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with cluster_of_two() as client:
         for name in asked.case or cases:
             results = []
             for found in measured(cases[name], SHARDS[:3] if asked.quick else SHARDS, client):

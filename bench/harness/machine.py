@@ -11,7 +11,7 @@ __all__ = ["describe"]
 
 _PACKAGES = (
     "fastsvm", "numpy", "scipy", "numba", "h5py", "scikit-learn", "scikit-learn-intelex", "daal", "libsvm-official",
-    "liblinear-official", "thundersvm-cpu", "vowpalwabbit", "snapml",
+    "liblinear-official", "thundersvm-cpu", "vowpalwabbit", "snapml", "dask", "distributed", "dask-ml", "xgboost",
 )  # fmt: skip
 
 
