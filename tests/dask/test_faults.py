@@ -16,6 +16,7 @@ from distributed.utils import get_mp_context
 
 from fastsvm.dask import ClusterLost, LinearSVC
 from fastsvm.dask.rounds.shards import ClusterShards
+from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.jobs.training.checkpoint_file import read, write
 from fastsvm.solvers.linear_dual.shards.shard import Shard
@@ -238,6 +239,11 @@ def test_a_fit_whose_cluster_is_lost_resumes_on_another(client, path, model, tmp
     assert other.history_["epoch"].tolist() == list(range(1, model.n_iter_ + 1))
     with checkpointed(other, None, state), pytest.raises(ValueError, match="Cannot resume the fit: its shards"):
         other.fit(da.zeros((10, 2), chunks=5), da.ones(10, chunks=5))
+
+
+def test_workers_that_dask_does_not_tell_of_are_known(client, monkeypatch):
+    monkeypatch.setattr(Client, "scheduler_info", lambda self: {"workers": {}})  # it told of five in 2025
+    assert Tasks.of(client)._is_served() and len(Tasks.of(client)._workers()) == 2
 
 
 def test_without_workers_the_fit_ends(monkeypatch):

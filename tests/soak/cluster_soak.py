@@ -34,6 +34,7 @@ from fastsvm.dask.rounds.sessions import Sessions
 
 LONGEST = 600  # seconds of a fit
 PATIENCE = 60  # looks for workers, of 5 s each, after which a fit says that there are none
+BUSY = 2.0  # seconds within which a worker does something, or it is killed while it does nothing
 WATCHED = 2.0  # seconds between looks whether workers are missing
 FAULTS = {"one is killed": 3, "both are killed": 1, "one is stopped": 1}  # with their weights
 
@@ -171,13 +172,21 @@ class Soak:
         self.stops += 1
 
     def _kill(self, nanny: Nanny, happened: list[str]) -> None:
-        steps = self.client.run_on_scheduler(_tasks_of, nanny.worker_address)
-        pid, asked = nanny.pid, self.asked
-        os.kill(pid, signal.SIGKILL)
+        moment = self._moment(nanny)
+        os.kill(nanny.pid, signal.SIGKILL)
         self.kills += 1
-        moment = " and ".join(steps) or (f"answering: {asked}" if asked else "between")
         self.moments[moment] += 1
         happened.append(moment)
+
+    def _moment(self, nanny: Nanny) -> str:
+        """Return what a worker is doing. Three times of four a moment is waited for at which it does something."""
+        late = time.monotonic() + (BUSY if self.random.random() < 0.75 else 0)
+        while True:
+            steps = self.client.run_on_scheduler(_tasks_of, nanny.worker_address)
+            found = " and ".join(steps) or (f"answering: {self.asked}" if self.asked else "")
+            if found or time.monotonic() > late:
+                return found or "between"
+            time.sleep(0.01)
 
     def _here(self) -> list[Nanny]:
         """Return the nannies of workers that have started and come."""
