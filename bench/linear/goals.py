@@ -1,6 +1,6 @@
 """Who comes near the best objective after which time?
 
-Nothing is interpolated: the time is that of the whole fit with the smallest budget that suffices.
+Nothing is interpolated: the time is that of the fastest whole fit with a budget that suffices.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from bench.harness.competitor import OURS
 from bench.harness.outcomes import Options, Result
 from bench.harness.suite import Finished
 from bench.harness.text import aligned, number, parts_of
-from bench.linear.curves import Point, chosen_by, curve_of, notes_on, ours, reached
+from bench.linear.curves import Point, chosen_by, curve_of, notes_on, ours
 
 __all__ = ["GOAL", "compared", "lines"]
 
@@ -35,7 +35,8 @@ def _best(results: list[Result]) -> float | None:
 
 
 def _arrival(curve: list[Point], best: float | None) -> Point | None:
-    return reached(curve, best * (1 + GOAL)) if curve else None
+    near = (point for point in curve if best is not None and point.objective <= best * (1 + GOAL))
+    return min(near, key=lambda point: point.seconds, default=None)
 
 
 def _above(point: Point, best: float) -> float:

@@ -18,9 +18,9 @@ PAGES = [
         "docs/guide/cluster.md",
     )
 ]
-_BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(\n<!-- end of table -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
 def filled(text: str) -> str:
     """Return a page whose tables are those of the runs that were kept."""
-    return _BLOCK.sub(lambda found: "\n".join([found[1], *TABLES[found[2]](), found[3]]), text)
+    return _BLOCK.sub(lambda found: "\n".join([found[1], *TABLES[found[2]](), "", found[3]]), text)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from math import log
+from math import inf, log
 from statistics import geometric_mean
 from typing import Any
 
@@ -226,6 +226,106 @@ def other_machines() -> list[str]:
     return _table(heading, map(row, ratios("machines")))
 
 
+def _last(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the last point of a curve."""
+    return result["curve"][-1]
+
+
+def _there(one: Ratio) -> float | None:
+    """Return after how many seconds ours has the objective that scikit-learn's SGD ends with."""
+    wanted = _last(one.peers["sklearn"])["objective"]
+    return next((point["seconds"] for point in one.ours["curve"] if point["objective"] <= wanted), None)
+
+
+def _descents() -> list[Ratio]:
+    return [one for one in ratios("sgd") if one.peers.get("sklearn", {}).get("curve")]
+
+
+def descent() -> list[str]:
+    """Return what scikit-learn's SGD reaches in its epochs, and what ours does in as many seconds."""
+
+    def row(one: Ratio) -> tuple[str, ...]:
+        theirs, there = _last(one.peers["sklearn"]), _there(one)
+        until = [point["objective"] for point in one.ours["curve"] if point["seconds"] <= theirs["seconds"]]
+        return (
+            one.name,
+            f"{one.shape[0]:,} × {one.shape[1]:,}",
+            f"{theirs['seconds']:.3f}",
+            f"{theirs['objective']:.5g}",
+            f"{min(until):.5g}" if until else "none",
+            f"{there:.3f}" if there else "not in its epochs",
+            f"{theirs['seconds'] / there:.1f}" if there else "",
+        )
+
+    heading = ["case", "samples × features", "scikit-learn s", "objective", "ours by then", "ours there after", "ratio"]
+    return _table(heading, map(row, _descents()))
+
+
+def descent_in_short() -> list[str]:
+    """Return a sentence about all cases of the suite `sgd`."""
+    found = {one.name: _last(one.peers["sklearn"])["seconds"] / (_there(one) or inf) for one in _descents()}
+    slower = [name for name, ratio in found.items() if ratio < 1]
+    faster = [ratio for ratio in found.values() if ratio >= 1]
+    return [
+        f"Of {len(found)} cases, ours is {min(faster):.1f} to {max(faster):.0f} times as fast in {len(faster)}, slower",
+        f"in {len(slower)}: {', '.join(f'`{name}` ({found[name]:.1f})' for name in slower)}.",
+    ]
+
+
+def _spread(title: str, values: list[float]) -> str:
+    least, mean, most = min(values), geometric_mean(values), max(values)
+    return f"{title} takes {least:.1f} to {most:.0f} times as long. The geometric mean is {mean:.1f}."
+
+
+def arrivals_in_short() -> list[str]:
+    """Return sentences about all cases of the suite `linear`."""
+    found = [peer for one in ratios("linear") for peer in one.peers.values()]
+    ended = sum(not peer["arrival"] for peer in found)
+    lines = [_spread("LIBLINEAR", [peer["ratio"] for peer in found if peer["arrival"]])]
+    return [*lines, f"It was ended after {found[0]['limit']:g} s in {ended} case more."] if ended else lines
+
+
+def wide_samples_in_short() -> list[str]:
+    """Return sentences about all cases of the suite `wide_sparse`."""
+    titles, lines = {"sklearn": "scikit-learn (LIBSVM)", _ONEDAL: "oneDAL"}, []
+    for name, title in titles.items():
+        pairs = [(one.peers[name]["median_s"], one.ours["median_s"]) for one in ratios("wide_sparse")]
+        lines.append(_spread(title, [theirs / ours for theirs, ours in pairs]))
+    return lines
+
+
+_SETTINGS = {"fastsvm": "{:g} epochs", "liblinear": "tol {:g}"}
+
+
+def arrivals() -> list[str]:
+    """Return the seconds until linear machines are near the best objective."""
+    rows = []
+    for one in ratios("linear"):
+        label = f"{one.name}, {one.shape[0]:,} × {one.shape[1]:,}"
+        for name, result in {"fastsvm": one.ours, **one.peers}.items():
+            there = result.get("arrival")
+            if there is None:
+                rows.append((label, name, f"not in {result['limit']:g}", "", "", ""))
+            else:
+                setting, above = _SETTINGS[name].format(there["budget"]), there["objective"] / result["best"] - 1
+                ratio = "" if result is one.ours else f"{result['ratio']:.1f}"
+                rows.append((label, name, f"{there['seconds']:.3g}", setting, f"{above:.1e}", ratio))
+            label = ""
+    return _table(["case, samples × features", "library", "s", "setting", "above the best", "ratio"], rows)
+
+
+def wide_samples() -> list[str]:
+    """Return all cases of the suite `wide_sparse`."""
+
+    def row(one: Ratio) -> tuple[str, ...]:
+        seconds = one.ours["median_s"]
+        theirs = (cell for name in ("sklearn", _ONEDAL) for cell in _beside(one.peers.get(name), seconds))
+        return one.name, f"{one.shape[0]:,} × {one.shape[1]:,}", f"{seconds:.3g}", *theirs
+
+    heading = ["case", "samples × features", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio"]
+    return _table(heading, map(row, ratios("wide_sparse")))
+
+
 def rounds_on_shards() -> list[str]:
     """Return rounds and megabytes of all cases of `bench.shards`."""
     found = rounds()
@@ -264,6 +364,13 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "small problems": small_problems,
     "all suites": all_suites,
     "other machines": other_machines,
+    "gradient descent": descent,
+    "gradient descent in short": descent_in_short,
+    "linear machines": arrivals,
+    "linear machines in short": arrivals_in_short,
+    "wide sparse samples": wide_samples,
+    "wide sparse samples in short": wide_samples_in_short,
+    "growth": partial(fits_beside_onedal, "growth"),
     "rounds on shards": rounds_on_shards,
     "model of a cluster": model_of_a_cluster,
 }
