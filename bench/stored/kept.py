@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Ratio", "Spot", "ratios", "rounds", "spots"]
+__all__ = ["Ratio", "Spot", "newest", "ratios", "soak", "spots"]
 
 _RUNS = Path(__file__).parent / "runs"
 
@@ -69,10 +69,15 @@ def ratios(suite: str) -> list[Ratio]:
     return found
 
 
-def rounds() -> dict[str, list[dict[str, Any]]]:
-    """Return what was found on each number of shards, by the case of `bench.shards`."""
+def newest(suite: str) -> dict[str, Any]:
+    """Return the newest results of each case of a measurement on clusters, by its name."""
     found = {}
-    for path in sorted(_RUNS.glob("shards-*.json")):
+    for path in sorted(_RUNS.glob(f"{suite}-*.json")):
         run = json.loads(path.read_text(encoding="utf-8"))
         found.update({case["name"]: case["results"] for case in run["cases"]})
     return found
+
+
+def soak() -> dict[str, Any]:
+    """Return the summary of the newest soak of clusters."""
+    return json.loads(max(_RUNS.glob("soak-*.json")).read_text(encoding="utf-8"))

@@ -1,12 +1,14 @@
 """The tables of the pages, each a list of rows of text."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from math import inf, log
+from math import inf
 from statistics import geometric_mean
 from typing import Any
 
-from bench.stored.kept import Ratio, Spot, ratios, rounds, spots
+from bench.stored.clusters import kills_in_the_soak, model_of_a_cluster, rounds_on_shards
+from bench.stored.kept import Ratio, Spot, ratios, spots
+from bench.stored.markdown import seconds, table
 
 __all__ = ["TABLES"]
 
@@ -22,20 +24,6 @@ _SUITES = {
     "multiclass": "3 to 10 classes, most of them images; oneDAL",
     "small": "100 to 6,000 samples; the faster of scikit-learn and oneDAL",
 }
-
-_TEN_CLASSES = "cifar-10-hinge"
-_SHARDED = {
-    _TEN_CLASSES: "CIFAR-10, ten classes, hinge",
-    "animals-hinge": "animals or vehicles, hinge",
-    "animals-squared-hinge": "the same, squared hinge",
-    "kdd-hinge": "KDD Cup 99, two classes, hinge",
-}
-_BYTES_PER_SECOND, _LATENCY, _PARTS = 1e9, 0.002, 4  # of a network; parts of a round, after each of which all wait
-
-
-def _seconds(value: float) -> str:
-    """Return seconds with two digits."""
-    return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
 
 
 def _share(value: float) -> str:
@@ -56,15 +44,7 @@ def _bounds(spot: Spot) -> str:
 
 
 def _pair(spot: Spot | None) -> str:
-    return f"{_seconds(spot.seconds)} s, {spot.accuracy:.4f}" if spot else ""
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
-
-
-def _table(heading: list[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    return [_line(heading), "|" + "---|" * len(heading), *map(_line, rows)]
+    return f"{seconds(spot.seconds)} s, {spot.accuracy:.4f}" if spot else ""
 
 
 def _most(case: str) -> str:
@@ -91,7 +71,7 @@ def parts_and_landmarks() -> list[str]:
 
     names = "retina, {:,} × 75 bytes", "retina, {:,} × 75 bytes", "cod-rna, {:,} × 8", "KDD Cup 99, {:,} × 41"
     heading = ["seconds and accuracy", *(name.format(_ROWS[case]) for name, case in zip(names, cases, strict=True))]
-    return _table(heading, [
+    return table(heading, [
         *(across(f"`SVC`, {n:,} samples", reached(_EXACT, n)) for n in (20_000, 80_000)),
         across("`SVC`, most samples", _most),
         *(across(f"`NystroemSVC`, {m:,} landmarks", reached(_OURS, m)) for m in (256, 512, 1024, 2048)),
@@ -114,10 +94,10 @@ def a_million() -> list[str]:
     for label, competitor, unit in kinds:
         for spot in spots(_MILLION, competitor).values():
             budget = f"{spot.budget:,}{unit}" if spot.budget else ""
-            measured = (_seconds(spot.seconds), f"{spot.peak_mb:,.0f}", _share(spot.accuracy), _bounds(spot))
+            measured = (seconds(spot.seconds), f"{spot.peak_mb:,.0f}", _share(spot.accuracy), _bounds(spot))
             rows.append((label, budget, *measured))
             label, unit = "", ""
-    return _table(["", "budget", "fit s", "peak MB", "accuracy", "bounds of the exact optimum"], rows)
+    return table(["", "budget", "fit s", "peak MB", "accuracy", "bounds of the exact optimum"], rows)
 
 
 def pipelines() -> list[str]:
@@ -126,10 +106,10 @@ def pipelines() -> list[str]:
     rows = []
     for m in spots(_SMALLER, _OURS):
         found = (spots(_SMALLER, name).get(m) for name in competitors)
-        pairs = ((_seconds(one.seconds), _share(one.accuracy)) if one else ("not in 80", "") for one in found)
+        pairs = ((seconds(one.seconds), _share(one.accuracy)) if one else ("not in 80", "") for one in found)
         rows.append((f"{m:,}", *(cell for pair in pairs for cell in pair)))
     names = "`NystroemSVC`", "scikit-learn, `LinearSVC`", "scikit-learn, SGD"
-    return _table(["landmarks", *(word for name in names for word in (name, "accuracy"))], rows)
+    return table(["landmarks", *(word for name in names for word in (name, "accuracy"))], rows)
 
 
 def other_files() -> list[str]:
@@ -139,10 +119,10 @@ def other_files() -> list[str]:
     for competitor, unit in units:
         found = spots(_COD_RNA, competitor), spots(_KDD, competitor)
         for budget in sorted(found[0].keys() | found[1].keys()):
-            cells = ((_seconds(one.seconds), _share(one.accuracy)) if one else ("", "") for one in
+            cells = ((seconds(one.seconds), _share(one.accuracy)) if one else ("", "") for one in
                      (each.get(budget) for each in found))  # fmt: skip
             rows.append((f"{unit}, {budget:,}" if budget else unit, *(cell for pair in cells for cell in pair)))
-    return _table(["", "cod-rna.t: fit s", "accuracy", "KDD: fit s", "accuracy"], rows)
+    return table(["", "cod-rna.t: fit s", "accuracy", "KDD: fit s", "accuracy"], rows)
 
 
 def _beside(peer: dict[str, Any] | None, ours: float) -> tuple[str, str]:
@@ -174,7 +154,7 @@ def fits_beside_onedal(suite: str) -> list[str]:
         "case", "samples × features", "support vectors", "fastsvm", "oneDAL", "ratio", "objective", "added MB",
         "oneDAL's",
     ]  # fmt: skip
-    return _table(heading, map(_beside_onedal, ratios(suite)))
+    return table(heading, map(_beside_onedal, ratios(suite)))
 
 
 def ordinary_ratios() -> list[str]:
@@ -197,7 +177,7 @@ def small_problems() -> list[str]:
         return one.name, f"{one.shape[0]:,} × {one.shape[1]}", *milliseconds, f"{one.ratio:.1f}"
 
     heading = ["case", "samples × features", "fastsvm", "scikit-learn", "oneDAL f32", "oneDAL f64", "ratio"]
-    return _table(heading, map(row, ratios("small")))
+    return table(heading, map(row, ratios("small")))
 
 
 def all_suites() -> list[str]:
@@ -208,7 +188,7 @@ def all_suites() -> list[str]:
         return title, str(len(values)), *(f"{found(values):.1f}" for found in (min, geometric_mean, max))
 
     heading = ["exact kernel SVMs", "cases", "least", "geometric mean", "most"]
-    return _table(heading, (row(*suite) for suite in _SUITES.items()))
+    return table(heading, (row(*suite) for suite in _SUITES.items()))
 
 
 def other_machines() -> list[str]:
@@ -223,7 +203,7 @@ def other_machines() -> list[str]:
     heading = [
         "case", "samples × features", "support vectors", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio", "gap",
     ]  # fmt: skip
-    return _table(heading, map(row, ratios("machines")))
+    return table(heading, map(row, ratios("machines")))
 
 
 def _last(result: dict[str, Any]) -> dict[str, Any]:
@@ -258,7 +238,7 @@ def descent() -> list[str]:
         )
 
     heading = ["case", "samples × features", "scikit-learn s", "objective", "ours by then", "ours there after", "ratio"]
-    return _table(heading, map(row, _descents()))
+    return table(heading, map(row, _descents()))
 
 
 def descent_in_short() -> list[str]:
@@ -311,7 +291,7 @@ def arrivals() -> list[str]:
                 ratio = "" if result is one.ours else f"{result['ratio']:.1f}"
                 rows.append((label, name, f"{there['seconds']:.3g}", setting, f"{above:.1e}", ratio))
             label = ""
-    return _table(["case, samples × features", "library", "s", "setting", "above the best", "ratio"], rows)
+    return table(["case, samples × features", "library", "s", "setting", "above the best", "ratio"], rows)
 
 
 def wide_samples() -> list[str]:
@@ -323,33 +303,7 @@ def wide_samples() -> list[str]:
         return one.name, f"{one.shape[0]:,} × {one.shape[1]:,}", f"{seconds:.3g}", *theirs
 
     heading = ["case", "samples × features", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio"]
-    return _table(heading, map(row, ratios("wide_sparse")))
-
-
-def rounds_on_shards() -> list[str]:
-    """Return rounds and megabytes of all cases of `bench.shards`."""
-    found = rounds()
-    counts = [one["n_shards"] for one in found[_TEN_CLASSES]]
-    rows = []
-    for name, title in _SHARDED.items():
-        rows.append((f"{title}: rounds", *(f"{one['rounds']:,}" for one in found[name])))
-        rows.append(("MB in all", *(f"{one['bytes'] / 1e6:,.0f}" for one in found[name])))
-    return _table(["shards", *map(str, counts)], rows)
-
-
-def model_of_a_cluster() -> list[str]:
-    """Return the seconds of ten classes of CIFAR-10 on many workers, computed from rounds on few."""
-    found = {one["n_shards"]: one for one in rounds()[_TEN_CLASSES]}
-    most, half = found[max(found)], found[max(found) // 2]
-    growth = log(most["rounds"] / half["rounds"], 2)
-    rows = []
-    for p in (4, 16, 64, 256):
-        n_rounds = found[p]["rounds"] if p in found else most["rounds"] * (p / most["n_shards"]) ** growth
-        computing = found[1]["seconds_of_a_round"] / p
-        sending = most["bytes"] / most["rounds"] * p / most["n_shards"] / _BYTES_PER_SECOND + _PARTS * _LATENCY
-        rows.append((str(p), f"{n_rounds:,.0f}", f"{1e3 * computing:.0f}", f"{1e3 * sending:.0f}",
-                     _seconds(n_rounds * (computing + sending))))  # fmt: skip
-    return _table(["workers", "rounds", "computing, ms a round", "messages, ms a round", "seconds in all"], rows)
+    return table(heading, map(row, ratios("wide_sparse")))
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {
@@ -373,4 +327,5 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "growth": partial(fits_beside_onedal, "growth"),
     "rounds on shards": rounds_on_shards,
     "model of a cluster": model_of_a_cluster,
+    "kills": kills_in_the_soak,
 }
