@@ -2,11 +2,13 @@
 
 from collections import Counter
 from math import log
+from statistics import median
+from typing import Any
 
 from bench.stored.kept import newest, soak
 from bench.stored.markdown import seconds, table
 
-__all__ = ["kills_in_the_soak", "model_of_a_cluster", "rounds_on_shards"]
+__all__ = ["beside_local", "kills_in_the_soak", "model_of_a_cluster", "peers", "rounds_on_shards"]
 
 _TEN_CLASSES = "cifar-10-hinge"
 _SHARDED = {
@@ -16,6 +18,12 @@ _SHARDED = {
     "kdd-hinge": "KDD Cup 99, two classes, hinge",
 }
 _BYTES_PER_SECOND, _LATENCY, _PARTS = 1e9, 0.002, 4  # of a network; parts of a round, after each of which all wait
+_BESIDE = {
+    "cifar-10": "CIFAR-10, 50,000 × 3,072 bytes, ten classes",
+    "animals": "the same, animals or vehicles",
+    "kdd": "KDD Cup 99, 494,021 × 118 numbers",
+    "cifar-10-8gb": "noisy copies of CIFAR-10, 2,650,000 × 3,072 bytes, 8.1 GB",
+}
 _STEPS = {  # the words of tasks and questions, of which the first that was found counts
     "reading or gathering rows": {"rows", "block", "facts"},
     "computing landmarks and features": {"features", "landmarks", "drawn", "columns", "length"},
@@ -23,6 +31,7 @@ _STEPS = {  # the words of tasks and questions, of which the first that was foun
     "the certificate, or the objective of SGD": {"losses", "certificate", "certificate_sums", "objectives", "asked"},
     "beginning, or taking over states": {"begin", "session", "moments", "plan", "metric", "kept", "settled"},
 }
+_PEERED = {"animals": "CIFAR-10, animals or vehicles", "kdd": "KDD Cup 99"}
 
 
 def rounds_on_shards() -> list[str]:
@@ -49,6 +58,37 @@ def model_of_a_cluster() -> list[str]:
         rows.append((str(p), f"{n_rounds:,.0f}", f"{1e3 * computing:.0f}", f"{1e3 * sending:.0f}",
                      seconds(n_rounds * (computing + sending))))  # fmt: skip
     return table(["workers", "rounds", "computing, ms a round", "messages, ms a round", "seconds in all"], rows)
+
+
+def beside_local() -> list[str]:
+    """Return seconds, rounds and peak memory of fits on a cluster of two processes beside those of one process."""
+    rows = []
+    for name, results in newest("cluster").items():
+        here, there = ([one["seconds"] for one in results[how]] for how in ("local", "cluster"))
+        first, other = results["local"][0], results["cluster"][0]
+        rows.append((
+            _BESIDE[name], seconds(median(here)), seconds(median(there)), f"{median(there) / median(here):.1f}",
+            str(first["rounds"]), str(other["rounds"]), f"{first['peak_mb']:,.0f}", f"{other['peak_mb']:,.0f}",
+        ))  # fmt: skip
+    heading = ["hinge", "local s", "cluster s", "ratio", "epochs", "rounds", "local peak MB", "a worker's"]
+    return table(heading, rows)
+
+
+def peers() -> list[str]:
+    """Return seconds, accuracy and objective of linear classifiers on a cluster of two processes."""
+    found = {case: {one["competitor"]: one for one in results} for case, results in newest("peers").items()}
+    names = list(next(iter(found.values())))
+    titles = (word for case in found for word in (f"{_PEERED[case]}: s", "accuracy", "objective"))
+    return table(
+        ["", *titles], ((name, *(cell for one in found.values() for cell in _peer(one[name]))) for name in names)
+    )
+
+
+def _peer(one: dict[str, Any]) -> tuple[str, str, str]:
+    if "error" in one:
+        return one["error"] if one["error"].startswith("ended") else "an error", "", ""
+    objective = "" if one["competitor"].endswith(", hinge") else f"{one['log_loss_objective']:.4g}"
+    return seconds(median(one["seconds"])), f"{one['accuracy']:.4f}", objective
 
 
 def kills_in_the_soak() -> list[str]:

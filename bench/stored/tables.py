@@ -6,7 +6,7 @@ from math import inf
 from statistics import geometric_mean
 from typing import Any
 
-from bench.stored.clusters import kills_in_the_soak, model_of_a_cluster, rounds_on_shards
+from bench.stored.clusters import beside_local, kills_in_the_soak, model_of_a_cluster, peers, rounds_on_shards
 from bench.stored.kept import Ratio, Spot, ratios, spots
 from bench.stored.markdown import seconds, table
 
@@ -327,5 +327,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "growth": partial(fits_beside_onedal, "growth"),
     "rounds on shards": rounds_on_shards,
     "model of a cluster": model_of_a_cluster,
+    "cluster and local": beside_local,
+    "peers on a cluster": peers,
     "kills": kills_in_the_soak,
 }
