@@ -1,6 +1,7 @@
 """Rows are drawn as by randomly pivoted Cholesky factorisation, one by one."""
 
 import numpy as np
+import pytest
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.low_rank.random_pivots import RandomPivots
@@ -22,15 +23,21 @@ class Matrix:
         out[slots] = self.values[indices]
 
 
-def pivots(K, weight, seed, n_rows):
+@pytest.fixture(scope="module")
+def pivots():
+    """Return a function that draws rows; its threads are those of all draws."""
     with Pool.open() as pool:
-        found = RandomPivots(Matrix(K), weight, np.random.RandomState(seed), pool)
-        found.grow(n_rows // 2)
-        found.grow(n_rows)
-    return found
+
+        def drawn(K, weight, seed, n_rows):
+            found = RandomPivots(Matrix(K), weight, np.random.RandomState(seed), pool)
+            found.grow(n_rows // 2)
+            found.grow(n_rows)
+            return found
+
+        yield drawn
 
 
-def test_the_factor_is_that_of_the_rows_drawn():
+def test_the_factor_is_that_of_the_rows_drawn(pivots):
     X = np.random.default_rng(0).normal(size=(300, 3))
     K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
     found = pivots(K, np.ones(300), 0, 40)
@@ -40,7 +47,7 @@ def test_the_factor_is_that_of_the_rows_drawn():
     np.testing.assert_allclose(found._factor.T @ found._factor, nystrom, atol=1e-6)
 
 
-def test_rows_far_from_the_others_are_drawn():
+def test_rows_far_from_the_others_are_drawn(pivots):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3)) * 0.01
     X[-10:] = 5 * rng.normal(size=(10, 3))
@@ -48,7 +55,7 @@ def test_rows_far_from_the_others_are_drawn():
     assert set(range(290, 300)) < set(pivots(K, np.ones(300), 0, 20).rows)
 
 
-def test_the_distribution_is_that_of_draws_one_by_one():
+def test_the_distribution_is_that_of_draws_one_by_one(pivots):
     A = np.random.default_rng(1).normal(size=(5, 4)) * [3, 1, 0.5, 0.2]
     K, weight = A @ A.T, np.array([1, 2, 0.5, 0, 1])
     expected = np.zeros((5, 5))
@@ -66,6 +73,6 @@ def test_the_distribution_is_that_of_draws_one_by_one():
     assert chi2.sum() < 32  # of 11 degrees of freedom
 
 
-def test_no_more_rows_are_drawn_than_the_rank():
+def test_no_more_rows_are_drawn_than_the_rank(pivots):
     A = np.random.default_rng(2).normal(size=(50, 3))
     assert len(pivots(A @ A.T, np.ones(50), 0, 20).rows) == 3

@@ -258,11 +258,11 @@ def run_here(program):
     return out.getvalue().strip()
 
 
-def test_the_number_of_threads_does_not_change_a_bit(python):
+def test_the_number_of_threads_does_not_change_a_bit(importing):
     with Pool.open() as pool:
         other = 2 if pool.n_threads == 1 else 1
-    started = python.start(THREADS, NUMBA_NUM_THREADS=other)
-    here, there = run_here(THREADS).splitlines(), python.output(started).splitlines()
+    started = importing.start(THREADS, NUMBA_NUM_THREADS=other)
+    here, there = run_here(THREADS).splitlines(), importing.output(started).splitlines()
     assert len(here) == 8
     assert [a == b for a, b in zip(here, there, strict=True)] == [True] * 8
 
@@ -297,9 +297,9 @@ print(int(processor.JIT_DISABLED))
 """
 
 
-def test_the_same_fits_without_compilation(python):
-    started = python.start(PLAIN, NUMBA_DISABLE_JIT=1)
-    printed = run_here(PLAIN), python.output(started)
+def test_the_same_fits_without_compilation(importing):
+    started = importing.start(PLAIN, NUMBA_DISABLE_JIT=1)
+    printed = run_here(PLAIN), importing.output(started)
     fast, slow = ([list(map(float, line.split())) for line in lines.splitlines()] for lines in printed)
     assert (slow.pop(), fast.pop()) == ([1.0], [0.0])
     assert slow.pop() == fast.pop() == [1.0, -1.0]  # the sigmoid of large numbers

@@ -286,11 +286,11 @@ print(int(processor.JIT_DISABLED))
 """
 
 
-def test_the_same_fits_without_compilation(python):
-    process, printed = python.start(PLAIN, NUMBA_DISABLE_JIT=1), io.StringIO()
+def test_the_same_fits_without_compilation(importing):
+    process, printed = importing.start(PLAIN, NUMBA_DISABLE_JIT=1), io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(PLAIN, {})
-    found = (text.splitlines() for text in (python.output(process), printed.getvalue()))
+    found = (text.splitlines() for text in (importing.output(process), printed.getvalue()))
     slow, fast = ([list(map(float, line.split())) for line in lines] for lines in found)
     assert (slow.pop(), fast.pop()) == ([1.0], [float(JIT_DISABLED)])
     assert len(slow) == 12
