@@ -29,7 +29,7 @@ class NuSMO(SMO):
         if len(groups) == 2:
             return solve_block(block, part, alpha, gradient, groups, target, most_steps)
         order = np.argsort(-part.y, kind="stable")
-        sorted_alpha, block = alpha[order], block[order][:, order]
+        sorted_alpha, block = alpha[order], block[np.ix_(order, order)]  # its rows lie in one piece
         n_steps = solve_block(block, part.take(order), sorted_alpha, gradient[order], groups, target, most_steps)
         alpha[order] = sorted_alpha
         return n_steps
