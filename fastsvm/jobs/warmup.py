@@ -22,6 +22,7 @@ _FORMS: dict[str, Any] = {
     "CSR": lambda X: sparse.csr_matrix(np.where(X > 0.5, X, 0)),
 }
 _FEW, _MANY = 300, 5000  # samples: kernel values of few are float64, and many do not fit a working set
+_FEW_EPOCHS = 5  # of gradient descent: further ones run the same code
 _FEATURES = 40  # enough for products of bytes
 _LENGTHS = 10.0 ** np.linspace(-3, 4, _FEATURES)  # of unscaled features, on which other steps are taken
 
@@ -84,6 +85,8 @@ def _cases(name: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
             yield form, _FEW, {"random_state": 0}
             yield form, _FEW, {"loss": "hinge", "random_state": 0}
             yield form, _FEW, {"standardize": True, "random_state": 0}
+        elif name.startswith("sgd"):
+            yield form, _FEW, {"max_iter": _FEW_EPOCHS, "random_state": 0}
         else:
             yield form, _FEW, {"random_state": 0} if "random_state" in signature(ESTIMATORS[name]).parameters else {}
     if name == "svc":
