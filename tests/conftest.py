@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+# Threads of BLAS and OpenMP that wait for work sleep: awake they take processors from the tests of another process.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import h5py
 import numpy as np
 import pytest
