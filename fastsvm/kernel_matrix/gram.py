@@ -1,5 +1,6 @@
 """Rows of the kernel matrix of a source, computed block by block."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows
-from fastsvm.kernel_matrix.pairwise import EXPENSIVE, PairwiseKernel, PrecomputedPairwise, Rows
+from fastsvm.kernel_matrix.pairwise import EXPENSIVE, PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows
 from fastsvm.sources import Block, Source
 
 __all__ = ["Gram"]
@@ -92,6 +93,19 @@ class Gram:
         """Return the number of columns."""
         return len(self.source)
 
+    @functools.cached_property
+    def _ready(self) -> tuple[PairwiseKernel, Source]:
+        """The kernel and its columns as tiles take them; those in another type are converted once."""
+        pairwise, found = self.pairwise, None
+        if self._symmetric and isinstance(pairwise, RealPairwise):
+            found = pairwise.converted(self.source)
+        return found or (pairwise, self.source)
+
+    def _prepared(self, indices: np.ndarray) -> Any:
+        """Return some rows as an operand of tiles."""
+        pairwise, source = self._ready
+        return pairwise.prepare((source if self.left is self.source else self.left).rows(indices))
+
     def take(self, indices: np.ndarray, source: Source) -> "Gram":
         """Return the kernel matrix of the rows `indices`, given a source of these rows."""
         pairwise = self.pairwise
@@ -142,7 +156,7 @@ class Gram:
         terms = self._all_terms()
         most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
-            operand, part = self.pairwise.prepare(self.left.rows(indices[a:b])), out._replace(slots=out.slots[a:b])
+            operand, part = self._prepared(indices[a:b]), out._replace(slots=out.slots[a:b])
             columns = [rest[c:d] for c, d in spans(len(rest), _REST)]
             self.pool.run(self._scattered, [(operand, some, terms[some], part) for some in columns])
 
@@ -155,8 +169,8 @@ class Gram:
 
     def _scattered(self, operand: Any, columns: np.ndarray, terms: np.ndarray, out: Rows) -> None:
         tile = scratch_array("tile", (len(out.slots), len(columns)), self.dtype)
-        block = self.source.rows(columns)
-        self.pairwise.tile(operand, block, terms, Rows(tile, np.arange(len(out.slots)), 0))
+        pairwise, source = self._ready
+        pairwise.tile(operand, source.rows(columns), terms, Rows(tile, np.arange(len(out.slots)), 0))
         _scatter(tile, out.store, out.slots, columns + out.start)
 
     def rows(self, indices: np.ndarray, out: np.ndarray, slots: np.ndarray, start: int = 0) -> None:
@@ -167,8 +181,7 @@ class Gram:
             return
         most = operand_rows(self.pairwise.row_bytes(self.left))
         for a, b in spans(len(indices), most):
-            operand = self.pairwise.prepare(self.left.rows(indices[a:b]))
-            self._sweep(operand, Rows(out, slots[a:b], start))
+            self._sweep(self._prepared(indices[a:b]), Rows(out, slots[a:b], start))
 
     @property
     def expensive(self) -> bool:
@@ -188,19 +201,19 @@ class Gram:
     def _sweep(self, operand: Any, out: Rows) -> None:
         """Write the operand's rows. The first call also computes the terms of all columns."""
         self.passes += 1
-        terms = self._terms
+        terms, (pairwise, source) = self._terms, self._ready
 
         def tile(block: Block, start: int) -> None:
             stop = start + block.shape[0]
             if terms is None:
                 self._terms_of(block, start, found)
-            self.pairwise.tile(operand, block, found[start:stop], out._replace(start=out.start + start))
+            pairwise.tile(operand, block, found[start:stop], out._replace(start=out.start + start))
 
-        columns = _columns(operand.size) if self.pairwise.parallel else _LEAST_COLUMNS
-        found = np.empty(len(self), self.pairwise.terms_dtype) if terms is None else terms
-        for start, block in self.source.blocks():
+        columns = _columns(operand.size) if pairwise.parallel else _LEAST_COLUMNS
+        found = np.empty(len(self), pairwise.terms_dtype) if terms is None else terms
+        for start, block in source.blocks():
             pieces = [(block.slice(a, b), start + a) for a, b in spans(block.shape[0], columns)]
-            if not self.pairwise.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
+            if not pairwise.parallel or operand.size * block.shape[0] < _SMALL_PRODUCT:
                 for piece in pieces:
                     tile(*piece)
                 continue
@@ -210,7 +223,7 @@ class Gram:
         self._terms = found
 
     def _terms_of(self, block: Block, start: int, out: np.ndarray) -> None:
-        out[start : start + block.shape[0]] = self.pairwise.terms(block)
+        out[start : start + block.shape[0]] = self._ready[0].terms(block)
 
     @property
     def cheap_among(self) -> bool:
@@ -219,8 +232,8 @@ class Gram:
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
         """Write the kernel between the rows `indices[first:]` and all `indices` to `out[first:]`."""
-        block = self.source.rows(indices)
-        pairwise = self.pairwise if out.dtype == self.dtype else self.pairwise.widened()
+        pairwise, source = self._ready if out.dtype == self.dtype else (self.pairwise.widened(), self.source)
+        block = source.rows(indices)
         operand, slots = pairwise.prepare(block.slice(first, len(indices))), np.arange(first, len(indices))
 
         def tile(a: int, b: int) -> None:
@@ -273,13 +286,15 @@ class Gram:
 
     def add_rows(self, sums: np.ndarray, indices: np.ndarray, coef: np.ndarray) -> None:
         """Add Σ_s coef_s K_s over the rows `indices` to the sums. No row is stored; their source is in memory."""
-        terms = self._all_terms()
+        terms, (pairwise, source) = self._all_terms(), self._ready
         self.passes += 1
-        for start, block in self.source.blocks():
+        rows = (source if self.left is self.source else self.left).rows(indices)
+        for start, block in source.blocks():
             part = slice(start, start + block.shape[0])
-            add_expansion(sums[part], self.pairwise, (self.left.rows(indices), coef), (block, terms[part]), self.pool)
+            add_expansion(sums[part], pairwise, (rows, coef), (block, terms[part]), self.pool)
 
     def _all_terms(self) -> np.ndarray:
         if self._terms is None:
-            self._terms = np.concatenate([self.pairwise.terms(block) for _, block in self.source.blocks()])
+            pairwise, source = self._ready
+            self._terms = np.concatenate([pairwise.terms(block) for _, block in source.blocks()])
         return self._terms

@@ -27,7 +27,7 @@ from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.estimators.kernel.two_class import TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
-from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Uint8Pairwise
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
 from fastsvm.sources import Source
 
@@ -208,11 +208,14 @@ def _need(
 ) -> Need:
     """Return what is asked for by problems of classes of `counts` rows, the largest of `n` rows."""
     share = len(counts) > 2 and source.resident and pairwise.parallel and n > _SHARED
+    is_converted = isinstance(pairwise, RealPairwise) and pairwise.converts(source)
+    converted = n * source.shape[1] * pairwise.dtype.itemsize if is_converted else 0
     return Need(
         n_rows=n,
         row_bytes=pairwise.row_bytes(source),
         value_bytes=pairwise.dtype.itemsize,
-        problem_bytes=_PROBLEM_BYTES * max(1, len(counts) - 1) * int(counts.sum()) * _STATES[rows_of_sample],
+        problem_bytes=_PROBLEM_BYTES * max(1, len(counts) - 1) * int(counts.sum()) * _STATES[rows_of_sample]
+        + converted,
         stored_bytes=0 if source.resident else source.nbytes,
         n_stored_rows=len(source),
         copied_bytes=0 if n == len(source) else source.nbytes * n // len(source),

@@ -7,6 +7,7 @@ processors, on the positions of the rows in them. Padding does not help everywhe
 `row_products`, and every other sum is symmetric in the two rows.
 """
 
+import copy
 import sys
 from bisect import bisect_left
 from functools import lru_cache
@@ -30,7 +31,7 @@ from fastsvm.kernel_matrix.pairwise.kernel_maps import in_precision
 from fastsvm.kernels import Kernel
 from fastsvm.linalg.inverted_index import InvertedIndex, invert, write_indexed_products
 from fastsvm.linalg.row_products import empty_panels
-from fastsvm.sources import Block, CSRBlock, DenseBlock, Source
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Source
 
 __all__ = ["RealPairwise"]
 
@@ -121,6 +122,22 @@ class RealPairwise:
         """Return the pairwise kernel that computes the same kernel in float64."""
         kernel, centre = self._given
         return RealPairwise(kernel, np.float64, centre, self.sparse)
+
+    def converts(self, source: Source) -> bool:
+        """Return whether rows are dense and in memory, and in another type or with another centre than in products."""
+        is_dense = self._by_panels and source.resident and not source.sparse
+        return is_dense and (source.dtype != self.dtype or self.centre is not None)
+
+    def converted(self, source: Source) -> tuple["RealPairwise", MemorySource] | None:
+        """Return rows in memory as they are multiplied, and the kernel on those; None if they are so already.
+
+        The bits of its values are the same. Otherwise rows are converted anew for each tile.
+        """
+        if not (isinstance(source, MemorySource) and self.converts(source)):
+            return None
+        found = copy.copy(self)
+        found.centre = None
+        return found, MemorySource(DenseBlock(np.ascontiguousarray(self._dense(source.block))))
 
     def _dense(self, block: Block) -> np.ndarray:
         if self.centre is None:
