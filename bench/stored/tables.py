@@ -180,6 +180,18 @@ def small_problems() -> list[str]:
     return table(heading, map(row, ratios("small")))
 
 
+def predictions() -> list[str]:
+    """Return all cases of the suite `predict`."""
+
+    def row(one: Ratio) -> tuple[str, ...]:
+        took = one.ours["median_s"]
+        theirs = (cell for name in ("sklearn", _ONEDAL) for cell in _beside(one.peers.get(name), took))
+        return one.name, f"{one.ours['findings'][0]['n_support']:,}", f"{took:.3g}", *theirs
+
+    heading = ["model", "support vectors", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio"]
+    return table(heading, map(row, ratios("predict")))
+
+
 def all_suites() -> list[str]:
     """Return how many times as long others take: the least, the mean and the most of each suite of kernel SVMs."""
 
@@ -317,6 +329,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "several classes": partial(fits_beside_onedal, "multiclass"),
     "small problems": small_problems,
     "all suites": all_suites,
+    "predictions": predictions,
     "other machines": other_machines,
     "gradient descent": descent,
     "gradient descent in short": descent_in_short,
