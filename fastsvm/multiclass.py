@@ -48,35 +48,41 @@ class Expansion(NamedTuple):
         """Return the expansion of the coefficients `beta` (y α, first class positive) of the `rows` of each pair."""
         starts = np.array([0, *accumulate(map(len, beta))])
         values, places = (one[0] if len(one) == 1 else np.concatenate(one) for one in (beta, rows))
-        return cls(*_expansion(values, places, starts, labels, n_classes))
+        dense, n_support = np.zeros((n_classes - 1, len(labels))), np.zeros(n_classes, np.int32)
+        _place(values, places, starts, labels, dense)
+        support = np.empty(len(labels), np.int64)
+        support = support[: _order(dense, labels, n_support, support)]
+        return cls(support, n_support, np.ascontiguousarray(dense[:, support]))
 
 
 @jit
-def _expansion(beta, rows, starts, labels, n_classes):
-    """Return the parts of an `Expansion`, from the coefficients of the rows of one pair after the other."""
-    dense, pair = np.zeros((n_classes - 1, labels.size)), 0
-    is_support, n_support = np.zeros(labels.size, np.bool_), np.zeros(n_classes, np.int32)
+def _place(beta, rows, starts, labels, dense):
+    """Write the coefficients of the rows of one pair after the other in the layout of an `Expansion`."""
+    pair, n_classes = 0, dense.shape[0] + 1
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
             for t in range(starts[pair], starts[pair + 1]):
                 i = rows[t]
                 dense[b - 1 if labels[i] == a else a, i] = beta[t]
-                if beta[t] != 0 and not is_support[i]:
-                    is_support[i] = True
-                    n_support[labels[i]] += 1
             pair += 1
-    places = np.zeros(n_classes, np.int64)  # where the next of each class goes
-    for k in range(1, n_classes):
-        places[k] = places[k - 1] + n_support[k - 1]
-    support = np.empty(n_support.sum(), np.int64)
-    coef = np.empty((n_classes - 1, support.size))
-    for i in range(labels.size):
-        if is_support[i]:
-            place = places[labels[i]]
-            places[labels[i]], support[place] = place + 1, i
-            for k in range(n_classes - 1):
-                coef[k, place] = dense[k, i]
-    return support, n_support, coef
+
+
+@jit
+def _order(dense, labels, n_support, support):
+    """Write the rows with a coefficient, class after class, and how many each class has; return how many there are."""
+    count = 0
+    for label in range(n_support.size):
+        before = count
+        for i in range(labels.size):
+            if labels[i] == label:
+                is_support = False
+                for k in range(dense.shape[0]):
+                    is_support = is_support or dense[k, i] != 0
+                if is_support:
+                    support[count] = i
+                    count += 1
+        n_support[label] = count - before
+    return count
 
 
 def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:

@@ -192,8 +192,10 @@ def _add_dense(block: Block, weight: np.ndarray, centre: np.ndarray, sums: tuple
 
 @jit
 def _sum_dense(rows, weight, centre, sums, total):
-    added, longest, farthest, is_finite = weight.sum(), 0.0, 0.0, True
+    added, longest, farthest, is_finite = 0.0, 0.0, 0.0, True
     mean, squares = np.zeros(centre.size), np.zeros(centre.size)
+    for i in range(weight.size):
+        added += weight[i]
     for i in range(rows.shape[0]):
         row, share = rows[i], weight[i] / max(added, _TINY)
         for k in range(row.size):
@@ -221,8 +223,10 @@ def _add_sparse(block: Any, weight: np.ndarray, centre: np.ndarray, sums: tuple,
 @jit
 def _sum_sparse(rows, weight, sums, total):
     data, indices, indptr = rows
-    added, longest, is_finite, d = weight.sum(), 0.0, True, sums[0].size
+    added, longest, is_finite, d = 0.0, 0.0, True, sums[0].size
     mean, counts, squares = np.zeros(d), np.zeros(d), np.zeros(d)
+    for i in range(weight.size):
+        added += weight[i]
     for i in range(weight.size):
         norm = 0.0
         for t in range(indptr[i], indptr[i + 1]):
