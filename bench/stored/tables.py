@@ -180,16 +180,20 @@ def small_problems() -> list[str]:
     return table(heading, map(row, ratios("small")))
 
 
+_BOTH = ["fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio"]
+
+
+def _beside_both(one: Ratio) -> tuple[str, ...]:
+    """Return the cells of `_BOTH`: seconds of ours, and those of two competitors with ratios."""
+    took = one.ours["median_s"]
+    theirs = (cell for name in ("sklearn", _ONEDAL) for cell in _beside(one.peers.get(name), took))
+    return f"{took:.3g}", *theirs
+
+
 def predictions() -> list[str]:
     """Return all cases of the suite `predict`."""
-
-    def row(one: Ratio) -> tuple[str, ...]:
-        took = one.ours["median_s"]
-        theirs = (cell for name in ("sklearn", _ONEDAL) for cell in _beside(one.peers.get(name), took))
-        return one.name, f"{one.ours['findings'][0]['n_support']:,}", f"{took:.3g}", *theirs
-
-    heading = ["model", "support vectors", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio"]
-    return table(heading, map(row, ratios("predict")))
+    rows = ((one.name, f"{one.ours['findings'][0]['n_support']:,}", *_beside_both(one)) for one in ratios("predict"))
+    return table(["model", "support vectors", *_BOTH], rows)
 
 
 def all_suites() -> list[str]:
@@ -207,15 +211,11 @@ def other_machines() -> list[str]:
     """Return all cases of the suite `machines`."""
 
     def row(one: Ratio) -> tuple[str, ...]:
-        seconds, found = one.ours["median_s"], one.ours["findings"][0]
-        theirs = (cell for name in ("sklearn", _ONEDAL) for cell in _beside(one.peers.get(name), seconds))
+        found = one.ours["findings"][0]
         size, gap = f"{one.shape[0]:,} × {one.shape[1]}", found["duality_gap"] / abs(found["objective"])
-        return one.name, size, f"{found['n_support']:,}", f"{seconds:.3g}", *theirs, f"{gap:.0e}"
+        return one.name, size, f"{found['n_support']:,}", *_beside_both(one), f"{gap:.0e}"
 
-    heading = [
-        "case", "samples × features", "support vectors", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio", "gap",
-    ]  # fmt: skip
-    return table(heading, map(row, ratios("machines")))
+    return table(["case", "samples × features", "support vectors", *_BOTH, "gap"], map(row, ratios("machines")))
 
 
 def _last(result: dict[str, Any]) -> dict[str, Any]:
@@ -308,14 +308,9 @@ def arrivals() -> list[str]:
 
 def wide_samples() -> list[str]:
     """Return all cases of the suite `wide_sparse`."""
-
-    def row(one: Ratio) -> tuple[str, ...]:
-        seconds = one.ours["median_s"]
-        theirs = (cell for name in ("sklearn", _ONEDAL) for cell in _beside(one.peers.get(name), seconds))
-        return one.name, f"{one.shape[0]:,} × {one.shape[1]:,}", f"{seconds:.3g}", *theirs
-
-    heading = ["case", "samples × features", "fastsvm", "scikit-learn", "ratio", "oneDAL", "ratio"]
-    return table(heading, map(row, ratios("wide_sparse")))
+    found = ratios("wide_sparse")
+    rows = ((one.name, f"{one.shape[0]:,} × {one.shape[1]:,}", *_beside_both(one)) for one in found)
+    return table(["case", "samples × features", *_BOTH], rows)
 
 
 TABLES: dict[str, Callable[[], list[str]]] = {

@@ -101,10 +101,13 @@ class Gram:
             found = pairwise.converted(self.source)
         return found or (pairwise, self.source)
 
+    def _rows(self, indices: np.ndarray) -> Block:
+        """Return some rows of the matrix as tiles take them."""
+        return (self._ready[1] if self.left is self.source else self.left).rows(indices)
+
     def _prepared(self, indices: np.ndarray) -> Any:
         """Return some rows as an operand of tiles."""
-        pairwise, source = self._ready
-        return pairwise.prepare((source if self.left is self.source else self.left).rows(indices))
+        return self._ready[0].prepare(self._rows(indices))
 
     def take(self, indices: np.ndarray, source: Source) -> "Gram":
         """Return the kernel matrix of the rows `indices`, given a source of these rows."""
@@ -288,7 +291,7 @@ class Gram:
         """Add Σ_s coef_s K_s over the rows `indices` to the sums. No row is stored; their source is in memory."""
         terms, (pairwise, source) = self._all_terms(), self._ready
         self.passes += 1
-        rows = (source if self.left is self.source else self.left).rows(indices)
+        rows = self._rows(indices)
         for start, block in source.blocks():
             part = slice(start, start + block.shape[0])
             add_expansion(sums[part], pairwise, (rows, coef), (block, terms[part]), self.pool)

@@ -66,7 +66,7 @@ def either(*rules: Rule) -> Rule:
     return Rule(lambda value: any(rule.holds(value) for rule in rules), " or ".join(rule.words for rule in rules))
 
 
-boolean = Rule(lambda value: value is True or value is False or type(value).__name__ in ("bool", "bool_"), "a bool")
+boolean = Rule(lambda value: type(value).__name__ in ("bool", "bool_"), "a bool")
 
 
 def _is_seed(value: Any) -> bool:

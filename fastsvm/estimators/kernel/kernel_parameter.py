@@ -278,7 +278,7 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
     if corrected and of(np.float32).cost(source.shape[1]) <= RECOMPUTED_COST:
         # Errors of decision values are corrected by values in float64 before a fit ends, where values are cheap.
         expected = Coefficients(expected.norm_1 / _CORRECTED, expected.norm_2 / _CORRECTED)
-    return of(value_type(estimator, kernel, sq_norm, expected, n))
+    return of(choose_precision(kernel, sq_norm, expected, estimator.tol))
 
 
 def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
