@@ -155,6 +155,8 @@ class DualGradient:
 
     def _set_exactly(self, state: KernelDualState, support: np.ndarray, places: np.ndarray, done: np.ndarray) -> float:
         """Write F in float64 to some rows, and return its largest error there. `done` says of which rows it is."""
+        if len(places) == 0:
+            return 0.0
         coef = (state.alpha * self._problem.y)[support]
         whole = len(places) == len(done)
         exact = self.rows.weighted_sum(support, coef, None if whole else places) - self._problem.target[places]
