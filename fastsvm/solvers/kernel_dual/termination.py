@@ -66,7 +66,7 @@ class Termination:
             while 0 < high - low <= self.aim and not self._is_certified(state):
                 self.aim = (high - low) / 2
             if high - low <= self.aim:
-                if state.alpha.any() and not self._gradient.verified and not self._gradient.may_be_exact(state):
+                if state.alpha.any() and self._gradient.exact and not self._gradient.verified:
                     self._gradient.recompute(state)
                     continue
                 if not self._gradient.confirm(state):
