@@ -3,10 +3,11 @@
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.interface import KernelRows
 
-__all__ = ["WorkingBlock"]
+__all__ = ["WorkingBlock", "reordered"]
 
 _GATHERED_ROWS = 256  # per task of a thread
 
@@ -74,6 +75,14 @@ class WorkingBlock:
         if len(self._square) < m * m:
             self._square = np.empty(m * m)
         return self._square[: m * m].reshape(m, m)
+
+
+def reordered(block: np.ndarray, order: np.ndarray, pool: Pool) -> np.ndarray:
+    """Return a block with its rows and columns in another order; valid until the thread calls this again."""
+    q = len(order)
+    out, places = scratch_array("reordered", (q, q), block.dtype), np.arange(q)
+    pool.run(_gather, [(block, order, order, places, out, a, b) for a, b in _parts(0, q)])
+    return out
 
 
 def _parts(start: int, stop: int) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fastsvm.solvers.kernel_dual.gram_block import reordered
 from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.kernel_dual.smo import SMO
@@ -29,7 +30,7 @@ class NuSMO(SMO):
         if len(groups) == 2:
             return solve_block(block, part, alpha, gradient, groups, target, most_steps)
         order = np.argsort(-part.y, kind="stable")
-        sorted_alpha, block = alpha[order], block[np.ix_(order, order)]  # its rows lie in one piece
+        sorted_alpha, block = alpha[order], reordered(block, order, self.pool)
         n_steps = solve_block(block, part.take(order), sorted_alpha, gradient[order], groups, target, most_steps)
         alpha[order] = sorted_alpha
         return n_steps
