@@ -110,7 +110,7 @@ class Decomposition(ABC):
         self._newton = NewtonTrial(self.formulation, kernel, pool, most_free)
         self._extrapolation = Extrapolation(self.formulation, self.gradient, most_free)
         self._interior = InteriorTrial(self.formulation, self.gradient, pool, most_free, deadline)
-        self._n_sets, self._all_considered = 0, False
+        self._all_considered = False
 
     @abstractmethod
     def _solve_block(
@@ -131,10 +131,11 @@ class Decomposition(ABC):
     def memory(self) -> DecompositionMemory:
         """Return what the solver knows beside the state."""
         products, newton, interior = self.gradient.products, self._newton, self._interior
+        active, extrapolation = self.active, self._extrapolation
         return DecompositionMemory(
-            self._termination.aim, products.drift, newton.n_steps, newton.failures, self._n_sets, self._all_considered,
-            None if self.active is None else self.active.contents(), None, interior.n_steps, interior.tried,
-            self.gradient.rounding, products.largest, self._extrapolation.past,
+            self._termination.aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
+            self._all_considered, None if active is None else active.contents(), None, interior.n_steps, interior.tried,
+            self.gradient.rounding, products.largest, extrapolation.past, extrapolation.waited, extrapolation.failures,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
@@ -142,10 +143,12 @@ class Decomposition(ABC):
         products, newton, interior = self.gradient.products, self._newton, self._interior
         self._termination.aim, products.drift = memory.aim, memory.drift
         newton.n_steps, newton.failures = memory.since_newton, memory.failures
-        self._n_sets, self._all_considered = memory.n_sets, memory.all_considered
+        self.working_sets.n_sets, self._all_considered = memory.n_sets, memory.all_considered
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
-        self._extrapolation.past = memory.past
+        extrapolation = self._extrapolation
+        extrapolation.past, extrapolation.waited = memory.past, memory.since_extrapolation
+        extrapolation.failures = memory.extrapolation_failures
         if self.active is not None and memory.active is not None:
             self.active.refill(memory.active)
 
@@ -179,7 +182,7 @@ class Decomposition(ABC):
             return state, self._termination.report(state, gap)
         if verdict is Verdict.ROUNDING:
             return state, self._termination.report(state, high - low)
-        self._n_sets += 1
+        self.working_sets.n_sets += 1
         self._consider_all_rows(state, level, (low + high) / 2)
         before = self.formulation.objective(state)
         state, n_steps = self._slow_steps(state, self._termination.aim, most_steps)
@@ -202,7 +205,7 @@ class Decomposition(ABC):
 
     def _slow_steps(self, state: KernelDualState, tol: float, most_steps: int) -> tuple[KernelDualState, int]:
         """Step within the active set if there is one and progress is slow, else on a working set."""
-        if self.active is None or self._n_sets <= _SETS_BEFORE_ACTIVE:
+        if self.active is None or self.working_sets.n_sets <= _SETS_BEFORE_ACTIVE:
             return self._set_steps(state, tol, most_steps)
         return self._active_steps(self.active, state, tol, most_steps)
 

@@ -120,6 +120,8 @@ class DecompositionMemory(NamedTuple):
         The largest diagonal value of the kernel among all rows that were in a working set.
     past : tuple of PastState
         States after earlier working sets, along whose changes a step may be extended.
+    since_extrapolation, extrapolation_failures : int
+        Working sets since such a step, and how many in a row gained little.
     """
 
     aim: float
@@ -135,6 +137,8 @@ class DecompositionMemory(NamedTuple):
     rounding: float = 0.0
     largest: float = 1.0
     past: tuple[PastState, ...] = ()
+    since_extrapolation: int = 0
+    extrapolation_failures: int = 0
 
 
 @storable("kernel solution")

@@ -28,6 +28,7 @@ _PATIENCE = 0.6  # of the gap, that of cached rows from which on expensive rows 
 _MOST_SOLVED = 3072  # rows of a working set without working sets of its own
 _SHORT = 8  # times the rows of a working set, a kernel row that is short
 _USUAL_SIZE = 4096  # of a working set with sets of its own, which are so large at most
+_FIRST_SIZE, _FIRST_SETS = 2048, 32  # of the first working sets, where others have sets of their own
 _NESTED_SIZE, _NESTED_SETS = 1024, 100
 
 SolveBlock = Callable[[np.ndarray, KernelProblem, np.ndarray, np.ndarray, float, int], int]
@@ -49,6 +50,11 @@ class WorkingSetSteps:
         Threads.
     block : WorkingBlock or None
         Memory for the kernel among the rows of a working set; None for new memory.
+
+    Attributes
+    ----------
+    n_sets : int
+        Working sets so far, as the solver counts them.
     """
 
     def __init__(
@@ -58,6 +64,7 @@ class WorkingSetSteps:
         self.products, self.block = KernelProducts(rows, pool), block or WorkingBlock(rows, pool)
         self._formulation, self._problem, self._pool = formulation, formulation.problem, pool
         self._nested: WorkingBlock | None = None
+        self.n_sets = 0
 
     def take(
         self, state: KernelDualState, tol: float, most_steps: int, solve_block: SolveBlock
@@ -108,9 +115,13 @@ class WorkingSetSteps:
             return self.size if self._is_lazy(self.size) else min(self.size, max(_LEAST_SET, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
-        if len(state.alpha) > self.size and 2 * n_free <= _USUAL_SIZE:
-            return _NESTED_SIZE if 2 * n_support <= _NESTED_SIZE else _USUAL_SIZE
-        return self.size
+        if len(state.alpha) <= self.size or 2 * n_free > _USUAL_SIZE:
+            return self.size
+        if 2 * n_support <= _NESTED_SIZE:
+            return _NESTED_SIZE
+        # While most rows that change go to a bound and stay there, sets within a set do not pay.
+        mostly_bound = 2 * n_free <= min(n_support, _FIRST_SIZE)
+        return _FIRST_SIZE if mostly_bound and self.n_sets <= _FIRST_SETS else _USUAL_SIZE
 
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock

@@ -23,6 +23,8 @@ def small(monkeypatch):
     """Sets of a hundred rows have sets of their own."""
     monkeypatch.setattr(working_set_steps, "_MOST_SOLVED", 40)
     monkeypatch.setattr(working_set_steps, "_USUAL_SIZE", 100)
+    monkeypatch.setattr(working_set_steps, "_FIRST_SIZE", 40)
+    monkeypatch.setattr(working_set_steps, "_FIRST_SETS", 5)
     monkeypatch.setattr(working_set_steps, "_NESTED_SIZE", 30)
 
 

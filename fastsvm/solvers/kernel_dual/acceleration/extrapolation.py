@@ -22,6 +22,9 @@ Rounding
     the drift of F counts that. Nearly dependent changes have large weights, so that these directions are left out. A
     step whose errors would be visible beside the gap is not taken.
 
+Worth
+    A step that takes many kernel rows and gains little beside the working set before it makes the next one wait.
+
 Cost
     10 m n operations for m changes, m kernel rows for each row that is taken out. 16 m n bytes.
 """
@@ -39,6 +42,8 @@ _CHANGES = 5
 _ROUNDS = 4  # in which rows are taken out
 _MOST_OUT = 0.25  # of the free rows; with more, the free set is far from the right one
 _UNSEEN = 1e-31  # of the square of the longest change, that of one which is rounding
+_WORTH = 0.1  # of what the last working set gained, a gain for which a step was worth any number of kernel rows
+_LONGEST_WAIT = 4  # the binary logarithm of the most working sets from one step to the next
 _DEPENDENT = 1e-6  # eigenvalue of the changes' system, relative to the largest, below which it is rounding
 
 
@@ -58,10 +63,13 @@ class Extrapolation:
     ----------
     past : tuple of PastState
         Earlier states, the oldest first.
+    waited, failures : int
+        Working sets since the last step, and how many steps in a row gained little. Each doubles the wait.
     """
 
     def __init__(self, formulation: Formulation, gradient: DualGradient, least_free: int) -> None:
         self.past: tuple[PastState, ...] = ()
+        self.waited = self.failures = 0
         self._formulation, self._problem = formulation, formulation.problem
         self._gradient, self._products, self._least_free = gradient, gradient.products, least_free
 
@@ -80,12 +88,25 @@ class Extrapolation:
             self.past = ()  # where the drift is not counted, errors would grow from step to step unseen
             return
         self.past = tuple(each for each in self.past if each.drift <= drift)  # F was not computed anew since
-        if len(self.past) > 1:
-            self._move(state, int(_MOST_OUT * n_free))
+        self.waited += 1
+        if len(self.past) > 1 and self.waited >= 1 << min(self.failures, _LONGEST_WAIT):
+            self._try(state, int(_MOST_OUT * n_free))
         now = PastState(state.alpha * y, state.gradient.copy(), self._products.drift)
         self.past = (*self.past[1 - _CHANGES :], now)
 
-    def _move(self, state: KernelDualState, most_out: int) -> None:
+    def _try(self, state: KernelDualState, most_out: int) -> None:
+        """Step, and find out whether that was worth its kernel rows, those of a working set being worth its gain."""
+        last, objective = self.past[-1], self._formulation.objective
+        before = objective(state)
+        with np.errstate(over="ignore", invalid="ignore"):  # kernel values of unscaled features
+            gain_of_set = before - float(last.beta @ (self._problem.target - last.gradient)) / 2
+        n_rows = self._move(state, most_out)
+        least = min(_WORTH, n_rows / max(1, len(state.working_set))) * gain_of_set
+        self.failures = 0 if objective(state) - before > least else self.failures + 1
+        self.waited = 0
+
+    def _move(self, state: KernelDualState, most_out: int) -> int:
+        """Step, and return how many kernel rows that took."""
         y, upper = self._problem.box
         beta, gradient, drift = state.alpha * y, state.gradient, self._products.drift
         low, high = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
@@ -93,7 +114,7 @@ class Extrapolation:
         images = np.stack([each.gradient - gradient for each in self.past])
         errors = np.array([drift - each.drift for each in self.past])
         members = self._members()
-        sums, n_out = np.zeros((len(changes), members.shape[1])), 0
+        sums, n_out, n_rows = np.zeros((len(changes), members.shape[1])), 0, 0
         for _ in range(_ROUNDS):
             with np.errstate(over="ignore", invalid="ignore"):  # kernel values of unscaled features
                 weights = _weights(changes @ images.T, changes @ gradient, sums)
@@ -104,6 +125,7 @@ class Extrapolation:
                 break
             for change, image in zip(changes, images, strict=True):
                 self._products.add_rows(image, leaving, -change[leaving])
+            n_rows += changes[:, leaving].size
             errors += np.abs(changes[:, leaving]).sum(axis=1)
             sums -= changes[:, leaving] @ members[leaving]
             changes[:, leaving] = 0.0
@@ -117,6 +139,7 @@ class Extrapolation:
             state.alpha[:] = np.clip((beta + step) * y, 0.0, upper)
             gradient += image
             self._products.drift += error
+        return n_rows
 
     def _members(self) -> np.ndarray:
         """Return a column for each group of rows whose β have a given sum, 1 where a row belongs to it."""

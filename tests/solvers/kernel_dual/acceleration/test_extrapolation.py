@@ -5,6 +5,7 @@ from naive import problem
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.kernel_matrix.products import KernelProducts
+from fastsvm.solvers.kernel_dual.acceleration import extrapolation as extrapolation_file
 from fastsvm.solvers.kernel_dual.acceleration import newton_step as newton_file
 from fastsvm.solvers.kernel_dual.acceleration.extrapolation import Extrapolation
 from fastsvm.solvers.kernel_dual.dual_gradient import DualGradient
@@ -150,6 +151,7 @@ def solver_of(kind, K, y, upper, pool, total=0.0):
 @pytest.mark.parametrize(("kind", "total"), [(SMO, 0.0), (NuSMO, 200.0)])
 def test_a_slow_problem_ends_sooner_with_the_same_solution(kind, total, pool, monkeypatch):
     monkeypatch.setattr(newton_file, "_STEPS_BEFORE", 10**9)
+    monkeypatch.setattr(extrapolation_file, "_WORTH", 0.0)  # kernel rows cost nothing here
     K, y, upper = problem(3, 200, gamma=0.05, C=1e3, d=5)
     found, reason, n_steps = drive(*start(kind, K, y, upper, pool, total), NO_LIMITS, lambda state, report: False)
     monkeypatch.setattr(Extrapolation, "improve", lambda self, state: None)
@@ -181,3 +183,16 @@ def test_a_fit_that_is_resumed_has_the_same_bits(pool):
         found, _, _ = drive(other, begun, NO_LIMITS, lambda state, report: False)
         np.testing.assert_array_equal(found.alpha, state.alpha)
         np.testing.assert_array_equal(found.gradient, state.gradient)
+
+
+def test_after_steps_that_gain_little_the_next_one_waits(pool, monkeypatch):
+    case, tried, real = Case(WithIntercept, 1e6, pool), [], Extrapolation._move
+
+    def seen(self, *given):
+        tried.append(self.failures)
+        return real(self, *given)
+
+    monkeypatch.setattr(Extrapolation, "_move", seen)
+    for _ in range(8):  # after the first step, nothing is left to gain
+        case.extrapolation.improve(case.states[-1])
+    assert tried == [0, 0, 1, 2]
