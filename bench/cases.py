@@ -6,6 +6,7 @@ from bench import made_up_tables, recipes, texts
 from bench.classical.cases import CLASSICAL_CASES
 from bench.harness.suite import Case
 from bench.kernel.competitors import KernelParameters
+from bench.linear.cases import LINEAR_MACHINE_CASES
 from bench.linear.parameters import LinearParameters
 from bench.machines.cases import MACHINE_CASES
 from bench.millions.cases import MILLIONS_CASES
@@ -137,6 +138,7 @@ CASES = [
     *WIDE_CASES,
     *CLASSICAL_CASES,
     *MACHINE_CASES,
+    *LINEAR_MACHINE_CASES,
     *STREAMING_CASES,
     *MILLIONS_CASES,
 ]

@@ -72,6 +72,12 @@ SUITES = {
         stage="linear",
         view=View(goals.compared, goals.lines, partial(linear_picture.figure, goal=goals.GOAL)),
     ),
+    "linear_machines": _linear(
+        "Logistic regression, L1 penalties and one class without a kernel: seconds to the same objective",
+        stage="linear_machines",
+        view=View(partial(goals.compared, goal=goals.SAME), partial(goals.lines, goal=goals.SAME), None),
+        enough_s=2.0,
+    ),
     "classical": Suite(
         "Textbook methods: coordinate ascent, the loops of tutorials, the primal",
         "fit",

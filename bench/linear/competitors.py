@@ -19,6 +19,7 @@ _BATCH_RATES = 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0  # larger, because the mean gra
 _VOWPAL_RULES = "", "--normalized", "--invariant", "--sgd"  # the default rule does not suit its penalty
 _FEW, _MANY = (1, 2, 5, 10, 20), (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _TOLERANCES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+_TIGHT = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class LinearCompetitor(Competitor):
     ----------
     losses : tuple of str
         Losses that it has.
+    penalties : tuple of str
+        Penalties that it has.
     choices : tuple of float or str
         Learning rates, or rules for them. The best one is chosen outside the clock.
     budgets : tuple of float
@@ -36,11 +39,14 @@ class LinearCompetitor(Competitor):
     """
 
     losses: tuple[str, ...] = ()
+    penalties: tuple[str, ...] = ("l2",)
     choices: tuple[float | str, ...] = ()
     budgets: tuple[float, ...] = _FEW
 
     def lacks(self, parameters: LinearParameters) -> str | None:
         """Return a sentence if it does not have the loss."""
+        if parameters.penalty not in self.penalties:
+            return f"it has no penalty {parameters.penalty!r}"
         return None if parameters.loss in self.losses else f"it has no loss {parameters.loss!r}"
 
     def budgets_for(self, parameters: LinearParameters) -> tuple[float, ...]:
@@ -68,6 +74,16 @@ def _fastsvm_svm(parameters: LinearParameters, resources: Resources) -> Any:
         loss=parameters.loss, C=parameters.C, max_iter=parameters.budget, tol=_EXACT, random_state=0,
         memory=resources.memory_mb * 2**20,
     )  # fmt: skip
+
+
+def _fastsvm_machine(parameters: LinearParameters, resources: Resources) -> Any:
+    from fastsvm import LinearOneClassSVM, LinearSVC, LogisticRegression
+
+    same = {"tol": parameters.budget, "random_state": 0, "memory": resources.memory_mb * 2**20}
+    if parameters.nu is not None:
+        return LinearOneClassSVM(nu=parameters.nu, **same)
+    same |= {"C": parameters.C, "penalty": parameters.penalty}
+    return LogisticRegression(**same) if parameters.loss == "log_loss" else LinearSVC(dual=False, **same)
 
 
 def _sklearn(parameters: LinearParameters, resources: Resources, average: bool = True) -> Any:
@@ -125,14 +141,24 @@ def _liblinear_primal(parameters: LinearParameters, resources: Resources) -> Any
     return LiblinearSVC(2, parameters.C, parameters.budget)
 
 
+def _liblinear_machine(parameters: LinearParameters, resources: Resources, logistic: int = 0) -> Any:
+    from bench.adapters.liblinear_official import LiblinearOneClass, LiblinearSVC
+
+    if parameters.nu is not None:
+        return LiblinearOneClass(parameters.nu, parameters.budget)
+    solvers = {("log_loss", "l2"): logistic, ("log_loss", "l1"): 6, ("squared_hinge", "l1"): 5}
+    return LiblinearSVC(solvers[parameters.loss, parameters.penalty], parameters.C, parameters.budget)
+
+
 def _liblinear_rows(X: Any, y: Any) -> Any:
     from bench.adapters.liblinear_official import stored
 
     return stored(X, y)
 
 
-_SGD, _LINEAR = ("sgd",), ("linear",)
+_SGD, _LINEAR, _MACHINES = ("sgd",), ("linear",), ("linear_machines",)
 _HINGE, _SQUARED, _TARGETS = ("hinge",), ("squared_hinge",), ("squared_error",)
+_LOGISTIC, _OF_MACHINES, _BOTH = ("log_loss",), ("log_loss", "squared_hinge", "outlier"), ("l2", "l1")
 _EACH_CLASS = (*_HINGE, *_SQUARED, "log_loss")
 _ALL_CLASSES = ("softmax", "weston_watkins", "crammer_singer")
 
@@ -144,7 +170,7 @@ LINEAR_COMPETITORS = [
     LinearCompetitor("sklearn-averaged", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS + _TARGETS),
     LinearCompetitor("sklearn-tuned", "sklearn", _SGD, _sklearn, losses=_EACH_CLASS + _TARGETS, choices=_ROW_RATES),
     LinearCompetitor("numpy", "numpy", _SGD, _numpy, losses=("hinge", "softmax"), choices=_BATCH_RATES),
-    LinearCompetitor("vowpalwabbit", "vowpalwabbit", _SGD, _vowpalwabbit, _vowpal_rows, _HINGE, _VOWPAL_RULES),
+    LinearCompetitor("vowpalwabbit", "vowpalwabbit", _SGD, _vowpalwabbit, _vowpal_rows, _HINGE, choices=_VOWPAL_RULES),
     LinearCompetitor("snapml", "snapml", _SGD, _snapml, float32, losses=_HINGE),
     LinearCompetitor(OURS, "fastsvm", _LINEAR, _fastsvm_svm, losses=_HINGE + _SQUARED, budgets=_MANY),
     LinearCompetitor("sklearn", "sklearn", _LINEAR, _sklearn_svm, float64, losses=_HINGE + _SQUARED, budgets=_MANY),
@@ -160,6 +186,17 @@ LINEAR_COMPETITORS = [
         "sklearn-sgd-tuned", "sklearn", _LINEAR, _sklearn, losses=_HINGE + _SQUARED, choices=_ROW_RATES, budgets=_MANY
     ),
     LinearCompetitor(
-        "vowpalwabbit", "vowpalwabbit", _LINEAR, _vowpalwabbit, _vowpal_rows, _HINGE, _VOWPAL_RULES, budgets=_MANY
+        "vowpalwabbit", "vowpalwabbit", _LINEAR, _vowpalwabbit, _vowpal_rows, _HINGE, choices=_VOWPAL_RULES,
+        budgets=_MANY,
     ),
-]
+    LinearCompetitor(
+        OURS, "fastsvm", _MACHINES, _fastsvm_machine, losses=_OF_MACHINES, penalties=_BOTH, budgets=_TIGHT
+    ),
+    LinearCompetitor(
+        "liblinear", "liblinear", _MACHINES, _liblinear_machine, _liblinear_rows, _OF_MACHINES, _BOTH, budgets=_TIGHT
+    ),
+    LinearCompetitor(
+        "liblinear-dual", "liblinear", _MACHINES, partial(_liblinear_machine, logistic=7), _liblinear_rows, _LOGISTIC,
+        budgets=_TIGHT,
+    ),
+]  # fmt: skip

@@ -13,14 +13,14 @@ from bench.linear.curves import Point, chosen_by, curve_of, notes_on, ours
 
 __all__ = ["GOAL", "compared", "lines"]
 
-GOAL = 0.005
-"""Relative distance from the best objective that counts as near."""
+GOAL, SAME = 0.005, 1e-6
+"""Relative distances from the best objective that count as near, and as the same."""
 
 
-def compared(result: Result, finished: Finished) -> dict[str, Any]:
-    """Return a competitor's curve, where it is near the best, and the ratio to ours, for the JSON file."""
+def compared(result: Result, finished: Finished, goal: float = GOAL) -> dict[str, Any]:
+    """Return a competitor's curve, where it is within the `goal`, and the ratio to ours, for the JSON file."""
     curve, best = curve_of(result), _best(finished.results)
-    there, ours_there = _arrival(curve, best), _arrival(ours(finished.results), best)
+    there, ours_there = _arrival(curve, best, goal), _arrival(ours(finished.results), best, goal)
     return {
         "best": best,
         "curve": [{**point._asdict(), "above": _above(point, best)} for point in curve],
@@ -34,39 +34,43 @@ def _best(results: list[Result]) -> float | None:
     return min((point.objective for one in results for point in curve_of(one)), default=None)
 
 
-def _arrival(curve: list[Point], best: float | None) -> Point | None:
-    near = (point for point in curve if best is not None and point.objective <= best * (1 + GOAL))
+def _arrival(curve: list[Point], best: float | None, goal: float) -> Point | None:
+    near = (point for point in curve if best is not None and _above(point, best) <= goal)
     return min(near, key=lambda point: point.seconds, default=None)
 
 
 def _above(point: Point, best: float) -> float:
-    return point.objective / best - 1
+    return (point.objective - best) / abs(best)
 
 
-def lines(finished: list[Finished], options: Options) -> list[str]:
+def lines(finished: list[Finished], options: Options, goal: float = GOAL) -> list[str]:
     """Return the table, with notes below."""
     parts = parts_of(finished)
     rows = [(
-        "case", "competitor", f"to {GOAL:.1%} s", "min-max s", "ratio", "budget", "accuracy", "last above best",
+        "case", "competitor", f"to {_words(goal)} s", "min-max s", "ratio", "budget", "accuracy", "last above best",
         "after s", "chosen", "peak MB", "added MB", *(f"{part} s" for part in parts),
     )]  # fmt: skip
     notes = []
     for each in finished:
         results = each.results
-        rows += [_row(each, one, parts) for one in results]
-        told = ((one.competitor, text) for one in results for text in _notes(one, results, options))
+        rows += [_row(each, one, parts, goal) for one in results]
+        told = ((one.competitor, text) for one in results for text in _notes(one, results, options, goal))
         notes += [f"{each.case.name}, {name}: {text}" for name, text in told]
     return [*aligned(rows), *notes]
 
 
-def _row(finished: Finished, result: Result, parts: list[str]) -> tuple[str, ...]:
+def _words(goal: float) -> str:
+    return f"{goal:.1%}" if goal >= GOAL else f"{goal:g}"
+
+
+def _row(finished: Finished, result: Result, parts: list[str], goal: float) -> tuple[str, ...]:
     curve, best = curve_of(result), _best(finished.results)
-    there = _arrival(curve, best)
+    there = _arrival(curve, best, goal)
     return (
         finished.case.name,
         result.competitor,
         *_times(result, there),
-        number(compared(result, finished)["ratio"], ".2f"),
+        number(compared(result, finished, goal)["ratio"], ".2f"),
         number(there and there.budget, "g"),
         *_end(curve, there, best),
         chosen_by(result),
@@ -93,16 +97,16 @@ def _end(curve: list[Point], there: Point | None, best: float | None) -> tuple[s
     return f"{(there or last).accuracy:.4f}", f"{_above(last, best):.1e}", f"{last.seconds:.3f}"
 
 
-def _notes(result: Result, results: list[Result], options: Options) -> list[str]:
+def _notes(result: Result, results: list[Result], options: Options, goal: float) -> list[str]:
     curve = curve_of(result)
     notes = notes_on(result)
-    if result.status != "failed" and not _arrival(curve, _best(results)):
-        notes.insert(0, _missed(options.timeout if result.status == "timeout" else curve[-1].seconds, results))
+    if result.status != "failed" and not _arrival(curve, _best(results), goal):
+        notes.insert(0, _missed(options.timeout if result.status == "timeout" else curve[-1].seconds, results, goal))
     return notes
 
 
-def _missed(seconds: float, results: list[Result]) -> str:
+def _missed(seconds: float, results: list[Result], goal: float) -> str:
     """Return a sentence about a competitor that does not come near the best."""
-    there = _arrival(ours(results), _best(results))
+    there = _arrival(ours(results), _best(results), goal)
     ratio = f", which is {seconds / there.seconds:.3g} times as long as {OURS} takes" if there else ""
-    return f"not within {GOAL:.1%} of the best objective after {seconds:.3g} s{ratio}"
+    return f"not within {_words(goal)} of the best objective after {seconds:.3g} s{ratio}"

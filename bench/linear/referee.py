@@ -1,6 +1,7 @@
 """How good are the weights of a linear model? Objective and predictions, from the data and the weights alone.
 
-The objective is the sum of the losses of the samples, ½ ‖W‖² and ½ ‖b‖², each times a factor. Scores are X Wᵀ + b.
+The objective is the sum of the losses of the samples, ½ ‖W‖² and ½ ‖b‖², or ‖W‖₁ and ‖b‖₁, each times a factor. That
+of the machine of one class has ν n b too, of its offset -b. Scores are X Wᵀ + b.
 Two classes have one score, and the second class is predicted if it is positive. More classes have one score each, and
 the largest is predicted. Losses of labels ±1 are summed over the classes, one against the rest. For two classes, losses
 of all classes read a single score as the difference of two opposite scores. Losses of real targets are judged by R².
@@ -57,6 +58,7 @@ LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 LOSSES_OF_TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "squared_error": lambda residuals: residuals**2 / 2,
+    "outlier": lambda residuals: np.maximum(0, -residuals),
 }
 """Losses of the differences of a score and a real target by name."""
 
@@ -77,6 +79,12 @@ LOSSES_OF_CLASSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 """Losses of the scores of all classes and the codes of the true classes, by name."""
 
 
+_PENALTIES: dict[str, Callable[[np.ndarray], float]] = {
+    "l2": lambda values: float(np.sum(values**2)) / 2,
+    "l1": lambda values: float(np.abs(values).sum()),
+}
+
+
 def refusal(y: np.ndarray, loss: str, n_features: int, weights: Weights) -> str | None:
     """Return why weights cannot be judged, None if they can."""
     n_classes = 2 if loss in LOSSES_OF_TARGETS else len(np.unique(y))  # one score
@@ -93,7 +101,7 @@ def judge(parameters: LinearParameters, data: Data, stored: Sequence[Stored], ga
     """Judge the curves that competitors left behind; see `bench.harness.suite.Suite`.
 
     Returns the findings about the last weights of each curve. Those about all weights are under "points". For real
-    targets, "accuracy" is R².
+    targets, "accuracy" is R², and of one class the share of test samples that are no outliers.
     """
     return [_judge_curve(parameters, data, one) for one in stored]
 
@@ -104,7 +112,7 @@ def _judge_curve(parameters: LinearParameters, data: Data, stored: Stored) -> di
         if why := refusal(data.y, parameters.loss, data.X.shape[1], one):
             return why
     verdicts = examine_all(data, parameters, weights)
-    quality = determination if parameters.loss in LOSSES_OF_TARGETS else accuracy
+    quality = _QUALITIES.get(parameters.loss, accuracy)
     points = [
         {"budget": budget, "objective": one.objective, "accuracy": quality(one.predicted, data.y_test), "off": off}
         for budget, one, off in zip(stored["budget"].tolist(), verdicts, _off(stored, verdicts), strict=True)
@@ -115,6 +123,9 @@ def _judge_curve(parameters: LinearParameters, data: Data, stored: Stored) -> di
 def determination(predicted: np.ndarray, y: np.ndarray) -> float:
     """Return the coefficient of determination R²."""
     return float(1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+
+
+_QUALITIES = {"squared_error": determination, "outlier": lambda predicted, y: float(np.mean(predicted >= 0))}
 
 
 def _off(stored: Stored, verdicts: Sequence[Verdict]) -> list[float | None]:
@@ -148,14 +159,14 @@ def objectives(X: Any, y: np.ndarray, objective: Objective, answers: Sequence[We
     sums = np.zeros(len(answers))
     for rows, all_scores in _scores(X, answers):
         sums += [_sum_of_losses(loss, scores, codes[rows]) for scores in all_scores]
-    penalties = [
-        factors.weights * _half_square(one.coef) + factors.intercepts * _half_square(one.intercept) for one in answers
-    ]
+    penalties = [_penalty_of(factors, *(np.asarray(part, np.float64) for part in one)) for one in answers]
     return (factors.losses * sums + penalties).tolist()
 
 
-def _half_square(values: np.ndarray) -> float:
-    return np.sum(np.asarray(values, np.float64) ** 2) / 2
+def _penalty_of(factors: Factors, coef: np.ndarray, intercept: np.ndarray) -> float:
+    """Return what is added to the losses."""
+    size = _PENALTIES[factors.penalty]
+    return factors.weights * size(coef) + factors.intercepts * size(intercept) + factors.offsets * intercept.sum()
 
 
 def _both(weights: Weights) -> Weights:

@@ -306,6 +306,22 @@ def arrivals() -> list[str]:
     return table(["case, samples × features", "library", "s", "setting", "above the best", "ratio"], rows)
 
 
+def linear_machines() -> list[str]:
+    """Return the seconds until logistic regression, L1 penalties and one class have the same objective."""
+
+    def row(one: Ratio) -> tuple[str, ...]:
+        found = [peer for peer in one.peers.values() if peer["arrival"]]
+        peer = min(found, key=lambda each: each["arrival"]["seconds"], default=one.peers["liblinear"])
+        there = one.ours["arrival"], peer["arrival"]
+        ended = f"not in {peer['limit']:g}" if peer["status"] == "timeout" else "not"
+        seconds = (f"{each['seconds']:.3g}" if each else ended for each in there)
+        ratio = f"{there[1]['seconds'] / there[0]['seconds']:.1f}" if all(there) else ""
+        return one.name, f"{one.shape[0]:,} × {one.shape[1]:,}", *seconds, ratio
+
+    heading = ["case", "samples × features", "fastsvm", "LIBLINEAR", "ratio"]
+    return table(heading, map(row, ratios("linear_machines")))
+
+
 def wide_samples() -> list[str]:
     """Return all cases of the suite `wide_sparse`."""
     found = ratios("wide_sparse")
@@ -330,6 +346,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "gradient descent in short": descent_in_short,
     "linear machines": arrivals,
     "linear machines in short": arrivals_in_short,
+    "other linear machines": linear_machines,
     "wide sparse samples": wide_samples,
     "wide sparse samples in short": wide_samples_in_short,
     "growth": partial(fits_beside_onedal, "growth"),

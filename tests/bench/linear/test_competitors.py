@@ -78,6 +78,21 @@ def test_competitors_come_near_the_common_optimum(competitor, judged, problem):
         assert all(off < 1e-6 for off in offs) if competitor.name == OURS else set(offs) == {None}
 
 
+@pytest.mark.parametrize("case", ["log_loss l2", "log_loss l1", "squared_hinge l1", "outlier l2"])
+def test_other_linear_machines_have_the_same_objective(case, judged, reversed_digits):
+    data, (loss, penalty) = reversed_digits(2, np.asarray), case.split()
+    parameters = LinearParameters(loss, C=0.1, penalty=penalty, most_budget=EPOCHS)
+    if loss == "outlier":
+        data = data._replace(y=np.zeros(len(data.y)), y_test=np.zeros(len(data.y_test)))
+        parameters = LinearParameters(loss, nu=0.3, most_budget=EPOCHS)
+    able = [one for one in competitors_of("linear_machines").values() if one.importable and not one.lacks(parameters)]
+    found = [judged("linear_machines", one, data, parameters) for one in able]
+    best = [min(point["objective"] for point in one["points"]) for one in found]
+    assert best == pytest.approx([min(best)] * len(best), rel=1e-6)
+    assert all(one["accuracy"] > 0.6 for one in found)
+    assert all(point["off"] < 1e-6 for point in found[0]["points"])
+
+
 @pytest.mark.parametrize("competitor", competitors_of("sgd").values(), ids=lambda one: one.name)
 def test_weights_of_competitors_predict(competitor, judged, reversed_digits):
     if not competitor.importable:

@@ -47,6 +47,14 @@ def test_whoever_is_best_is_the_measure_even_if_it_is_not_ours(curve_result, lin
     assert "case, fastsvm: not within 0.5% of the best objective after 1.5 s" in lines(ours, other)
 
 
+def test_a_tighter_goal_is_one_of_objectives_below_zero_too(curve_result, options):
+    ours, other = curve_result(OURS, [1.0, 2.0], [-4.0, -5.0]), curve_result("liblinear", [1.0, 3.0], [-4.9, -5.000001])
+    everyone = Finished(case(), (10, 2), [ours, other])
+    assert goals.compared(ours, everyone, goals.SAME)["arrival"]["budget"] == 2
+    assert goals.compared(other, everyone, goals.SAME)["ratio"] == 1.5
+    assert "to 1e-06 s" in goals.lines([everyone], options, goals.SAME)[0]
+
+
 def test_of_an_ended_curve_the_beginning_counts(curve_result, lines):
     ours, other = curve_result(OURS, [1.0], [1.0]), curve_result("sklearn", [2.0, 3.0], [9.0, 8.0], status="timeout")
     other.message = "fit with budget 3 took more than 60 s"

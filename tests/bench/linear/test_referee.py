@@ -176,6 +176,21 @@ def test_claims_are_compared_with_what_is_found(reversed_digits):
     assert [point["off"] for point in found["points"]] == [pytest.approx(0.01), None]
 
 
+def test_objective_with_an_l1_penalty_is_that_by_hand():
+    rows, labels = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([5, 4])
+    weights = Weights(np.array([[1.5, -2.0]]), np.array([0.5]))  # margins 2 and 1.5
+    (found,) = objectives(rows, labels, LinearParameters("log_loss", C=3, penalty="l1"), [weights])
+    assert found == pytest.approx(3 * (np.log1p(np.exp(-2)) + np.log1p(np.exp(-1.5))) + 4, rel=1e-14)
+
+
+def test_one_class_is_judged_by_the_offset_and_the_share_of_inliers():
+    X, y = np.array([[1.0], [2.0], [4.0]]), np.zeros(3)
+    stored = {"budget": np.ones(1), "coef": np.full((1, 1, 1), 0.5), "intercept": np.full((1, 1), -0.75)}
+    (found,) = judge(LinearParameters("outlier", nu=0.5), Data(X, y, X, y), [stored | {"claimed": np.ones(1)}], False)
+    assert found["objective"] == pytest.approx(0.125 - 0.5 * 3 * 0.75 + 0.25, rel=1e-14)
+    assert found["accuracy"] == pytest.approx(2 / 3)
+
+
 def test_real_targets_are_judged_by_half_squares_and_r2():
     X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 4.0])
     stored = {"budget": np.ones(1), "coef": np.ones((1, 1, 1)), "intercept": np.zeros((1, 1)), "claimed": np.ones(1)}
