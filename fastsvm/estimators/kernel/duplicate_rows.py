@@ -1,8 +1,8 @@
 """Duplicate rows, merged into one row whose upper bound is the sum of their bounds.
 
-Equal rows of one class have equal columns in the kernel matrix. The dual objective depends on the sum of their
-multipliers only, so the problem in which one row represents them all has the same solution. Categorical data have many
-duplicates.
+Equal rows of one class, or with one target, have equal columns in the kernel matrix. The dual objective depends on the
+sum of their multipliers only, so the problem in which one row represents them all has the same solution. Categorical
+data have many duplicates.
 """
 
 from typing import NamedTuple
@@ -41,8 +41,11 @@ class Repeats(NamedTuple):
     upper: np.ndarray
 
     @classmethod
-    def find(cls, source: Source, labels: np.ndarray, upper: np.ndarray) -> "Repeats | None":
-        """Return the duplicates within each class; None if there are few, or the rows are not dense and in memory."""
+    def find(cls, source: Source, kinds: np.ndarray, upper: np.ndarray) -> "Repeats | None":
+        """Return the duplicates of each kind, a class or a target; -1 is none.
+
+        None is returned if there are few, or the rows are not dense and in memory.
+        """
         block = source.block if isinstance(source, MemorySource) else None
         is_bytes = source.dtype == np.uint8
         if not isinstance(block, DenseBlock) or not (is_bytes or _is_long(block.values)):
@@ -53,9 +56,9 @@ class Repeats(NamedTuple):
             _hash(values, np.random.default_rng(0).integers(1, 2**32, values.shape[1], np.uint32) | np.uint32(1), key)
         else:
             key, values = _hash_of_words(values), values.view(np.uint8)  # equal bits: 0 and -0 are different
-        order = np.lexsort((key, labels))
+        order = np.lexsort((key, kinds))
         first = np.arange(len(values))
-        _link(values, labels, key, order, first)
+        _link(values, kinds, key, order, first)
         if np.count_nonzero(first != np.arange(len(first))) < _WORTH * len(first):
             return None
         order = np.argsort(first, kind="stable")

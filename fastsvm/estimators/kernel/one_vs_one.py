@@ -321,11 +321,11 @@ class OneVsOneFit:
         """Return rows and their y α, repeated rows included."""
         if self._repeats is None:
             return pair.rows, pair.coefficients(alpha)
-        full, sign = np.zeros(len(self.labels)), np.zeros(len(self.labels))
-        full[pair.rows], sign[pair.rows] = alpha, pair.y
-        full = self._repeats.spread(full)
-        rows = np.flatnonzero(full)
-        return rows, full[rows] * sign[self._repeats.first[rows]]
+        full = np.zeros(len(self.labels))
+        full[pair.rows] = pair.coefficients(alpha)
+        beta = np.sign(full[self._repeats.first]) * self._repeats.spread(np.abs(full))
+        rows = np.flatnonzero(beta)
+        return rows, beta[rows]
 
 
 def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:

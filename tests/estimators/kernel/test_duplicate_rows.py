@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 
-from fastsvm import SVC
+from fastsvm import SVC, SVR, NuSVR
 from fastsvm.estimators.kernel import prepare
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
@@ -150,6 +151,39 @@ def test_the_fit_is_that_of_all_rows(n_classes, weighted, class_weight, monkeypa
     for _, _, bound, alpha, _ in naive.pair_problems(one, labels, upper):
         assert (alpha >= 0).all()
         assert (alpha <= bound).all()
+
+
+@needs_bytes
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("given", [SVR(epsilon=0.05), SVR(epsilon=0.05, solver="coordinate"), NuSVR(nu=0.4)])
+def test_the_regression_is_that_of_all_rows(given, weighted, monkeypatch):
+    X, y, weight = categories(3)
+    weight[:9] = 0  # left out
+    weight, target = weight if weighted else None, y + 0.25 * (X[:, 0] > 0)
+    model = given.set_params(gamma=0.05, C=3.0, tol=1e-7)
+    found, whole = [], Repeats.find
+    monkeypatch.setattr(prepare.Repeats, "find", lambda *given: found.append(whole(*given)) or found[-1])
+    one = clone(model).fit(X, target, weight)
+    assert len(np.unique(found[0].first)) < 0.8 * len(X)
+    monkeypatch.setattr(prepare.Repeats, "find", lambda *given: None)
+    other = clone(model).fit(X, target, weight)
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
+    assert one.duality_gap_ <= 1e-4 * one.objective_
+    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=0, atol=1e-4)
+    bound = 3.0 * (np.ones(len(y)) if weight is None else weight)
+    assert (np.abs(one.dual_coef_[0]) <= bound[one.support_]).all()
+    assert one.kkt_violation_ <= 1e-7
+
+
+@pytest.mark.parametrize("n_distinct", [1, 240])
+def test_targets_decide_which_rows_are_the_same(n_distinct, monkeypatch):
+    """Rows with other targets are other samples; where all targets differ, nothing is compared."""
+    X, _, _ = categories(2)
+    found, whole = [], Repeats.find
+    monkeypatch.setattr(prepare.Repeats, "find", lambda *given: found.append(whole(*given)) or found[-1])
+    SVR(gamma=0.05).fit(X, np.arange(240.0) % n_distinct)
+    assert len(found) == (n_distinct < 240)
+    assert n_distinct > 1 or len(np.unique(found[0].first)) == len(np.unique(X, axis=0))
 
 
 @needs_bytes
