@@ -31,7 +31,7 @@ from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pa
 from fastsvm.solvers.kernel_primal.regularized_system import MOST_FEATURES
 from fastsvm.sources import Source
 
-__all__ = ["PreparedFit", "enough_memory", "plan_shared", "prepare"]
+__all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
 
 _PROBLEM_BYTES = 24  # for a row of a two-class problem: number, label and bound
 _STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
@@ -190,6 +190,34 @@ def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget:
         if spent.shared and given >= (whole if workers > 1 else whole // 2):
             return spent._replace(shared=False, frugal=False, tile_bytes=given)
     return None
+
+
+def check_memory(source: Source, n: int, n_classes: int, budget: int, in_memory: bool) -> None:
+    """Raise ValueError if the memory does not suffice for a fit of some samples, whatever their kernel.
+
+    Parameters
+    ----------
+    source : Source
+        Samples as the kernel sees them.
+    n : int
+        Number of those that are learnt.
+    n_classes : int
+        Number of classes; 0 for numbers.
+    budget : int
+        Bytes in all.
+    in_memory : bool
+        Whether those are in memory then.
+    """
+    real, row_bytes = np.dtype(np.float64).itemsize, max(1, source.nbytes // max(1, len(source)))
+    if not source.sparse and source.dtype != np.uint8:
+        row_bytes = real * source.shape[1]
+    states = _STATES[1] * max(1, n_classes - 1) if n_classes else _STATES[2]
+    stored = 0 if in_memory else source.nbytes * n // max(1, len(source))
+    need = Need(
+        n_rows=n, row_bytes=row_bytes, value_bytes=real, problem_bytes=_PROBLEM_BYTES * states * n,
+        stored_bytes=stored, n_stored_rows=n, copied_bytes=0, block_rows=min(source.block_rows, n),
+    )  # fmt: skip
+    plan(budget, need, None)
 
 
 def _check_square(estimator: Any, shape: tuple[int, int]) -> None:

@@ -7,6 +7,8 @@ Dhillon 2014, A divide-and-conquer solver for kernel support vector machines, IC
 Meister and Steinwart 2017, Spatial decompositions for large scale SVMs, AISTATS).
 
 Cost: that of exact machines of some 10,000 samples each, so that it grows in proportion to the number of samples.
+Memory: half of it for a machine, a quarter for the samples of some cells and a quarter for those of one. The samples
+of one machine for all are read as `SVC` reads them.
 """
 
 import time
@@ -19,16 +21,18 @@ from sklearn.cluster import KMeans
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fastsvm.estimators.fitting.progress import progress_bar
+from fastsvm.estimators.kernel.prepare import check_memory
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Source
 
-__all__ = ["Cells", "divide"]
+__all__ = ["Cells", "Division", "divide", "learn"]
 
 _CELL = 10_000  # samples of a cell, in the mean
 _DRAWN, _LEAST_DRAWN = 100, 20_000  # samples for k-means, for each cell and in all
 _MOST_ITERATIONS = 20
-_SHARE = 4  # of the memory for samples of cells that are read together
+_SHARE = 4  # of the memory for samples of cells that are read together, and for those of one
+_MACHINE_SHARE = 2  # of the memory for a machine
 
 
 class Cells(NamedTuple):
@@ -103,10 +107,27 @@ def _of_pairs(machine: Any, X: Any, n_classes: int) -> np.ndarray:
     return found
 
 
-def divide(
-    task: Task, is_whole: bool, make: Callable[[int, float], Any], budget: int, deadline: float, verbose: Any, seed: int
-) -> Cells:
-    """Return cells and their machines.
+class Division(NamedTuple):
+    """Which samples are learnt together.
+
+    Attributes
+    ----------
+    centers : ndarray of float64, shape (n_cells, n_features)
+        Centres of the samples as the kernel sees them.
+    cell : ndarray of int32, shape (n_samples,)
+        Number of the cell of each sample, -1 where the weight is 0.
+    """
+
+    centers: np.ndarray
+    cell: np.ndarray
+
+    def sizes(self) -> np.ndarray:
+        """Return the number of samples of each cell."""
+        return np.bincount(self.cell[self.cell >= 0], minlength=len(self.centers))
+
+
+def divide(task: Task, is_whole: bool, budget: int, seed: int) -> Division:
+    """Return cells of samples. This is done before all other work, because it knows what memory they need.
 
     Parameters
     ----------
@@ -114,6 +135,62 @@ def divide(
         Samples as the kernel sees them, with numbers of classes or targets. Those of weight 0 are left out.
     is_whole : bool
         Whether there is only one cell.
+    budget : int
+        Bytes that may be used.
+    seed : int
+        Seed of k-means.
+
+    Raises
+    ------
+    ValueError
+        If the memory does not suffice for the machine of the largest cell.
+    """
+    used = np.flatnonzero(task.weights > 0)
+    count = 1 if is_whole else max(1, round(len(used) / _CELL))
+    centers = np.zeros((1, task.source.shape[1])) if count == 1 else _centers(task.source, used, count, seed)
+    found = Division(centers, np.zeros(len(task.source), np.int32))
+    if count > 1:
+        for start, block in task.source.blocks():
+            found.cell[start : start + block.shape[0]] = _nearest(block.user_array(), centers)
+    found.cell[task.weights <= 0] = -1
+    _check_memory(task, found, budget)
+    return found
+
+
+def _check_memory(task: Task, division: Division, budget: int) -> None:
+    """Raise ValueError if the memory does not suffice for the machine of the largest cell."""
+    source, most, count = task.source, int(division.sizes().max()), len(division.centers)
+    own, share = most * _row_bytes(source), 1 if count == 1 else _MACHINE_SHARE
+    if count > 1 and own > budget // _SHARE:
+        raise ValueError(
+            f"The largest of {count} cells has {most:,} samples of {own / 1e6:.4g} MB, and refine='cells' needs them "
+            f"in a quarter of memory={budget / 1e6:.4g} MB: raise memory, or leave refine out."
+        )
+    try:
+        n_classes = int(task.targets.max()) + 1 if task.of_classes else 0
+        check_memory(source, most, n_classes, budget // share, source.resident or count > 1)
+    except ValueError as error:
+        raise ValueError(
+            f"refine={'exact' if count == 1 else 'cells'!r} needs an exact machine of {most:,} samples, which may use "
+            f"1/{share} of memory={budget / 1e6:.4g} MB. {error} Raise memory, or leave refine out."
+        ) from error
+
+
+def _row_bytes(source: Source) -> int:
+    return max(1, source.nbytes // max(1, len(source)))
+
+
+def learn(
+    task: Task, division: Division, make: Callable[[int, float], Any], budget: int, deadline: float, verbose: Any
+) -> Cells:
+    """Return the machines of cells.
+
+    Parameters
+    ----------
+    task : Task
+        As for `divide`.
+    division : Division
+        The cells.
     make : callable
         `make(memory, seconds)` returns a machine that may use so many bytes and, if not infinite, so many seconds.
     budget : int
@@ -122,34 +199,35 @@ def divide(
         Time (of time.perf_counter) from which on no machine is begun.
     verbose : bool or int
         Show progress, on a terminal.
-    seed : int
-        Seed of k-means.
     """
-    used = np.flatnonzero(task.weights > 0)
-    count = 1 if is_whole else max(1, round(len(used) / _CELL))
-    centers = np.zeros((1, task.source.shape[1])) if count == 1 else _centers(task.source, used, count, seed)
-    cell = np.zeros(len(task.source), np.int64)
-    if count > 1:
-        for start, block in task.source.blocks():
-            cell[start : start + block.shape[0]] = _nearest(block.user_array(), centers)
-    cell[task.weights <= 0] = -1
-    machines: list[Any] = [None] * count
-    bar = progress_bar(count, "cell", "machines of cells", verbose)
+    sizes = division.sizes()
+    machines: list[Any] = [None] * len(sizes)
+    bar = progress_bar(len(sizes), "cell", "machines of cells", verbose)
     try:
-        for group in _groups(np.bincount(cell[used], minlength=count), task.source, budget // _SHARE):
-            rows = np.flatnonzero(np.isin(cell, group))
-            samples = task.source.take(rows).in_memory().block.user_array()
+        for group in _groups(sizes, task.source, budget // _SHARE):
+            rows = np.flatnonzero(np.isin(division.cell, group))
+            samples = None if len(sizes) == 1 else task.source.take(rows).in_memory().block
             for number in group:
                 left = deadline - time.perf_counter()
                 if left <= 0:
-                    return Cells(centers, tuple(machines))
-                places = np.flatnonzero(cell[rows] == number)
-                own = rows[places]
-                machines[number] = _machine(task, own, samples[places], partial(make, budget // 2, left))
+                    return Cells(division.centers, tuple(machines))
+                if samples is None:
+                    machines[number] = _machine(task, rows, _whole(task.source, rows), partial(make, budget, left))
+                else:
+                    places = np.flatnonzero(division.cell[rows] == number)
+                    own = samples if len(group) == 1 else samples.take(places)
+                    one = partial(make, budget // _MACHINE_SHARE, left)
+                    machines[number] = _machine(task, rows[places], own.user_array(), one)
                 bar.update(1)
     finally:
         bar.close()
-    return Cells(centers, tuple(machines))
+    return Cells(division.centers, tuple(machines))
+
+
+def _whole(source: Source, rows: np.ndarray) -> Source:
+    """Return the samples of one machine for all; those of a file stay there."""
+    source = source if len(rows) == len(source) else source.take(rows)
+    return source.in_memory() if source.resident else source
 
 
 def _machine(task: Task, rows: np.ndarray, samples: Any, make: Callable[[], Any]) -> Any:
@@ -169,7 +247,7 @@ def _centers(source: Source, used: np.ndarray, count: int, seed: int) -> np.ndar
 
 def _groups(sizes: np.ndarray, source: Source, most_bytes: int) -> Iterator[list[int]]:
     """Yield cells whose samples are read together, as many as fit in so many bytes, at least one."""
-    of_row, total = max(1, source.nbytes // max(1, len(source))), 0
+    of_row, total = _row_bytes(source), 0
     group: list[int] = []
     for number, size in enumerate(sizes):
         if group and (total + size) * of_row > most_bytes:

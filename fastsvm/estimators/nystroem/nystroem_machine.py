@@ -17,7 +17,7 @@ from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
-from fastsvm.estimators.nystroem.cells import Cells, divide
+from fastsvm.estimators.nystroem.cells import Cells, Division, divide, learn
 from fastsvm.estimators.nystroem.dual_expansion import Solved
 from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
@@ -117,6 +117,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         session = session or FitSession(self, max_subtasks=self.max_iter)
         rng, budget = check_random_state(self.random_state), parse_memory(self.memory)
         task, places = _shuffled(task, budget)
+        division = None if self.refine is None else self._divided(task, budget)
         with Pool.open() as pool:
             chosen = choose(self, task.source, np.flatnonzero(task.weights > 0), rng, budget, pool)
             self._learning = _Learning(chosen, task, loss, budget, rng)
@@ -128,20 +129,22 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
                     super()._fit(task._replace(source=features), loss, names, session)
             finally:
                 del self._learning
-        if self.refine is not None:
-            self._refine(task, budget, session.deadline)
+        if division is not None:
+            seen, found = self._seen(task), self._exact_machine
+            self.cell_centers_, self.cells_ = learn(seen, division, found, budget, session.deadline, self.verbose)
 
-    def _refine(self, task: Task, budget: int, deadline: float) -> None:
-        """Learn the samples, or those of each cell, exactly."""
+    def _divided(self, task: Task, budget: int) -> Division:
+        """Return which samples are learnt together exactly."""
+        return divide(self._seen(task), self.refine == "exact", budget, seed_of(self))
+
+    def _seen(self, task: Task) -> Task:
+        """Return the task of exact machines: samples as the kernel sees them, and numbers of classes."""
         map_, (targets, weights) = Standardization.of_model(self), (task.targets, task.weights)
         source = task.source if map_ is None else map_.apply(task.source)
         if task.of_classes:
             targets = (targets > 0 if len(task.balance) == 1 else targets).astype(np.int64)
             weights = weights if len(task.balance) == 1 else weights * task.balance[targets]
-        seen = task._replace(source=source, targets=targets, weights=weights)
-        is_whole = self.refine == "exact"
-        found = divide(seen, is_whole, self._exact_machine, budget, deadline, self.verbose, seed_of(self))
-        self.cell_centers_, self.cells_ = found
+        return task._replace(source=source, targets=targets, weights=weights)
 
     @abstractmethod
     def _exact_machine(self, memory: int, seconds: float) -> Any:

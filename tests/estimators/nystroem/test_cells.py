@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs, make_moons
 import fastsvm
 from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR, open_hdf5
 from fastsvm.estimators.linear.training_task import Task
-from fastsvm.estimators.nystroem import cells
+from fastsvm.estimators.nystroem import cells, nystroem_machine
 
 GIVEN = {"C": 10.0, "gamma": 1.0, "n_components": 20, "bounds": None, "random_state": 0}
 
@@ -64,6 +64,29 @@ def test_exact_is_one_machine_for_all(moons):
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=5e-3)
 
 
+@pytest.mark.parametrize(("refine", "memory", "said"), [
+    ("cells", 6_000, r"largest of 6 cells has 1\d\d samples of 0.00\d+ MB.* a quarter of memory=0.006 MB"),
+    ("cells", 60_000, r"machine of 1\d\d samples, which may use 1/2 of memory=0.06 MB. .* MB are enough. Raise memory"),
+    ("exact", 60_000, "refine='exact' needs an exact machine of 600 samples, which may use 1/1 of memory=0.06 MB"),
+])  # fmt: skip
+def test_too_little_memory_is_found_before_the_work(refine, memory, said, moons, monkeypatch):
+    monkeypatch.setattr(nystroem_machine, "choose", lambda *_: pytest.fail("landmarks are chosen first"))
+    with pytest.raises(ValueError, match=said):
+        NystroemSVC(refine=refine, memory=memory, **GIVEN).fit(*moons)
+
+
+def test_one_machine_for_all_samples_of_a_file_stays_within_the_memory(moons, tmp_path):
+    X, y = np.float32(moons[0]), moons[1]
+    weight = np.ones(600)
+    weight[:50] = 0
+    with h5py.File(tmp_path / "moons.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(50, 2))
+        given = GIVEN | {"refine": "exact", "standardize": True, "n_components": 5}
+        found = NystroemSVC(memory=12_000_000, **given).fit(file["X"], y, weight)
+    wanted = SVC(C=10, gamma=1.0, standardize=True).fit(X, y, weight)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=5e-3)
+
+
 def test_numbers_of_standardised_samples(moons):
     X = moons[0] * [1.0, 20.0] + 5
     y = np.sin(X[:, 0]) + X[:, 1] / 20
@@ -106,7 +129,8 @@ def test_landmarks_predict_where_the_time_ran_out(moons):
     model = NystroemSVC(refine="cells", **GIVEN).fit(X, y)
     labels, weight = y.astype(np.int64), np.ones(len(y))
     task = Task(fastsvm.sources.as_source(X), labels, weight, 600.0, np.ones(1), of_classes=True)
-    found = cells.divide(task, False, lambda memory, seconds: SVC(), 10**8, time.perf_counter() - 1, False, 0)
+    division = cells.divide(task, False, 10**8, 0)
+    found = cells.learn(task, division, lambda memory, seconds: SVC(), 10**8, time.perf_counter() - 1, False)
     assert set(found.machines) == {None}
     model.cell_centers_, model.cells_ = found
     wanted = NystroemSVC(**GIVEN).fit(X, y)
