@@ -14,13 +14,13 @@ from bench.harness.outcomes import Options
 from bench.harness.processes import Crew
 from bench.harness.report import Report
 from bench.harness.runs import run_case
+from bench.harness.study import RESULTS
 from bench.harness.suite import Case
 from bench.suites import SUITES, competitors_of
 
 __all__ = ["main"]
 
 _ALL = "all"
-_RESULTS = Path("bench/results")
 _DPI = 150
 
 
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", type=positive, default=4000, metavar="MIB", help="of each, for caches (4000)")
     parser.add_argument("--no-gap", action="store_true", help="judge the objective only, which is faster")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="where suites write large files and keep them")
-    parser.add_argument("--out", type=Path, default=_RESULTS, metavar="DIR", help=f"folder ({_RESULTS})")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     return parser
 
 
@@ -136,7 +136,7 @@ def _run_case(suite: str, case: Case, competitors: list[Competitor], report: Rep
     except DataMissing as error:
         report.skip(case.name, str(error))
         return
-    report.add(finished, data)
+    report.record(finished, data)
     print(*report.last_lines(), "", sep="\n", flush=True)
 
 

@@ -1,5 +1,6 @@
 """On which data, with which parameters? One entry of `CASES` each."""
 
+from dataclasses import replace
 from functools import partial
 
 from bench import made_up_tables, recipes, texts
@@ -13,7 +14,7 @@ from bench.millions.cases import MILLIONS_CASES
 from bench.small_tables import SMALL_CASES
 from bench.streaming.cases import STREAMING_CASES
 
-__all__ = ["CASES", "cases_of"]
+__all__ = ["AVX2", "CASES", "cases_of"]
 
 _KERNEL, _MULTICLASS, _PREDICT, _COLD, _GROWTH = (("kernel",), ("multiclass",), ("predict",), ("cold",), ("growth",))
 _SGD, _LINEAR, _TABLES, _WIDE = ("sgd",), ("linear",), ("tables",), ("wide_sparse",)
@@ -22,6 +23,13 @@ _MNIST_BYTES = KernelParameters(C=10, gamma=0.02 / 255**2)
 _CIFAR = KernelParameters(C=10, gamma=0.002)
 _CIFAR_BYTES = KernelParameters(C=10, gamma=0.002 / 255**2)
 _DIGITS = KernelParameters(C=10, gamma=0.2)
+
+AVX2 = "-avx2"
+"""End of the names of cases that are restricted to AVX2."""
+_INSTRUCTIONS = (
+    "cod-rna-C1-gamma2", "cod-rna-C10-gamma0.5", "kdd-attacks", "vessels-50000", "board-C100", "sums-C1", "a9a",
+    "a9a-C100", "mnist-odd-even-20000", "cifar-animal-vehicle-20000", "cifar-10-20000", "digits",
+)  # fmt: skip
 
 TABLE_CASES = [
     *[
@@ -141,6 +149,14 @@ CASES = [
     *LINEAR_MACHINE_CASES,
     *STREAMING_CASES,
     *MILLIONS_CASES,
+]
+
+
+CASES += [
+    replace(one, name=f"{one.name}{suffix}", suites=("instructions",), avx2=bool(suffix), quick=one.name == "digits")
+    for one in CASES
+    if one.name in _INSTRUCTIONS
+    for suffix in ("", AVX2)
 ]
 
 

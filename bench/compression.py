@@ -3,12 +3,15 @@
 Each model is compressed three times: to 5.2 times fewer support vectors, to as many with the labels of the samples, and
 to the tolerance .1. The table shows support vectors, seconds for the prediction of the test samples, the share of
 correct test labels (of regressions R², of one class the share of equal signs), and the largest difference of a
-decision value on the given rows. These are at most 20,000 samples of the fit.
+decision value on the given rows. These are at most 20,000 samples of the fit. The run is written as JSON.
 """
 
+import argparse
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +21,12 @@ from sklearn.datasets import load_diabetes
 import fastsvm
 from bench import recipes
 from bench.harness.data import Data, DataMissing, standardised
+from bench.harness.study import RESULTS, Study
 
-__all__ = ["compare"]
+__all__ = ["EXACT", "FEWER", "TOL", "WITH_LABELS", "compare"]
 
-_FEWER, _TOL, _MOST_ROWS = 5.2, 0.1, 20_000
+EXACT, FEWER, WITH_LABELS, TOL = "exact", "fewer", "fewer, labels", "tol"
+_TIMES_FEWER, _TOL, _MOST_ROWS = 5.2, 0.1, 20_000
 _TIMES = 3
 
 
@@ -58,25 +63,25 @@ CASES = {
 }
 
 
-def compare(name: str) -> None:
-    """Print the table of a case."""
-    model, data = CASES[name].model, CASES[name].data()
+def compare(case: Case) -> Iterator[dict[str, Any]]:
+    """Yield what is measured of a model, and of each way to compress it."""
+    model, data = case.model, case.data()
     begin = time.perf_counter()
     model.fit(data.X, data.y)
-    _say(name, "exact", model, model, data, 0.0, time.perf_counter() - begin)
+    yield _measured(EXACT, model, model, data, 0.0, time.perf_counter() - begin)
     rows = np.random.default_rng(0).permutation(data.X.shape[0])[:_MOST_ROWS]
-    n = max(1, int(len(model.support_) / _FEWER))
-    ways: dict[str, dict[str, Any]] = {f"1/{_FEWER:g}": {"n_support": n}}
+    n = max(1, int(len(model.support_) / _TIMES_FEWER))
+    ways: dict[str, dict[str, Any]] = {FEWER: {"n_support": n}}
     if is_classifier(model):
-        ways[f"1/{_FEWER:g}, labels"] = {"n_support": n, "y": data.y[rows]}
-    ways[f"tol={_TOL:g}"] = {"tol": _TOL}  # which takes longest
+        ways[WITH_LABELS] = {"n_support": n, "y": data.y[rows]}
+    ways[TOL] = {"tol": _TOL}  # which takes longest
     for way, given in ways.items():
         begin = time.perf_counter()
         found = fastsvm.compress(model, data.X[rows], **given)
-        _say(name, way, model, found.model, data, found.max_difference, time.perf_counter() - begin)
+        yield _measured(way, model, found.model, data, found.max_difference, time.perf_counter() - begin)
 
 
-def _say(name: str, way: str, exact: Any, model: Any, data: Data, difference: float, seconds: float) -> None:
+def _measured(way: str, exact: Any, model: Any, data: Data, difference: float, seconds: float) -> dict[str, Any]:
     took = []
     for _ in range(_TIMES):
         begin = time.perf_counter()
@@ -86,15 +91,38 @@ def _say(name: str, way: str, exact: Any, model: Any, data: Data, difference: fl
         score = np.mean(predicted == exact.predict(data.X_test))
     else:
         score = model.score(data.X_test, data.y_test)
-    cells = f"{len(model.support_):,}", f"{min(took):.4f}", f"{score:.4f}", f"{difference:.3g}", f"{seconds:.1f}"
-    print(f"| {name} | {way} | {' | '.join(cells)} |", flush=True)
+    return {
+        "way": way,
+        "n_support": len(model.support_),
+        "predict_s": min(took),
+        "score": float(score),
+        "largest_difference": float(difference),
+        "seconds": seconds,
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure the cases, print a table and write JSON."""
+    parser = argparse.ArgumentParser("python -m bench.compression", description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="NAME", help="only these cases")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
+    asked = parser.parse_args(arguments)
+    study = Study("compression", asked.out)
+    print("| case | | support vectors | predict, s | score | largest difference | fit or compress, s |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for name in asked.cases or CASES:
+        results = []
+        try:
+            for one in compare(CASES[name]):
+                way, n, *measured = one.values()
+                print(f"| {name} | {way} | {n:,} | {' | '.join(f'{value:.4g}' for value in measured)} |", flush=True)
+                results.append(one)
+        except DataMissing as missing:
+            print(f"{name}: {missing}")
+            continue
+        study.add(name, results)
+    return 0
 
 
 if __name__ == "__main__":
-    print("| case | | support vectors | predict, s | score | largest difference | fit or compress, s |")
-    print("|---|---|---|---|---|---|---|", flush=True)
-    for each in sys.argv[1:] or CASES:
-        try:
-            compare(each)
-        except DataMissing as missing:
-            print(f"{each}: {missing}")
+    sys.exit(main())

@@ -5,7 +5,6 @@ seconds are not. Fits end at the same duality gap. The run is written as JSON, a
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ import numpy as np
 
 from bench.cluster.rows import cluster_of_two, written
 from bench.harness.data import Data
-from bench.harness.machine import describe
+from bench.harness.study import RESULTS, Study
 from bench.recipes import cifar10, cifar_bytes, digits, kdd
 
 __all__ = ["SHARDS", "draw", "measured"]
@@ -71,10 +70,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m bench.shards", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small bundled data")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case (repeatable)")
-    parser.add_argument("--out", type=Path, default=Path("bench/results"), metavar="DIR", help="folder (bench/results)")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     asked = parser.parse_args(arguments)
     cases = _QUICK if asked.quick else _CASES
-    run: dict[str, Any] = {"suite": "shards", "machine": describe(), "cases": []}
+    study = Study("shards", asked.out)
     print("| case | shards | rounds | MB | seconds | objective |\n|---|---|---|---|---|---|")
     with cluster_of_two() as client:
         for name in asked.case or cases:
@@ -87,21 +86,18 @@ def main(arguments: list[str] | None = None) -> int:
                     flush=True,
                 )
                 results.append(found)
-            run["cases"].append({"name": name, "results": results})
-    asked.out.mkdir(parents=True, exist_ok=True)
-    path = asked.out / f"shards-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    path.write_text(json.dumps(run, indent=1), encoding="utf-8")
-    draw(run, path.with_suffix(".png"))
+            study.add(name, results)
+    draw(study.content["cases"], study.path.with_suffix(".png"))
     return 0
 
 
-def draw(run: dict[str, Any], path: Path) -> None:
+def draw(cases: list[dict[str, Any]], path: Path) -> None:
     """Draw rounds and bytes against shards."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for case in run["cases"]:
+    for case in cases:
         counts = [found["n_shards"] for found in case["results"]]
         left.plot(counts, [found["rounds"] for found in case["results"]], "o-", label=case["name"])
         right.plot(counts, [found["bytes"] / 1e6 for found in case["results"]], "o-")

@@ -61,6 +61,7 @@ SUITES = {
         "start",
         stays_quick="run",
     ),
+    "instructions": _kernel("The same fits with all instructions, and restricted to AVX2", "fit", _FIT, "fit"),
     "growth": _kernel("Time and memory as the number of samples doubles", "fit", _FIT, "fit"),
     "sgd": _linear(
         "Gradient descent on linear models: objective and accuracy over time",

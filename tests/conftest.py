@@ -76,11 +76,17 @@ def pytest_xdist_make_scheduler(config, log):
     return Groups(config, log)
 
 
+def pytest_configure(config):
+    """Look for no garbage before all tests are collected: there is little, and each time all that was imported."""
+    gc.disable()
+
+
 def pytest_collection_finish(session):
     """Keep the collector of garbage from looking at all that was imported, and is compiled, again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 def standardised(X):

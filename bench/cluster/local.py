@@ -19,8 +19,8 @@ import numpy as np
 
 from bench.cluster.rows import cluster_of_two, written
 from bench.harness.data import Data
-from bench.harness.machine import describe
 from bench.harness.processes import ROOT, limited_to
+from bench.harness.study import RESULTS, Study
 from bench.recipes import cifar10, cifar_bytes, digits, kdd
 from bench.streaming.big_file import Plan, write
 
@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--case", action="append", metavar="NAME", help="only this case (repeatable)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="fits of each, in turns (3)")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="receives the file of 8 GB, which is kept")
-    parser.add_argument("--out", type=Path, default=Path("bench/results"), metavar="DIR", help="folder (bench/results)")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.work:
@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(_work(how, path, warming, float(C), loss)))
         return 0
     cases = _QUICK if asked.quick else _CASES
-    run: dict[str, Any] = {"suite": "cluster", "machine": describe(), "cases": []}
+    study = Study("cluster", asked.out)
     print("| case | where | seconds | rounds | objective | peak MB of a process |\n|---|---|---|---|---|---|")
     for name in asked.case or cases:
         case = cases[name]
@@ -141,10 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
             one = known[0]
             numbers = f"{one['rounds']} | {one['objective']:.6g} | {one['peak_mb']:,.0f}"
             print(f"| {name} | {how} | {np.median([each['seconds'] for each in known]):.2f} | {numbers} |", flush=True)
-        run["cases"].append({"name": name, **case._asdict(), "recipe": None, "shape": shape, "results": results})
-    asked.out.mkdir(parents=True, exist_ok=True)
-    out = asked.out / f"cluster-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    out.write_text(json.dumps(run, indent=1), encoding="utf-8")
+        study.add(name, results, C=case.C, loss=case.loss, shape=shape)
     return 0
 
 

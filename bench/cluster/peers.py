@@ -23,8 +23,8 @@ import numpy as np
 
 from bench.cluster.rows import cluster_of_two, persisted, written
 from bench.harness.data import Data, standardised
-from bench.harness.machine import describe
 from bench.harness.processes import ROOT, limited_to
+from bench.harness.study import RESULTS, Study
 from bench.recipes import cifar_standardised, digits_odd_even, kdd
 
 __all__ = ["COMPETITORS", "judged"]
@@ -171,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="TEXT", help="only competitors with it in their names")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="fits of each, in turns (3)")
     parser.add_argument("--timeout", type=float, default=300, metavar="S", help="seconds of a process (300)")
-    parser.add_argument("--out", type=Path, default=Path("bench/results"), metavar="DIR", help="folder (bench/results)")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.work:
@@ -180,7 +180,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     cases = _QUICK if asked.quick else _CASES
     names = [name for name in COMPETITORS if not asked.only or any(text in name for text in asked.only)]
-    run: dict[str, Any] = {"suite": "peers", "machine": describe(), "cases": []}
+    study = Study("peers", asked.out)
     print("| case | competitor | seconds | accuracy | objective of the log-loss |\n|---|---|---|---|---|")
     for case in asked.case or cases:
         data, C = _varying(cases[case].recipe()), cases[case].C
@@ -201,10 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
                         known |= judged(data, C, np.array(found["weights"]), found["intercept"])
         for one in results.values():
             print(f"| {case} | {_line(one)} |", flush=True)
-        run["cases"].append({"name": case, "C": C, "shape": data.X.shape, "results": list(results.values())})
-    asked.out.mkdir(parents=True, exist_ok=True)
-    path = asked.out / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    path.write_text(json.dumps(run, indent=1), encoding="utf-8")
+        study.add(case, list(results.values()), C=C, shape=data.X.shape)
     return 0
 
 

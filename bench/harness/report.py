@@ -1,22 +1,19 @@
 """What came out? JSON with everything that was measured, and what is printed of it."""
 
-import json
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from bench.harness import growth
 from bench.harness.data import Data
-from bench.harness.machine import describe
 from bench.harness.outcomes import Options
+from bench.harness.study import Study
 from bench.harness.suite import Finished, View
 
 __all__ = ["Report"]
 
 
-class Report:
-    """Collects the results of a suite and saves them after every case, so that an interrupt loses only one.
+class Report(Study):
+    """Collects the results of a suite, and tells of them.
 
     Parameters
     ----------
@@ -31,36 +28,24 @@ class Report:
     """
 
     def __init__(self, suite: str, view: View, options: Options, folder: Path) -> None:
-        now = datetime.now(UTC)
+        super().__init__(suite, folder, options=options.json(), exponents={}, skipped=[], wrong=[])
         self.options, self.view = options, view
-        self.path = folder / f"{suite}-{now:%Y%m%d-%H%M%S}.json"
         self.finished: list[Finished] = []
-        self.content: dict[str, Any] = {
-            "suite": suite,
-            "date": now.isoformat(timespec="seconds"),
-            "machine": describe(),
-            "options": options.json(),
-            "cases": [],
-            "exponents": {},
-            "skipped": [],
-            "wrong": [],
-        }
 
-    def add(self, finished: Finished, data: Data) -> None:
+    def record(self, finished: Finished, data: Data) -> None:
         """Add what came out for a case."""
         self.finished.append(finished)
-        self.content["cases"].append({
-            "name": finished.case.name,
-            "parameters": asdict(finished.case.parameters),
-            "shape": list(data.X.shape),
-            "dtype": str(data.X.dtype),
-            "classes": len(set(data.y.tolist())),
-            "test_rows": data.X_test.shape[0],
-            "results": [{**one.json(), **self.view.compared(one, finished)} for one in finished.results],
-        })  # fmt: skip
         self.content["exponents"] = growth.exponents(self.finished)
         self.content["wrong"] += self.view.failures(finished)
-        self.save()
+        self.add(
+            finished.case.name,
+            [{**one.json(), **self.view.compared(one, finished)} for one in finished.results],
+            parameters=asdict(finished.case.parameters),
+            shape=list(data.X.shape),
+            dtype=str(data.X.dtype),
+            classes=len(set(data.y.tolist())),
+            test_rows=data.X_test.shape[0],
+        )
 
     @property
     def failed(self) -> bool:
@@ -73,11 +58,6 @@ class Report:
         print(f"{name} is skipped: {why}.")
         self.content["skipped"].append({"name": name, "why": why})
         self.save()
-
-    def save(self) -> None:
-        """Write the JSON file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.content, indent=1, allow_nan=False) + "\n")
 
     def last_lines(self) -> list[str]:
         """Return the table of the last case."""

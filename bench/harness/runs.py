@@ -19,6 +19,8 @@ from bench.workers import ANSWER, RECORD, Task
 
 __all__ = ["run_case"]
 
+_AVX2 = {"NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell"}
+
 
 @dataclass(frozen=True)
 class _Setting:
@@ -41,10 +43,11 @@ class _Setting:
         )
 
     def environment(self, competitor: str, turn: int) -> dict[str, str]:
-        """Return where machine code is cached, unless it is the default place."""
+        """Return where machine code is cached, unless it is the default place, and for which processor it is."""
         names = {"empty": f"cache-{competitor}-{turn}", "full": f"cache-{competitor}"}
         name = names.get(self.case.code_cache)
-        return {"NUMBA_CACHE_DIR": str(self.folder / name)} if name else {}
+        cache = {"NUMBA_CACHE_DIR": str(self.folder / name)} if name else {}
+        return cache | (_AVX2 if self.case.avx2 else {})
 
 
 def run_case(

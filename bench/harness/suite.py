@@ -38,6 +38,8 @@ class Case:
         Name shared by cases that differ only in size. They become one curve.
     code_cache : str
         "" for the user's own cache of machine code, "empty" for none, "full" for one that an earlier run has filled.
+    avx2 : bool
+        Whether code is compiled, and OpenBLAS chooses its own, for a processor that has no more than AVX2.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Case:
     quick: bool = False
     series: str = ""
     code_cache: str = ""
+    avx2: bool = False
 
 
 class Finished(NamedTuple):

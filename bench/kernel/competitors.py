@@ -63,10 +63,11 @@ def _csr(X: Any, y: Any) -> Any:
 
 _WARM = ("kernel", "tables", "small", "wide_sparse", "multiclass", "predict", "growth")
 _ALL = (*_WARM, "cold")
+_OF_INSTRUCTIONS = (*_ALL, "instructions")  # OpenBLAS and Numba can be told which to use
 
 COMPETITORS = [
-    Competitor(OURS, "fastsvm", _ALL, _fastsvm),
-    Competitor("sklearn", "sklearn", _ALL, _sklearn),
+    Competitor(OURS, "fastsvm", _OF_INSTRUCTIONS, _fastsvm),
+    Competitor("sklearn", "sklearn", _OF_INSTRUCTIONS, _sklearn),
     Competitor("sklearnex", "sklearnex", _ALL, _sklearnex, float32),
     Competitor("sklearnex-f64", "sklearnex", _WARM, _sklearnex, float64),
     Competitor("libsvm-official", "libsvm", _WARM, _libsvm_official, _csr),

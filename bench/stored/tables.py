@@ -6,6 +6,7 @@ from math import inf
 from statistics import geometric_mean
 from typing import Any
 
+from bench.stored import studies
 from bench.stored.clusters import beside_local, kills_in_the_soak, model_of_a_cluster, peers, rounds_on_shards
 from bench.stored.kept import Ratio, Spot, ratios, spots
 from bench.stored.markdown import seconds, table
@@ -355,4 +356,6 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "cluster and local": beside_local,
     "peers on a cluster": peers,
     "kills": kills_in_the_soak,
+    "agreement": studies.agreement,
+    "agreement in short": studies.agreement_in_short,
 }

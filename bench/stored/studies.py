@@ -1,0 +1,177 @@
+"""Tables of what is no comparison of fits: textbook methods, new processes, searches, a large file, agreement."""
+
+from statistics import median
+from typing import Any
+
+from bench.agreement import SAME
+from bench.cases import AVX2
+from bench.compression import EXACT, FEWER, WITH_LABELS
+from bench.search import EACH_FIT, OURS, differences
+from bench.stored.kept import newest
+from bench.stored.markdown import seconds, table
+
+__all__ = [
+    "agreement", "agreement_in_short", "compression", "grid_search", "large_file", "loops", "new_processes",
+    "other_searches", "textbook", "without_avx512",
+]  # fmt: skip
+
+_TEXTBOOK = {
+    "coordinate-a9a-C1": "a9a, C=1, γ=.05", "coordinate-a9a-C100": "the same, C=100",
+    "primal-mnist-5000-squared": "MNIST 3/8, 5,000, squared hinge", "primal-mnist-5000-hinge": "the same, hinge",
+}  # fmt: skip
+_LOOPS = {
+    "loops-moons-400-dual": "moons, 400 rows, Gaussian", "loops-donut-500-dual": "donut, 500 rows, polynomial",
+    "loops-moons-5000-dual": "moons, 5,000 rows",
+}  # fmt: skip
+_CACHES = {"digits-empty-cache": "nothing is compiled", "digits-full-cache": "code is in the cache"}
+_SEARCHES = {
+    "svr-houses": "SVR, 4,000 × 8, made-up houses, C, ε, γ", "nu-svr-houses": "NuSVR, the same, C, ν, γ",
+    "svr-images": "SVR, 4,000 images of MNIST, C, ε", "one-class-images": "OneClassSVM, the same, ν, γ",
+    "nu-svc-images": "NuSVC, even digits, ν",
+}  # fmt: skip
+_COMPRESSED = {
+    "cifar-10-20000": "CIFAR-10 20,000 × 3,072, 10 classes", "digits": "digits", "cod-rna": "cod-rna, 20,000 rows",
+    "svr-diabetes": "SVR, diabetes", "one-class-cod-rna": "one class, cod-rna",
+}  # fmt: skip
+
+
+def _named(results: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {one["competitor"]: one for one in results}
+
+
+def textbook() -> list[str]:
+    """Return seconds, objectives and gaps of coordinate ascent and of solvers of the primal."""
+    found, rows = newest("classical"), []
+    for case, label in _TEXTBOOK.items():
+        for one in found[case]:
+            side = "primal" if case.startswith("primal") else "dual"
+            value, gap = one["findings"][0][side], max(gap for gap in one["gaps"] if gap is not None)
+            spread = f"{min(one['seconds']):.3g}–{max(one['seconds']):.3g}"
+            rows.append((label, one["competitor"], f"{one['median_s']:.3g}", spread, f"{value:.8g}", f"{gap:.1e}"))
+            label = ""
+    return table(["case", "solver", "median s", "min–max", "objective", "gap"], rows)
+
+
+def loops() -> list[str]:
+    """Return seconds of dual ascent as tutorials write it, and when ours has its objective."""
+    found, rows = newest("classical"), []
+    for case, label in _LOOPS.items():
+        exact, stepped, loop = (
+            _named(found[case])[name] for name in ("coordinate, exact", "coordinate, loop's rate", "numpy dual loop")
+        )
+        ended, best = loop["findings"][0]["dual"], exact["findings"][0]["dual"]
+        rows.append((
+            label, seconds(loop["median_s"]), f"{ended:.4g} of {best:.4g}", f"{exact['reached_s']:.2g}",
+            f"{loop['median_s'] / exact['reached_s']:,.0f}", f"{stepped['median_s']:.2g}",
+        ))  # fmt: skip
+    heading = ["data", "loop s", "its objective", "ours there after s", "ratio", "ours with the loop's rate s"]
+    return table(heading, rows)
+
+
+def new_processes() -> list[str]:
+    """Return seconds of the parts of new processes, medians."""
+    parts, rows = ("import", "first fit", "predict", "second fit"), []
+    for case, label in _CACHES.items():
+        for one in newest("cold")[case]:
+            if one["competitor"] == "fastsvm" or case == "digits-full-cache":
+                took = (median(record["parts"][part] for record in one["records"]) for part in parts)
+                cells = (seconds(value) if value > 0.0995 else f"{value:.3f}" for value in took)
+                rows.append((f"{one['competitor']}, {label}" if one["competitor"] == "fastsvm" else one["competitor"],
+                             *cells, seconds(one["median_s"])))  # fmt: skip
+    return table(["", "import s", "first fit", "prediction", "second fit", "until it has predicted"], rows)
+
+
+def grid_search() -> list[str]:
+    """Return all searches of MNIST."""
+    results = newest("search")["mnist"]
+    ours, rows = _named(results)[OURS], []
+    for one, apart in zip(results, differences(results), strict=True):
+        best = ", ".join(f"{name}={value:g}" for name, value in one["best"].items())
+        score = max(sum(cell) / len(cell) for cell in zip(*one["scores"], strict=True))
+        ratio = "" if one is ours else f"{one['seconds'] / ours['seconds']:.1f}"
+        rows.append((f"`{one['competitor']}`", f"{one['seconds']:.1f}", ratio, best, f"{score:.4f}", f"{apart:.4f}"))
+    return table(["search", "seconds", "ratio", "best", "mean score", "largest difference of a fold"], rows)
+
+
+def other_searches() -> list[str]:
+    """Return our searches of machines that are not SVC, beside those that fit each cell."""
+    rows = []
+    for case, label in _SEARCHES.items():
+        found = _named(newest("search")[case])
+        ours, theirs = found[OURS], found[EACH_FIT]
+        apart = max(differences([ours, theirs]))
+        took = ours["seconds"], theirs["seconds"]
+        rows.append((label, str(len(ours["scores"][0])), *map(seconds, took), f"{took[1] / took[0]:.1f}",
+                     f"{apart:.0e}"))  # fmt: skip
+    return table(["search", "cells", "`SVCSearch`", "`GridSearchCV`", "ratio", "scores differ by"], rows)
+
+
+def large_file() -> list[str]:
+    """Return what a fit to a large file has reached after each epoch, and `partial_fit` in as much time."""
+    found = _named(newest("streaming")["cifar-10-8GB"])
+    rows = []
+    for point in found["fastsvm"]["points"]:
+        objective, gap = (
+            "–" if point[name] is None else form.format(point[name])
+            for name, form in (("objective", "{:.2f}"), ("gap", "{:.1e}"))
+        )
+        reads = "" if point["reads"] is None else f"{point['reads']:.2f}"
+        rows.append((f"`LinearSVC`, epoch {point['epoch']}", f"{point['after_s']:.1f}", objective, gap, reads))
+    labels = {"loop": "`SGDClassifier.partial_fit`, averaged", "loop without average": "the same, last weights"}
+    for name, label in labels.items():
+        points = found[name]["points"] if name in found else []
+        for point in (points[len(points) // 4], points[len(points) // 2], points[-1]) if points else ():
+            rows.append((label, f"{point['seconds']:.0f}", f"{point['objective']:.2f}", "", ""))
+    return table(["", "seconds since the beginning", "objective", "relative gap", "of a reading"], rows)
+
+
+def agreement_in_short() -> list[str]:
+    """Return a sentence about all comparisons with LIBSVM."""
+    found = [one for results in newest("agreement").values() for one in results]
+    near = sorted(abs(one["relative"]) for one in found)
+    agree = sum(value <= SAME for value in near)
+    return [
+        f"Of {len(found)} objectives {agree} agree within {SAME:g}, and half of them within {median(near):.0e}.",
+        f"{sum(one['same'] == 1 for one in found)} models predict the same for all samples.",
+    ]
+
+
+def agreement() -> list[str]:
+    """Return the comparisons with LIBSVM that do not agree."""
+    rows = [
+        (f"{case}, {one['kernel']}, C={one['C']:g}", f"{one['relative']:+.1e}", f"{one['same']:.4f}",
+         f"{one['gap']:.0e}", f"{one['other_gap']:.0e}", one["reason"])
+        for case, results in newest("agreement").items()
+        for one in results
+        if one["reason"]
+    ]  # fmt: skip
+    heading = ["case", "relative difference", "equal predictions", "our KKT gap", "LIBSVM's", "why"]
+    return table(heading, rows)
+
+
+def compression() -> list[str]:
+    """Return scores and seconds of models with fewer support vectors."""
+    rows = []
+    for case, label in _COMPRESSED.items():
+        found = {one["way"]: one for one in newest("compression")[case]}
+        exact, fewer = found[EXACT], found[FEWER]
+        labels = f"{found[WITH_LABELS]['score']:.4f}" if WITH_LABELS in found else "–"
+        ratio = exact["predict_s"] / fewer["predict_s"]
+        rows.append((
+            label, f"{exact['n_support']:,} → {fewer['n_support']:,}", f"{exact['score']:.4f}",
+            f"{fewer['score']:.4f}", labels, f"{exact['predict_s']:.2g} → {fewer['predict_s']:.2g} ({ratio:.1f})",
+            f"{found['tol']['n_support']:,}",
+        ))  # fmt: skip
+    heading = ["case", "support vectors", "score before", "after", "with labels", "seconds of prediction", "to tol=.1"]
+    return table(heading, rows)
+
+
+def without_avx512() -> list[str]:
+    """Return seconds of fits with all instructions, and restricted to AVX2."""
+    took = {case: _named(results)["fastsvm"]["median_s"] for case, results in newest("instructions").items()}
+    rows = (
+        (case, seconds(value), seconds(took[case + AVX2]), f"{took[case + AVX2] / value:.1f}")
+        for case, value in took.items()
+        if not case.endswith(AVX2)
+    )
+    return table(["case", "AVX-512 s", "AVX2 s", "ratio"], rows)
