@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.nystroem.stored_features import is_bounded
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.losses import Demands, Loss
 from fastsvm.sources import Source
@@ -94,21 +95,37 @@ class DualExpansion:
     def estimated_form(self, places: np.ndarray, n_rows: int, rng: np.random.RandomState) -> np.ndarray:
         """Return the upper end of an interval for βᵀ K β, from sums at a sample of rows."""
         beta, features = self.beta, self._solved.features
-        size = np.abs(beta[places]).sum(axis=1)
-        chance = size / size.sum()
+        known, lengths = self._of_features()
+        chance = self._chances(places, lengths)
         drawn = rng.choice(len(places), n_rows, p=chance)
         distinct, inverse = np.unique(drawn, return_inverse=True)
         rows = places[distinct]
-        known = np.zeros((features.shape[1], beta.shape[1]))  # Σ_j β_j φ_j
-        for start, block in features.blocks():
-            for a, b in spans(block.shape[0], _LEAST_SAMPLE):
-                known += block.slice(a, b).dense(np.float64).T @ beta[start + a : start + b]
         pieces = [rows[a:b] for a, b in spans(len(rows), _LEAST_SAMPLE)]
         of_features = np.concatenate([features.rows(piece).dense(np.float64) @ known for piece in pieces])
         terms = beta[rows] * (self.sums(rows, places) - of_features) / chance[distinct][:, None]
         terms = terms[inverse]
         error = terms.std(axis=0, ddof=1) / np.sqrt(n_rows)
         return np.maximum(np.square(known).sum(axis=0) + terms.mean(axis=0) + _ERRORS * error, 0.0)
+
+    def _of_features(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return Σ_j β_j φ_j and the squared lengths of all φ_j."""
+        beta, features = self.beta, self._solved.features
+        known, lengths = np.zeros((features.shape[1], beta.shape[1])), np.empty(len(features))
+        for start, block in features.blocks():
+            for a, b in spans(block.shape[0], _LEAST_SAMPLE):
+                some, rows = block.slice(a, b).dense(np.float64), slice(start + a, start + b)
+                known += some.T @ beta[rows]
+                lengths[rows] = np.einsum("ij,ij->i", some, some)
+        return known, lengths
+
+    def _chances(self, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Return the probabilities of rows. Half of the draws are of rows that the features lack most."""
+        size = np.abs(self.beta[places]).sum(axis=1)
+        chance = size / size.sum()
+        if is_bounded(self._estimator):
+            size = size * np.sqrt(np.maximum(1 - lengths[places], 0))
+            chance = (chance + size / size.sum()) / 2 if size.any() else chance
+        return chance
 
     def sums(self, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return (K β) of some rows, summed over the rows `places`, shape (n_rows, n_scores)."""

@@ -12,10 +12,12 @@ Below
 
 Cost
     A kernel value for each row and landmark, and for each pair of rows with β ≠ 0. Where those are too many, βᵀ K β is
-    estimated. Rows i are drawn with probabilities p_i in proportion to |β_i|, and β_i ((K β)_i - φ_iᵀ v) / p_i is
-    averaged, with v = Σ_j β_j φ_j. To this the sum of all β_i φ_iᵀ v, which is ‖v‖², is added. For features φ the
-    differences are small. The upper end of an interval of 3.3 standard errors is taken for βᵀ K β. The bound is then no
-    longer certain, but it holds for 999 of 1,000 samples.
+    estimated. Rows i are drawn with probabilities p_i, and β_i ((K β)_i - φ_iᵀ v) / p_i is averaged, with
+    v = Σ_j β_j φ_j. To this the sum of all β_i φ_iᵀ v, which is ‖v‖², is added. For features φ the differences are
+    small; they are at most r_i = √(k(x_i, x_i) - ‖φ_i‖²) times a constant. So half of the draws are in proportion to
+    |β_i| r_i, or a few rows that the features lack would be missed; the other half to |β_i|, as are all of kernels with
+    no bound. The upper end of an interval of 3.3 standard errors is taken for βᵀ K β. The bound is then no longer
+    certain, but it holds for 999 of 1,000 samples.
 """
 
 from typing import Any, NamedTuple

@@ -14,11 +14,17 @@ from fastsvm.kernels import Kernel, is_kernel
 from fastsvm.sources import Block, DenseBlock, MemorySource, Source
 from fastsvm.sources.scratch import ScratchSource
 
-__all__ = ["stored_features"]
+__all__ = ["is_bounded", "stored_features"]
 
 _EXACT_VALUES = 1 << 22  # so few that float64 costs little
 _SHARE = 2  # of the memory, for features in it
 _WRITTEN_BYTES = 16 << 20  # of a scratch file, at once
+
+
+def is_bounded(estimator: Any) -> bool:
+    """Return whether kernel values are at most 1, and 1 for a sample and itself."""
+    kernel = resolve_kernel(estimator, 1.0)
+    return is_kernel(kernel) and cast(Kernel, kernel).translation_invariant
 
 
 @contextmanager
@@ -39,11 +45,10 @@ def stored_features(estimator: Any, source: Source, features: FeatureMap, budget
     budget : int
         Bytes that may be used.
     """
-    shape, kernel = (len(source), features.rank), resolve_kernel(estimator, 1.0)
+    shape = len(source), features.rank
     n_values = shape[0] * shape[1]
-    is_bounded = is_kernel(kernel) and cast(Kernel, kernel).translation_invariant  # values of at most 1
     kinds: list[Any] = [np.float64] if n_values <= _EXACT_VALUES else []
-    kinds += [np.float32, np.float16] if is_bounded else [np.float32]
+    kinds += [np.float32, np.float16] if is_bounded(estimator) else [np.float32]
     for kind in kinds:
         if n_values * np.dtype(kind).itemsize <= budget // _SHARE:
             found = np.empty(shape, kind)
