@@ -64,6 +64,10 @@ def _nystroem(parameters: MillionsParameters, resources: Resources, **more: Any)
     return fit
 
 
+def _support(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
+    return _nystroem(parameters, resources, landmarks="support", bounds=None)
+
+
 def _cells(parameters: MillionsParameters, resources: Resources) -> Callable[[Path, int], Any]:
     return _nystroem(parameters, resources, n_components=_FEW, refine="cells", bounds=None)
 
@@ -162,6 +166,7 @@ def _floats(X: Any) -> Any:
 
 MILLIONS_COMPETITORS = [
     MillionsCompetitor(OURS, "fastsvm", _SUITE, _nystroem, budget="landmarks"),
+    MillionsCompetitor("fastsvm support", "fastsvm", _SUITE, _support, budget="landmarks"),
     MillionsCompetitor("fastsvm cells", "fastsvm", _SUITE, _cells),
     MillionsCompetitor("fastsvm SVC", "fastsvm", _SUITE, _exact, budget="subsamples", budgets_within=_rows),
     MillionsCompetitor("fastsvm LinearSVC", "fastsvm", _SUITE, _linear),

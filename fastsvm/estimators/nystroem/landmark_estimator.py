@@ -11,16 +11,17 @@ from fastsvm.estimators.kernel.standardization import Standardization, attribute
 from fastsvm.estimators.nystroem.landmarks import Chosen
 from fastsvm.sources import Source, feature_statistics
 
-__all__ = ["LANDMARK_RULES", "LandmarkEstimator"]
+__all__ = ["LANDMARK_RULES", "ROWS", "LandmarkEstimator"]
 
-_ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
+ROWS = Rule(lambda value: hasattr(value, "shape") or isinstance(value, (list, tuple)), "rows of samples")
+"""Rule of given landmarks."""
 LANDMARK_RULES = {
     "kernel": KERNEL,
     "degree": number(integral=True, least=0),
     "gamma": either(one_of("scale", "auto"), number(least=0)),
     "coef0": number(),
     "n_components": either(one_of("auto"), number(integral=True, least=1)),
-    "landmarks": either(one_of("uniform", "rpcholesky"), _ROWS),
+    "landmarks": either(one_of("uniform", "rpcholesky"), ROWS),
     "rank_tol": number(least=0, below=1),
 }
 """Rules of the parameters of landmarks and kernels."""

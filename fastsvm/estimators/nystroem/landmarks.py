@@ -1,4 +1,8 @@
-"""The choice of landmarks: drawn uniformly, by randomly pivoted Cholesky factorisation, or given."""
+"""The choice of landmarks: drawn uniformly, by pivoted Cholesky factorisation, among support vectors, or given.
+
+The decision function of the exact machine is a sum of kernel values with its support vectors, most of which lie near
+the boundary of the classes. Landmarks among those of a machine of some samples span it better than as many others.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -24,6 +28,8 @@ _BYTES = (
     96  # for each pair of landmarks: the kernel matrix, its eigenvectors and the factor, in a quarter of the memory
 )
 _SHARE = 4  # of the memory for the factor of pivots
+_LEARNT, _LEAST_LEARNT = 10, 2000  # samples whose support vectors are found, for each landmark and at least
+_LEARNT_BYTES = 512  # of the memory for each of them, beside those of the sample
 
 
 class Chosen(NamedTuple):
@@ -45,7 +51,13 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    estimator: Any, source: Source, used: np.ndarray, rng: np.random.RandomState, budget: int, pool: Pool
+    estimator: Any,
+    source: Source,
+    used: np.ndarray,
+    rng: np.random.RandomState,
+    budget: int,
+    pool: Pool,
+    supports: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Chosen:
     """Return the landmarks of a fit.
 
@@ -63,6 +75,8 @@ def choose(
         Bytes of the fit.
     pool : Pool
         Threads.
+    supports : callable or None, default=None
+        `supports(rows)` returns the support vectors among some samples, for `landmarks="support"`.
 
     Raises
     ------
@@ -74,7 +88,10 @@ def choose(
         features = FeatureMap(estimator, _given(estimator), source, pool)
         return Chosen(features, None, features.trace_error(sample))
     is_auto, most = estimator.n_components == "auto", _most(estimator, len(used), budget)
-    first = _drawer(estimator, source, used, most, rng, budget, pool)
+    if supports is not None and estimator.landmarks == "support":
+        first = _supporting(source, used, most, rng, budget, supports)
+    else:
+        first = _drawer(estimator, source, used, most, rng, budget, pool)
     size = min(_FIRST, most) if is_auto else most
     while True:
         places = first(size)
@@ -119,6 +136,17 @@ def _drawer(
         return candidates[pivots.rows]
 
     return first
+
+
+def _supporting(
+    source: Source, used: np.ndarray, most: int, rng: np.random.RandomState, budget: int, supports: Callable
+) -> Callable[[int], np.ndarray]:
+    """Return a function as `_drawer` does. Support vectors of some samples come first, then others."""
+    order = rng.permutation(used)
+    room = budget // (_SHARE * (_LEARNT_BYTES + source.nbytes // max(1, len(source))))
+    found = supports(np.sort(order[: min(max(_LEARNT * most, _LEAST_LEARNT), max(1, room))]))
+    order = np.concatenate([rng.permutation(found), order[~np.isin(order, found)]])
+    return lambda size: order[:size]
 
 
 def _given(estimator: Any) -> Any:

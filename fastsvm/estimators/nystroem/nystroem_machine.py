@@ -1,6 +1,7 @@
 """What kernel machines of landmarks have in common: the course of a fit, and sums of kernel values."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.estimators.fitting.parameters import Rule, one_of, optional
+from fastsvm.estimators.fitting.parameters import Rule, either, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.prediction import Predictor
@@ -20,7 +21,7 @@ from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
 from fastsvm.estimators.nystroem.cells import Cells, Division, divide, learn
 from fastsvm.estimators.nystroem.dual_expansion import Solved
 from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
-from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, LandmarkEstimator
+from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, ROWS, LandmarkEstimator
 from fastsvm.estimators.nystroem.landmarks import Chosen, choose
 from fastsvm.estimators.nystroem.stored_features import stored_features
 from fastsvm.losses import Loss
@@ -32,8 +33,10 @@ __all__ = ["NystroemMachine"]
 _BLOCK_SHARE, _LEAST_BLOCK = 64, 256  # of the memory for rows that are copied at once, and the fewest of them
 _RUN_ROWS, _MIXED_RUNS = 512, 32  # of a file: rows that are read together, and runs that are mixed
 _MIXED = 4  # times as many rows of a file as of an array are copied at once, so that even little memory mixes some
+_SUPPORT_TOL = 1e-3  # of the machine whose support vectors are landmarks; a smaller one would change few of them
 _FOLDER = Rule(lambda value: isinstance(value, str), "the path of a folder")
 _RULES = {
+    "landmarks": either(one_of("uniform", "rpcholesky", "support"), ROWS),
     "bounds": optional(one_of("auto", "rigorous")),
     "refine": optional(one_of("cells", "exact")),
     "scratch_folder": optional(_FOLDER),
@@ -119,7 +122,8 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         task, places = _shuffled(task, budget)
         division = None if self.refine is None else self._divided(task, budget)
         with Pool.open() as pool:
-            chosen = choose(self, task.source, np.flatnonzero(task.weights > 0), rng, budget, pool)
+            used, supports = np.flatnonzero(task.weights > 0), partial(self._supports, task, budget)
+            chosen = choose(self, task.source, used, rng, budget, pool, supports)
             self._learning = _Learning(chosen, task, loss, budget, rng)
             try:
                 with stored_features(self, task.source, chosen.features, budget) as features:
@@ -132,6 +136,15 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         if division is not None:
             seen, found = self._seen(task), self._exact_machine
             self.cell_centers_, self.cells_ = learn(seen, division, found, budget, session.deadline, self.verbose)
+
+    def _supports(self, task: Task, budget: int, rows: np.ndarray) -> np.ndarray:
+        """Return the support vectors of the exact machine of some samples; none if all are of one class."""
+        seen = self._seen(task)
+        targets, samples = seen.targets[rows], seen.source.take(rows).in_memory().block.user_array()
+        if task.of_classes and (targets == targets[0]).all():
+            return rows[:0]
+        machine = self._exact_machine(budget // 2, np.inf).set_params(tol=max(self.tol, _SUPPORT_TOL))
+        return rows[machine.fit(samples, targets, seen.weights[rows]).support_]
 
     def _divided(self, task: Task, budget: int) -> Division:
         """Return which samples are learnt together exactly."""

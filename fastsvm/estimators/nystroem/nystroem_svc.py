@@ -42,9 +42,11 @@ class NystroemSVC(NystroemMachine, BaseLinearClassifier):
     n_components : "auto" or int, default="auto"
         Number of landmarks, at most that of the distinct samples. "auto" is the smallest of 64, 128, ..., 2,048 with
         which `trace_error_` is at most .01, fewer if the memory asks for it. The time of a fit grows with its square.
-    landmarks : {"uniform", "rpcholesky"} or array-like of shape (n_landmarks, n_features), default="uniform"
+    landmarks : {"uniform", "rpcholesky", "support"} or array-like of shape (n_landmarks, n_features), \
+default="uniform"
         Landmarks are samples of positive weight, drawn without replacement, or by randomly pivoted Cholesky
-        factorisation among 16 times as many as landmarks, or fewer if the memory asks for it. An array holds the
+        factorisation among 16 times as many as landmarks, or fewer if the memory asks for it. "support" draws them
+        among the support vectors of an `SVC` of 10 times as many samples, at least 2,000. An array holds the
         landmarks themselves; `n_components` is ignored.
     rank_tol : float, default=1e-6
         Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.

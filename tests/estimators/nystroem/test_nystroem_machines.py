@@ -8,7 +8,7 @@ from sklearn import svm
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 
-from fastsvm import SVC, SVR, NystroemSVC, NystroemSVR, load, save, to_sklearn
+from fastsvm import SVC, SVR, NystroemFeatures, NystroemSVC, NystroemSVR, load, save, to_sklearn
 from fastsvm.kernels import RBF
 
 RNG = np.random.default_rng(0)
@@ -163,6 +163,29 @@ def test_rpcholesky_needs_fewer_landmarks_and_auto_finds_enough():
     for landmarks in ("uniform", "rpcholesky"):
         model = NystroemSVC(landmarks=landmarks, gamma=0.05, random_state=0).fit(X, SIGNS)
         assert model.trace_error_ <= 0.01 and len(model.components_) in (64, 128, 256)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "numbers"])
+def test_support_vectors_are_landmarks_before_other_samples(name):
+    exact = SVR(C=2.0, gamma=0.3) if name == "numbers" else SVC(C=2.0, gamma=0.3)
+    support = exact.fit(X, NUMBERS if name == "numbers" else SIGNS).support_
+    few, many = (machine(name, n_components=m, landmarks="support") for m in (30, 390))
+    assert np.isin(few.component_indices_, support).all() and len(few.components_) == 30
+    assert np.isin(support, many.component_indices_).all() and len(many.components_) == 390
+    np.testing.assert_array_equal(machine(name, n_components=30, landmarks="support").coef_, few.coef_)
+
+
+def test_support_vectors_are_those_of_weighted_classes_in_any_storage(stored):
+    weight = np.ones(400)
+    weight[:100] = 0
+    given = {"n_components": 60, "gamma": 0.02, "class_weight": "balanced", "landmarks": "support", "random_state": 0}
+    for kind in ("bytes", "CSR", "file"):
+        model = NystroemSVC(standardize=kind != "CSR", **given).fit(stored[kind], CLASSES, weight)
+        assert model.component_indices_.min() >= 100 and model.components_.shape == (60, 40)
+    one = NystroemSVC(**given).fit(stored["bytes"], CLASSES, weight * (CLASSES > 0))
+    assert one.components_.shape == (60, 40) and (CLASSES[one.component_indices_] > 0).all()
+    with pytest.raises(ValueError, match="'landmarks' parameter of NystroemFeatures"):
+        NystroemFeatures(landmarks="support").fit(X)
 
 
 def test_given_landmarks():
