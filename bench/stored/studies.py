@@ -170,7 +170,7 @@ def without_avx512() -> list[str]:
     """Return seconds of fits with all instructions, and restricted to AVX2."""
     took = {case: _named(results)["fastsvm"]["median_s"] for case, results in newest("instructions").items()}
     rows = (
-        (case, seconds(value), seconds(took[case + AVX2]), f"{took[case + AVX2] / value:.1f}")
+        (case, f"{value:.3g}", f"{took[case + AVX2]:.3g}", f"{took[case + AVX2] / value:.1f}")
         for case, value in took.items()
         if not case.endswith(AVX2)
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.cases import AVX2
 from bench.stored import kept, tables
 from bench.stored.pages import PAGES, ROOT, filled
 from bench.stored.tables import TABLES
@@ -35,6 +36,11 @@ def test_the_readme_has_the_seconds_of_the_runs():
         tables._there(descent["cifar-10-sgd"]),
     )
     assert f"{there:.2f} s to where scikit-learn is after {ended:.0f} s" in text
+    fresh = {one.name: one.ours["median_s"] for one in kept.ratios("cold")}["digits-empty-cache"]
+    assert f"has to compile: {fresh:.0f} s, once" in text
+    took = {one.name: one.ours["median_s"] for one in kept.ratios("instructions")}
+    most = max(seconds / took[name.removesuffix(AVX2)] for name, seconds in took.items())
+    assert f"Without AVX-512, fits take up to {most:.1f} times" in text
 
 
 def test_a_newer_run_replaces_what_an_older_one_found(monkeypatch, tmp_path):
