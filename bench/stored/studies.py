@@ -12,7 +12,7 @@ from bench.stored.markdown import seconds, table
 
 __all__ = [
     "agreement", "agreement_in_short", "compression", "grid_search", "large_file", "loops", "new_processes",
-    "other_searches", "textbook", "without_avx512",
+    "other_models", "other_searches", "textbook", "without_avx512",
 ]  # fmt: skip
 
 _TEXTBOOK = {
@@ -23,6 +23,7 @@ _LOOPS = {
     "loops-moons-400-dual": "moons, 400 rows, Gaussian", "loops-donut-500-dual": "donut, 500 rows, polynomial",
     "loops-moons-5000-dual": "moons, 5,000 rows",
 }  # fmt: skip
+_TABLES = {"a9a": "a9a, 32,561 × 123", "cod-rna": "cod-rna, 59,535 × 8", "kdd": "kdd, 145,586 × 118"}
 _CACHES = {"digits-empty-cache": "nothing is compiled", "digits-full-cache": "code is in the cache"}
 _SEARCHES = {
     "svr-houses": "SVR, 4,000 × 8, made-up houses, C, ε, γ", "nu-svr-houses": "NuSVR, the same, C, ν, γ",
@@ -79,6 +80,17 @@ def new_processes() -> list[str]:
                 rows.append((f"{one['competitor']}, {label}" if one["competitor"] == "fastsvm" else one["competitor"],
                              *cells, seconds(one["median_s"])))  # fmt: skip
     return table(["", "import s", "first fit", "prediction", "second fit", "until it has predicted"], rows)
+
+
+def other_models() -> list[str]:
+    """Return accuracy and seconds of kernel and linear machines, gradient boosting and logistic regression."""
+    rows = []
+    for case, label in _TABLES.items():
+        for one in newest("other_models")[case]:
+            took = (f"{one[name]:.2f}" for name in ("fit_s", "predict_s"))
+            rows.append((label, one["competitor"], f"{one['accuracy']:.4f}", *took))
+            label = ""
+    return table(["data", "model", "accuracy", "fit s", "predict s"], rows)
 
 
 def grid_search() -> list[str]:

@@ -357,6 +357,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "peers on a cluster": peers,
     "kills": kills_in_the_soak,
     "agreement": studies.agreement,
+    "other searches": studies.other_searches,
+    "grid search": studies.grid_search,
     "new processes": studies.new_processes,
     "without AVX-512": studies.without_avx512,
     "agreement in short": studies.agreement_in_short,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.cases import AVX2
+from bench.search import EACH_FIT, OURS
 from bench.stored import kept, tables
 from bench.stored.pages import PAGES, ROOT, filled
 from bench.stored.tables import TABLES
@@ -36,6 +37,8 @@ def test_the_readme_has_the_seconds_of_the_runs():
         tables._there(descent["cifar-10-sgd"]),
     )
     assert f"{there:.2f} s to where scikit-learn is after {ended:.0f} s" in text
+    found = {one["competitor"]: one["seconds"] for one in kept.newest("search")["mnist"]}
+    assert f"90 fits: {found[OURS]:.1f} s; `GridSearchCV` {found[EACH_FIT]:.0f} s" in text
     fresh = {one.name: one.ours["median_s"] for one in kept.ratios("cold")}["digits-empty-cache"]
     assert f"has to compile: {fresh:.0f} s, once" in text
     took = {one.name: one.ours["median_s"] for one in kept.ratios("instructions")}
