@@ -27,6 +27,7 @@ from fastsvm.losses.interface import (
     provides_dual,
     provides_newton,
     provides_probabilities,
+    targets_and_costs,
     update_of_classes,
     violation_of_classes,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "provides_newton",
     "provides_probabilities",
     "register_loss",
+    "targets_and_costs",
     "update_of_classes",
     "violation_of",
     "violation_of_classes",

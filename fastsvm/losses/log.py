@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from fastsvm._compiled.scalars import exp
 from fastsvm.losses.interface import (
     box,
     conjugate,
@@ -45,13 +46,13 @@ def _value(loss, score, target):
 @loss_slope.register(Log)
 def _slope(loss, score, target):
     margin = target * score
-    small = np.exp(-abs(margin))
+    small = exp(-abs(margin))
     return -target * (small if margin > 0 else 1.0) / (1.0 + small)
 
 
 @loss_curvature.register(Log)
 def _curvature(loss, score, target):
-    small = np.exp(-abs(score))
+    small = exp(-abs(score))
     return small / (1.0 + small) ** 2
 
 

@@ -9,7 +9,7 @@ from fastsvm.solvers.linear_primal.model_minimum import minimum, violations
 
 __all__ = ["L1", "L2", "Penalty"]
 
-_INNER = 0.03  # violation at the minimum of a model, as a share of that at its centre
+_INNER = 0.03  # violation at the minimum of a model, as a share of that at its centre, or of its square below 1
 _RIDGE = 1e-10  # relative error of a Hessian
 
 
@@ -59,7 +59,8 @@ class L1:
 
     def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the minimum of a second-order model."""
-        return minimum(hessian, gradient, weights, _RIDGE, _INNER * violations(gradient, weights).max())
+        worst = violations(gradient, weights).max()
+        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst))
 
 
 class L2:

@@ -6,8 +6,13 @@ Problem
 
 Step
     The loss is replaced by its second-order model at w (Lee, Sun and Saunders 2014, Proximal Newton-type methods;
-    newGLMNET, Yuan, Ho and Lin 2012). The minimum of model and penalty gives a direction, and a line search the length.
+    newGLMNET, Yuan, Ho and Lin 2012). The minimum of model and penalty gives a direction. Its end is evaluated at once,
+    as the gradient there says whether the whole step suits; a line search gives the length of a step that does not.
     Steps of all scores are taken together, so that they share the passes over the rows.
+
+Start
+    The weights of a part of the rows, if there are many for each feature (`some_rows`): from there, two or three steps
+    suffice.
 
 Working set
     The features with a weight other than 0, and those that violate their optimality condition most (as in celer,
@@ -23,7 +28,8 @@ Many features
 Certificate
     The variables β_i = -c_i ℓ'(f_i), divided by max(1, ‖Xᵀβ‖∞), are feasible in the dual problem
         maximise    -Σ_i c_i ℓ*(-β_i / c_i)    where ‖Xᵀβ‖∞ ≤ 1.
-    With ½‖w‖² all β are feasible, and -½‖Xᵀβ‖² is added.
+    With ½‖w‖² all β are feasible, and -½‖Xᵀβ‖² is added. As β is a slope, c ℓ*(-β / c) = -β f - c ℓ(f) (Fenchel's
+    equality), which takes no logarithms.
     Their objective D bounds the minimum from below. Scores, gradients and objectives are in float64.
 
 Cost
@@ -42,14 +48,14 @@ from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import scores as scores_of
-from fastsvm.losses import cost_of, dual_losses, loss_curvature, loss_slope, primal_losses
+from fastsvm.losses import Demands, dual_losses, loss_curvature, loss_slope, primal_losses, targets_and_costs
 from fastsvm.solvers.linear_dual.certificate import Certificate, combination
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
 from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
 from fastsvm.solvers.linear_primal.newton_direction import NewtonDirections
 from fastsvm.solvers.linear_primal.penalties import Penalty
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
-from fastsvm.solvers.linear_primal.step_length import Line, best_length
+from fastsvm.solvers.linear_primal.step_length import Line, best_length, suits
 from fastsvm.solvers.outer_loop import Memoryless, Report
 from fastsvm.sources import check_finite
 
@@ -63,7 +69,7 @@ _HESSIAN_FEATURES = 1024  # with the penalty ½‖w‖²: for more, products wit
 _LARGEST_RESIDUAL = 0.1  # of a truncated Newton direction, as a share of the gradient
 _LEAST_CURVATURE = 1e-3  # of a loss, relative to its slope
 _ROUNDING = 1e-13  # relative error of an objective
-_ROWS = 4096  # of a piece of work
+_ROWS = 8192  # of a piece of work
 
 
 class LinearPrimalSettings(NamedTuple):
@@ -143,6 +149,8 @@ class ProximalNewton(Memoryless):
         few = min(self._most_features, _HESSIAN_FEATURES, len(problem.source))
         too_many = settings.penalty.l1_ratio == 0 and self.n_weights > few
         self._directions = NewtonDirections(problem, pool) if too_many else None
+        n = len(problem.source)  # fresh memory costs more than what is computed in it
+        self._dual, self._curvatures = np.empty((n, self.n_scores)), np.empty((self.n_scores, n))
 
     # --- states ------------------------------------------------------------------------------------------
 
@@ -166,13 +174,14 @@ class ProximalNewton(Memoryless):
     def _evaluated(self, weights: np.ndarray, scores: np.ndarray, bound: np.ndarray) -> LinearPrimalState:
         """Return the state at weights, with objectives and gradients by a pass over the rows."""
         loss, demands = self.problem.loss, self.problem.demands
-        dual = np.empty(scores.shape[::-1])
+        dual = self._dual
         pieces = list(spans(len(dual), _ROWS))
         losses, conjugates = np.zeros((len(pieces), self.n_scores)), np.zeros((len(pieces), self.n_scores))
 
         def add_losses(a: int, b: int) -> None:
-            _write_slopes(loss, demands, scores, dual, (a, b))
-            primal_losses(loss, demands, a, np.ascontiguousarray(scores[:, a:b]), losses[a // _ROWS])
+            some = np.ascontiguousarray(scores[:, a:b])
+            _write_slopes(loss, *targets_and_costs(demands.of_rows(slice(a, b))), some, dual[a:b])
+            primal_losses(loss, demands, a, some, losses[a // _ROWS])
 
         def add_conjugates(a: int, b: int) -> None:
             some = demands.of_rows(slice(a, b))
@@ -184,7 +193,10 @@ class ProximalNewton(Memoryless):
         if not (np.isfinite(primal).all() and np.isfinite(combined).all()):
             self._explain()
         factors = self.settings.penalty.factors(combined)
-        self.pool.run(add_conjugates, pieces)
+        if self.settings.penalty.l1_ratio:
+            self.pool.run(add_conjugates, pieces)
+        else:
+            conjugates = np.stack([-np.einsum("ic,ci->c", dual, scores), -losses.sum(axis=0)])
         value = -conjugates.sum(axis=0) - self.settings.penalty.conjugates(factors[:, None] * combined)
         return LinearPrimalState(weights, scores, -combined, primal, np.maximum(bound, value))
 
@@ -226,17 +238,26 @@ class ProximalNewton(Memoryless):
     def _models(self, state: LinearPrimalState, active: np.ndarray) -> tuple[QuadraticModel, ...]:
         """Return models at the weights of a state, those of `active` scores updated by a pass over the rows."""
         models = list(state.models) or [empty_model(np.empty(0, np.int64), 0)] * self.n_scores
-        loss, demands, scores = self.problem.loss, self.problem.demands, state.scores
-        curvatures = np.empty((len(active), scores.shape[1]))
+        scores, curvatures = state.scores, self._curvatures[: len(active)]
         for k, c in enumerate(active):
             features = self._working_set(state.weights[c], state.gradient[c], models[c].features)
             if features is not models[c].features:
                 models[c] = empty_model(features, scores.shape[1])
-            _write_curvatures(loss, demands, scores[c], (c, _LEAST_CURVATURE, loss.curvature), curvatures[k])
+            self._write_curvatures(scores[c], c, curvatures[k])
         updated = update_models(self.problem, [models[c] for c in active], curvatures, self.pool)
         for c, model in zip(active, updated, strict=True):
             models[c] = model
         return tuple(models)
+
+    def _write_curvatures(self, scores: np.ndarray, c: int, out: np.ndarray) -> None:
+        """Write the curvatures of the losses of all rows in one score."""
+        loss, demands = self.problem.loss, self.problem.demands
+
+        def write(a: int, b: int) -> None:
+            known = _of_score(demands.of_rows(slice(a, b)), c)
+            _write_curvatures(loss, *known, scores[a:b], _LEAST_CURVATURE, loss.curvature, out[a:b])
+
+        self.pool.run(write, list(spans(len(out), _ROWS)))
 
     def _working_set(self, weights: np.ndarray, gradient: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return the features of the next model; `known` itself if it has all that violate their conditions."""
@@ -264,28 +285,33 @@ class ProximalNewton(Memoryless):
 
     def _truncated(self, directions: NewtonDirections, state: LinearPrimalState, c: int) -> np.ndarray:
         """Return a Newton direction of one score, the more exact the nearer the minimum is."""
-        loss, curvatures = self.problem.loss, np.empty(state.scores.shape[1])
-        which = c, _LEAST_CURVATURE, loss.curvature
-        _write_curvatures(loss, self.problem.demands, state.scores[c], which, curvatures)
+        curvatures = self._curvatures[c]
+        self._write_curvatures(state.scores[c], c, curvatures)
         gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
         share = min(_LARGEST_RESIDUAL, float(np.sqrt(gap)))
         return directions.direction(curvatures, state.gradient[c] + state.weights[c], share)
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
-        """Return the state after a line search in each score; a step that does not lead downhill is not taken."""
-        change, length, problem = self._products(direction), np.zeros(self.n_scores), self.problem
+        """Return the state after the best step in each score; one that does not lead downhill is not taken."""
+        change, length, problem = self._products(direction), np.ones(self.n_scores), self.problem
+        l1_ratio = self.settings.penalty.l1_ratio
 
-        def search(c: int) -> None:
+        def search(c: int, slope: float) -> None:
             along = state.scores[c], change[c], state.weights[c], direction[c]
-            slope = float(state.gradient[c] @ direction[c])
-            length[c] = best_length(
-                Line(problem.loss, problem.demands, c, *along, self.settings.penalty.l1_ratio), slope
-            )
+            length[c] = best_length(Line(problem.loss, *_of_score(problem.demands, c), *along, l1_ratio), slope)
 
-        self.pool.run(search, [(c,) for c in np.flatnonzero(direction.any(axis=1))])
-        weights = state.weights + length[:, None] * direction
-        scores = state.scores + length[:, None] * change
-        after = self._evaluated(weights, scores, state.dual_value)
+        after = self._evaluated(state.weights + direction, state.scores + change, state.dual_value)
+        slopes = (np.einsum("cj,cj->c", each.gradient, direction) for each in (state, after))
+        others = [
+            (c, begin)
+            for c, (begin, end) in enumerate(zip(*slopes, strict=True))
+            if direction[c].any() and not suits(state.weights[c], direction[c], (begin, end), l1_ratio)
+        ]
+        if others:
+            self.pool.run(search, others)
+            weights = state.weights + length[:, None] * direction
+            scores = state.scores + length[:, None] * change
+            after = self._evaluated(weights, scores, after.dual_value)
         worse = ~self._is_better(after, state)
         if not worse.any():
             return after
@@ -334,26 +360,28 @@ class ProximalNewton(Memoryless):
         return Report(gap, float(found.dual.sum()), n_steps, within, within, False, n_newton=n_steps)
 
 
+def _of_score(demands: Demands, c: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return targets and costs of all rows in one score."""
+    targets, costs = targets_and_costs(demands)
+    return np.ascontiguousarray(targets[:, c]), np.ascontiguousarray(costs[:, c])
+
+
 @jit
-def _write_slopes(loss, demands, scores, dual, bounds):
-    """Write -c ℓ'(f) for some rows in all scores."""
+def _write_slopes(loss, targets, costs, scores, dual):
+    """Write -c ℓ'(f) for some rows in all scores; loops without `cost_of` are of vectors."""
     for c in range(scores.shape[0]):
-        for i in range(bounds[0], bounds[1]):
-            target, cost = cost_of(demands, i, c)
-            dual[i, c] = -cost * loss_slope(loss, scores[c, i], target) if cost > 0 else 0.0
+        for i in range(scores.shape[1]):
+            slope = -costs[i, c] * loss_slope(loss, scores[c, i], targets[i, c])
+            dual[i, c] = slope if costs[i, c] > 0 else 0.0
 
 
 @jit
-def _write_curvatures(loss, demands, scores, which, out):
-    """Write c ℓ''(f) for all rows in one score; it is raised where the loss is almost linear, or steps would be long.
+def _write_curvatures(loss, targets, costs, scores, least, most, out):
+    """Write c ℓ''(f) for some rows in one score; it is raised where the loss is almost linear, or steps would be long.
 
-    `which` has the number of the score, the least share of the slope, and the largest curvature of the loss.
+    `least` is the least share of the slope, and `most` the largest curvature of the loss.
     """
-    c, least, most = which
     for i in range(scores.size):
-        target, cost = cost_of(demands, i, c)
-        if cost > 0:
-            floor = min(most, least * abs(loss_slope(loss, scores[i], target)))
-            out[i] = cost * max(floor, loss_curvature(loss, scores[i], target))
-        else:
-            out[i] = 0.0
+        floor = min(most, least * abs(loss_slope(loss, scores[i], targets[i])))
+        curvature = costs[i] * max(floor, loss_curvature(loss, scores[i], targets[i]))
+        out[i] = curvature if costs[i] > 0 else 0.0

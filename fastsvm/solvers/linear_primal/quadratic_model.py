@@ -2,8 +2,8 @@
 
 The Hessian X_Wᵀ D X_W of a model has the curvatures D of the losses at the scores. It is a Gram matrix of features, and
 a sum over rows: a pass over the rows in any order computes it, from memory or from a file. A row is added again, with
-the change of its curvature, only if the curvature has changed much. The steps stay correct with a slightly other
-Hessian, and near the minimum few rows change.
+the change of its curvature, only if the curvature has changed much, unless a row takes little time. The steps stay
+correct with a slightly other Hessian, and near the minimum few rows change.
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,10 @@ from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
 __all__ = ["QuadraticModel", "empty_model", "update_models"]
 
 _CHANGED = 0.2  # share of a curvature by which it must change
+_FEW_PRODUCTS = 512  # of a row, which take less time than its loss: all rows are added anew
 _CANCELLED = 1e-3  # share of all that was added that must be left, or rounding error would count
 _PARTS, _PARTED = 4, 512  # sums of sparse rows that threads share, of Hessians of at most so many features
-_ROWS, _PANEL = 4096, 128  # of a product: rows at a time, and features of a piece of work
+_LEAST_ROWS, _VALUES, _PANEL = 512, 1 << 14, 128  # of a product: rows or values at a time, features of a piece of work
 
 
 @storable("quadratic model")
@@ -36,7 +37,7 @@ class QuadraticModel(NamedTuple):
     features : ndarray of int64, shape (m,)
         Indices of the features, in increasing order; that of the constant feature is the number of features.
     curvatures : ndarray of float64, shape (n,)
-        Second derivatives of the losses of the rows, as the Hessian has them.
+        Second derivatives of the losses of the rows, as the Hessian has them; zeros if it is computed anew each time.
     hessian : ndarray of float64, shape (m, m)
         Modified in place.
     added : float
@@ -73,6 +74,11 @@ def update_models(
     """
     found, changes = [], []
     for model, wanted in zip(models, curvatures, strict=True):
+        if _products_of_row(problem, model) <= _FEW_PRODUCTS:
+            model.hessian[:] = 0.0
+            found.append(model)
+            changes.append(wanted)
+            continue
         model, change = _due(model, wanted)
         found.append(model._replace(curvatures=model.curvatures + change, added=model.added + np.abs(change).sum()))
         changes.append(change)
@@ -86,6 +92,13 @@ def update_models(
     for model in found:
         mirror(model.hessian, len(model.hessian))
     return found
+
+
+def _products_of_row(problem: LinearProblem, model: QuadraticModel) -> float:
+    """Return the number of products that a row adds to a Hessian, on average."""
+    source = problem.source
+    stored = source.nbytes / (source.dtype.itemsize * len(source)) if source.sparse else np.inf
+    return min(stored, len(model.features)) ** 2 / 2
 
 
 def _due(model: QuadraticModel, wanted: np.ndarray) -> tuple[QuadraticModel, np.ndarray]:
@@ -115,7 +128,7 @@ def _add_dense_block(
 ) -> None:
     """Add Σ change x xᵀ of a block to the lower triangle of a Hessian."""
     changed, hessian = np.flatnonzero(changes), model.hessian
-    for a, b in spans(len(changed), _ROWS):
+    for a, b in spans(len(changed), max(_LEAST_ROWS, _VALUES // len(hessian))):
         rows = _columns(problem, block.values, changed[a:b], model.features)
         scaled = rows * changes[changed[a:b], None]
 

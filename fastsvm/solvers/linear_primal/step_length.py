@@ -6,25 +6,23 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
-from fastsvm.losses import Demands, Loss, cost_of, loss_slope
+from fastsvm.losses import Loss, loss_slope
 
-__all__ = ["Line", "best_length"]
+__all__ = ["Line", "best_length", "suits"]
 
 _FLAT = 0.25  # share of the first slope, below which a length is accepted
 _DOUBLINGS, _STEPS, _WIDTH = 6, 60, 1e-3  # limits of the search
 
 
 class Line(NamedTuple):
-    """Scores and weights along a direction, for score `c` of a problem.
+    """Scores and weights along a direction, for one score of a problem.
 
     Attributes
     ----------
     loss : Loss
         Loss of a row.
-    demands : Demands
-        Targets and costs.
-    c : int
-        Number of the score.
+    targets, costs : ndarray of float64, shape (n,)
+        Targets and costs of the rows in the score.
     scores, change : ndarray of float64, shape (n,)
         Scores, and their change in a step of length 1.
     weights, direction : ndarray of float64, shape (n_weights,)
@@ -34,8 +32,8 @@ class Line(NamedTuple):
     """
 
     loss: Loss
-    demands: Demands
-    c: int
+    targets: np.ndarray
+    costs: np.ndarray
     scores: np.ndarray
     change: np.ndarray
     weights: np.ndarray
@@ -43,26 +41,56 @@ class Line(NamedTuple):
     l1_ratio: float
 
 
+def suits(weights: np.ndarray, direction: np.ndarray, slopes: tuple[float, float], l1_ratio: float) -> bool:
+    """Return whether the best length is about 1.
+
+    Parameters
+    ----------
+    weights, direction : ndarray of float64, shape (n_weights,)
+        Weights, and their change.
+    slopes : tuple of float
+        Derivatives of the losses at the lengths 0 and 1.
+    l1_ratio : float
+        As in `Line`.
+    """
+    begin, end = (
+        slope + _penalty_slope(weights, direction, t, l1_ratio) for t, slope in zip((0.0, 1.0), slopes, strict=True)
+    )
+    return bool(begin < 0 and _is_flat(begin, end, weights, direction, l1_ratio))
+
+
 @slope_at.register(Line)
 def _slope(line, t):
     total = 0.0
     for i in range(line.scores.size):
-        target, cost = cost_of(line.demands, i, line.c)
-        if cost > 0:
-            total += line.change[i] * cost * loss_slope(line.loss, line.scores[i] + t * line.change[i], target)
-    return total + _penalty_slope(line, t)
+        slope = loss_slope(line.loss, line.scores[i] + t * line.change[i], line.targets[i])
+        total += line.change[i] * line.costs[i] * slope
+    return total + _penalty_slope(line.weights, line.direction, t, line.l1_ratio)
 
 
 @jit
-def _penalty_slope(line, t):
+def _penalty_slope(weights, direction, t, l1_ratio):
     total = 0.0
-    for j in range(line.weights.size):
-        there = line.weights[j] + t * line.direction[j]
-        if line.l1_ratio == 0:
-            total += there * line.direction[j]
+    for j in range(weights.size):
+        there = weights[j] + t * direction[j]
+        if l1_ratio == 0:
+            total += there * direction[j]
         else:
-            total += abs(line.direction[j]) if there == 0 else line.direction[j] if there > 0 else -line.direction[j]
+            total += abs(direction[j]) if there == 0 else direction[j] if there > 0 else -direction[j]
     return total
+
+
+@jit
+def _is_flat(begin, end, weights, direction, l1_ratio):
+    """Return whether the slope `end` at length 1 is small beside that at 0.
+
+    Weights that become 0 in a step of length 1 make the slope jump there: it is often the minimum.
+    """
+    below = end
+    for j in range(weights.size):
+        if l1_ratio > 0 and weights[j] + direction[j] == 0:
+            below -= 2 * abs(direction[j])
+    return end >= _FLAT * begin and below <= -_FLAT * begin
 
 
 @jit
@@ -70,17 +98,12 @@ def best_length(line, losses_slope):
     """Return the length of the best step, or 1 if a slope there is small; 0 if no step leads downhill.
 
     `losses_slope` is the derivative of the losses at length 0.
-
-    Weights that become 0 in a step of length 1 make the slope jump there: it is often the minimum.
     """
-    begin, above = losses_slope + _penalty_slope(line, 0.0), slope_at(line, 1.0)
+    begin = losses_slope + _penalty_slope(line.weights, line.direction, 0.0, line.l1_ratio)
     if not begin < 0:
         return 0.0
-    below = above
-    for j in range(line.weights.size):
-        if line.l1_ratio > 0 and line.weights[j] + line.direction[j] == 0:
-            below -= 2 * abs(line.direction[j])
-    if above >= _FLAT * begin and below <= -_FLAT * begin:
+    above = slope_at(line, 1.0)
+    if _is_flat(begin, above, line.weights, line.direction, line.l1_ratio):
         return 1.0
     limits = RootLimits(_DOUBLINGS, _STEPS, -_FLAT * begin, _WIDTH)
     return illinois_root(line, Bracket(0.0, begin, 1.0, above), limits)

@@ -40,6 +40,7 @@ _DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to th
 _MOST_WINDOW = 32 << 20  # bytes
 _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings of the clock
 _MOST_VALUES, _SHORTER_SIDE = 1 << 20, 320  # of few samples: with more, epochs cost less than Newton steps
+_MANY = 20_000  # samples with a loss that is not piecewise quadratic
 _LEAST_EPOCHS = 100  # who allows fewer wants to see them
 _MOST_SAMPLES = 2048  # of a Gram matrix
 _LONG, _MORE_SAMPLES = 64, 4  # of at least so many features, so many times as many samples
@@ -240,6 +241,8 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     if not is_ours or session.can_be_resumed or session.has_callbacks:
         return None
     is_few = n * (d + 1) <= _MOST_VALUES and min(n, d + 1) <= _SHORTER_SIDE
+    if not is_piecewise(type(loss)) and n >= _MANY:  # Newton's method has threads, and begins with some rows
+        return None
     is_wide = is_piecewise(type(loss)) and n < _least_samples(loss, d + 1) and n <= _MOST_SAMPLES
     if is_wide and not is_few:
         needed = 8 * (n * (d + 1) if not source.sparse else 2 * source.nbytes) + 4 * 8 * n * n

@@ -11,6 +11,7 @@ from fastsvm.losses import Loss, is_piecewise, provides_newton
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalSettings, LinearPrimalState, ProximalNewton
+from fastsvm.solvers.linear_primal.some_rows import weights_of_some_rows
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 
 __all__ = ["PrimalFit", "PrimalFitState", "newton_is_faster"]
@@ -84,15 +85,16 @@ class PrimalFit:
         penalty = L1() if estimator._has_l1_penalty() else L2()
         settings = LinearPrimalSettings(estimator.tol, estimator.criterion, memory // _HESSIAN_SHARE, penalty)
         self.solver = ProximalNewton(problem, settings, pool)
+        self._pool = pool
 
     def initial_state(self) -> LinearPrimalState:
         """Return the state of the last fit if its problem was the same and it did not finish.
 
-        Else begin at its weights if there are as many, or at zero.
+        Else begin at its weights if there are as many, or at those of some rows, or at zero.
         """
         last, solver = self._last, self.solver
         if last is None or last.state.weights.shape != (solver.n_scores, solver.n_weights):
-            return solver.init()
+            return solver.init(weights_of_some_rows(solver.problem, solver.settings, self._pool))
         if last.finished or last.fingerprint != self._fingerprint:
             return solver.init(last.state.weights)
         if last.consistent and last.resident == self._resident:
