@@ -14,7 +14,7 @@ from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.dask.rows import joined_facts, load_shards
 from fastsvm.dask.scaling import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import Plan, ShardFacts
+from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
@@ -25,13 +25,11 @@ from fastsvm.estimators.linear.fits.dual_fit import N_SWEEPS, block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
-from fastsvm.losses import Demands, Loss
+from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.curvature import metric_of_moments
-from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.shards.rounds import RoundsMemory, ShardedAscent
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Limits, Report, StopReason, drive
-from fastsvm.sources import MemorySource
 
 __all__ = ["ClusterFitState", "DistributedClassifier", "DistributedLinearSVM", "sizes_of"]
 
@@ -135,8 +133,9 @@ class DistributedLinearSVM(BaseEstimator):
         shards = ClusterShards(tasks, rows, plan, sizes)
         solver = self._solver(known, plan, shards, seed)
         deadline = begin + (np.inf if self.max_time is None else self.max_time)
-        self._solve(solver, shards, deadline, begin)
+        weights = self._solve(solver, shards, deadline, begin)
         self.__dict__.update(names)
+        self._conclude(tasks, plan, solver, weights, deadline)
         self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_gap(self)
 
@@ -162,6 +161,10 @@ class DistributedLinearSVM(BaseEstimator):
             coef, intercept = np.diff(coef, axis=0), np.diff(intercept)
         return self._for_rows_as_passed(coef, intercept)
 
+    def _learns_pairs(self, n_classes: int) -> bool:
+        """Return whether each pair of so many classes is told apart."""
+        return False
+
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and intercepts for rows as they are passed."""
         return for_rows_as_passed(coef, intercept, self._shift, self._scale)
@@ -181,22 +184,22 @@ class DistributedLinearSVM(BaseEstimator):
             factors = class_weights(self.class_weight, classes, np.arange(len(classes)), known.weights)
         size = block_rows_of(known.shape[1])
         plan = Plan(loss, float(self.C), constant, classes, factors, size, N_SWEEPS, together)
+        plan = plan._replace(of_pairs=self._learns_pairs(len(classes)))
         return ({"classes_": classes} if of_classes else {}), plan
 
     def _solver(self, known: ShardFacts, plan: Plan, shards: ClusterShards, seed: int) -> ShardedAscent:
         """Return the solver, which knows a problem without rows."""
-        balance, none = np.ones(1), np.empty(0)
-        if len(plan.classes) > 2 or plan.loss.of_classes:
-            balance = np.ones(len(plan.classes)) if plan.loss.of_classes else plan.factors
-        frame = MemorySource.of(_no_rows(known))
-        problem = LinearProblem(frame, plan.shift, plan.scale, plan.loss, Demands(none, none, balance), plan.constant)
+        problem = problem_of(_no_rows(known), plan)
         width = ShardedAscent.width_of(known.shape[1])
         metric = metric_of_moments(problem, shards.moments(width))
         settings = LinearDualSettings(float(self.tol), seed, plan.block_rows, plan.n_sweeps, 0, 1)
         return ShardedAscent(problem, settings, metric, shards)
 
-    def _solve(self, solver: ShardedAscent, shards: ClusterShards, deadline: float, begin: float) -> None:
-        """Take rounds, and set the attributes of the solution and its certificate."""
+    def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
+        """Take the weights at the end of a fit; here for nothing."""
+
+    def _solve(self, solver: ShardedAscent, shards: ClusterShards, deadline: float, begin: float) -> np.ndarray:
+        """Take rounds, set the attributes of the solution and its certificate, and return the weights."""
         checkpointer, last = checkpoints_of(self)
         records: list[tuple] = []
         state = solver.init()
@@ -240,6 +243,7 @@ class DistributedLinearSVM(BaseEstimator):
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
         columns = zip(*records, strict=True)
         self.history_ = {name: np.array(column) for name, column in zip(_COLUMNS, columns, strict=True)}
+        return weights
 
     def to_local(self) -> Any:
         """Return the model as an estimator of fastsvm, which needs no cluster and can be saved.
@@ -348,7 +352,8 @@ def sizes_of(facts: list[ShardFacts], last: Any) -> list[int]:
     return sizes
 
 
-def _no_rows(known: ShardFacts) -> Any:
+def _no_rows(known: ShardFacts) -> ShardRows:
     """Return rows of the kind of the shards, but none."""
     shape = 0, known.shape[1]
-    return sparse.csr_matrix(shape, dtype=known.dtype) if known.sparse else np.empty(shape, known.dtype)
+    X = sparse.csr_matrix(shape, dtype=known.dtype) if known.sparse else np.empty(shape, known.dtype)
+    return ShardRows(X, np.empty(0, known.labels.dtype), np.empty(0), None)

@@ -73,7 +73,7 @@ def _task(rows: ShardRows, plan: SGDPlan) -> Task:
     if plan.scale.size:
         dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)
         source = ScaledSource(source, None if source.sparse else plan.shift, plan.scale, dtype)
-    return task_of_labels(source, rows, plan)
+    return task_of_labels(source, rows, plan, plan.loss.of_classes)
 
 
 def _fit(rows: ShardRows, plan: SGDPlan, number: int, pool: Pool) -> SGDFit:

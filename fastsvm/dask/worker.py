@@ -21,7 +21,7 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.dask.tasks import Account, counting, counting_rows
 from fastsvm.estimators.fitting.validation import check_training_set
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
-from fastsvm.estimators.linear.training_task import Task, task_of_classes
+from fastsvm.estimators.linear.training_task import Task, in_pairs, task_of_classes
 from fastsvm.losses import Loss
 from fastsvm.solvers.linear_dual.certificate import CertificateSums
 from fastsvm.solvers.linear_dual.curvature import RowMoments
@@ -34,6 +34,7 @@ __all__ = [
     "FilePart",
     "Place",
     "Plan",
+    "Room",
     "ShardFacts",
     "ShardRows",
     "ask_losses",
@@ -43,6 +44,7 @@ __all__ = [
     "facts_of",
     "gather_rows",
     "known_state",
+    "problem_of",
     "read_rows",
     "run_round",
     "settled",
@@ -54,6 +56,7 @@ __all__ = [
 
 _prepared: "WeakKeyDictionary[ShardRows, _Prepared]" = WeakKeyDictionary()
 _lock = threading.Lock()
+_FULL = 0.6  # of a worker's memory limit, of which Dask writes results to disk from .6 or .7 on
 
 
 class FilePart(NamedTuple):
@@ -132,6 +135,8 @@ class Plan(NamedTuple):
         Number of shards that share the threads of a worker.
     shift, scale : ndarray of float64, shape (n_features,)
         Values x are mapped to (x - shift) scale; empty for no mapping. Sparse rows are only scaled.
+    of_pairs : bool
+        Whether each pair of classes is told apart, not each from the rest.
     """
 
     loss: Loss
@@ -144,6 +149,7 @@ class Plan(NamedTuple):
     together: int
     shift: np.ndarray = np.empty(0)
     scale: np.ndarray = np.empty(0)
+    of_pairs: bool = False
 
 
 class Place(NamedTuple):
@@ -191,7 +197,7 @@ def gather_rows(blocks: list[Any], labels: list[Any] | None, weights: list[Any] 
     if not parts:
         block = blocks[0].to_numpy() if hasattr(blocks[0], "columns") else blocks[0]
         return ShardRows(block, np.empty(0), np.empty(0), None)
-    return _joined(parts, names)
+    return joined(parts, names)
 
 
 class _Holder(BaseEstimator):
@@ -203,7 +209,7 @@ class _Holder(BaseEstimator):
 _Holder.__name__ = "LinearSVM"  # as messages name it
 
 
-def _joined(parts: list[tuple[Any, np.ndarray, np.ndarray]], names: np.ndarray | None) -> ShardRows:
+def joined(parts: list[tuple[Any, np.ndarray, np.ndarray]], names: np.ndarray | None) -> ShardRows:
     """Return blocks of rows, labels and weights as one shard."""
     X, y, weight = zip(*parts, strict=True)
     if len(parts) == 1:
@@ -224,7 +230,7 @@ def read_rows(parts: list[FilePart]) -> ShardRows:
             weight = np.ones(n) if data.sample_weight is None else data.sample_weight[rows].astype(np.float64)
             found.append((data.X.read(part.start, part.stop).user_array(), data.y[rows], weight))
             names = data.feature_names
-    return _joined(found, names)
+    return joined(found, names)
 
 
 def facts_of(rows: ShardRows, of_classes: bool) -> ShardFacts:
@@ -248,6 +254,26 @@ class _Prepared:
         self.shard, self.lock = shard, threading.Lock()
 
 
+class Room(NamedTuple):
+    """What a shard may use of this worker: threads, and bytes of Gram matrices, None for any number of them."""
+
+    n_threads: int
+    gram_bytes: int | None
+
+    @classmethod
+    def of(cls, rows: ShardRows, plan: Plan) -> "Room":
+        """Return the share of a shard on the worker that this task is on.
+
+        Above a share of its memory limit, a worker writes rows to disk, and then it pauses. So Gram matrices that
+        would take it there are computed anew in each round, which changes no bit.
+        """
+        limit, n_threads = get_worker().memory_manager.memory_limit, threads_of(plan.together)
+        if not limit:
+            return cls(n_threads, None)
+        duals = 4 * 8 * len(rows.y) * max(1, len(plan.classes))
+        return cls(n_threads, max(0, int(_FULL * limit) // plan.together - rows.__sizeof__() - duals))
+
+
 def threads_of(together: int) -> int:
     """Return the threads of a shard, of which so many share those of this worker."""
     return max(1, get_worker().state.nthreads // together)
@@ -255,38 +281,41 @@ def threads_of(together: int) -> int:
 
 @contextmanager
 def shard_of(
-    rows: ShardRows, plan: Plan, place: Place, n_threads: int | None = None, account: Account | None = None
+    rows: ShardRows, plan: Plan, place: Place, room: Room | None = None, account: Account | None = None
 ) -> Any:
-    """Give the shard of some rows. Outside of tasks the threads are told, and the account of the time."""
-    n_threads = threads_of(plan.together) if n_threads is None else n_threads
+    """Give the shard of some rows. Outside of tasks the room is told, and the account of the time."""
+    room = Room.of(rows, plan) if room is None else room
     with _lock:
         found = _prepared.get(rows)
         if found is None:
-            problem = _problem(rows, plan)
-            found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.n_sweeps, *place))
-    with found.lock, Pool.open(n_threads) as found.shard.pool, counting("computing", account):
+            problem = problem_of(rows, plan)
+            found = _prepared[rows] = _Prepared(Shard(problem, plan.block_rows, plan.n_sweeps, *place, room.gram_bytes))
+    with found.lock, Pool.open(room.n_threads) as found.shard.pool, counting("computing", account):
         yield found.shard
 
 
-def _problem(rows: ShardRows, plan: Plan) -> LinearProblem:
-    """Return the problem of the rows of a shard."""
+def problem_of(rows: ShardRows, plan: Plan) -> LinearProblem:
+    """Return the problem of the rows of a shard, perhaps none."""
     source, shift, scale = MemorySource.of(rows.X), plan.shift, plan.scale
     if source.sparse and scale.size:
         source, shift, scale = ScaledSource(source, None, scale, np.float64).in_memory(), np.empty(0), np.empty(0)
     if len(plan.classes):
-        task = task_of_labels(source, rows, plan)
-        task = task._replace(balance=np.ones(len(plan.classes))) if plan.loss.of_classes else task
+        task = task_of_labels(source, rows, plan, plan.loss.of_classes or plan.of_pairs)
+        if plan.of_pairs:
+            task = in_pairs(task)
+        elif plan.loss.of_classes:
+            task = task._replace(balance=np.ones(len(plan.classes)))
     else:
         targets, weight = np.ascontiguousarray(rows.y, np.float64), writeable(rows.weight)
         task = Task(source, targets, weight, float(weight.sum()), np.ones(1), of_classes=False)
     return LinearProblem(source, shift, scale, plan.loss, demands_of(plan, task), plan.constant)
 
 
-def task_of_labels(source: Source, rows: ShardRows, plan: Any) -> Task:
-    """Return the task of rows that are in a source, as they are learnt, by a plan's classes, factors and loss."""
+def task_of_labels(source: Source, rows: ShardRows, plan: Any, coupled: bool) -> Task:
+    """Return the task of rows that are in a source, as they are learnt, by a plan's classes and factors."""
     labels, used = np.full(len(rows.y), -1, np.int64), rows.weight > 0
     labels[used] = np.searchsorted(plan.classes, rows.y[used])
-    return task_of_classes(source, labels, writeable(rows.weight), plan.factors, plan.loss.of_classes)
+    return task_of_classes(source, labels, writeable(rows.weight), plan.factors, coupled)
 
 
 def begin(rows: ShardRows, plan: Plan, place: Place) -> tuple[ShardState, None]:

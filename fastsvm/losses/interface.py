@@ -119,21 +119,23 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
 def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:
     """Return targets and costs of all rows in all scores; see `cost_of`."""
     targets, costs, k = demands.targets[:, None], demands.costs[:, None], len(demands.balance)
-    if k == 1:
-        return targets, costs
     if demands.coding.size:
         sides = demands.coding.T[demands.targets.astype(np.int64)]
         return np.where(sides > 0, 1.0, -1.0), np.abs(sides) * costs
+    if k == 1:
+        return targets, costs
     own = targets == np.arange(k)
     return np.where(own, 1.0, -1.0), np.where(own, demands.balance * costs, costs)
 
 
 def demands_of_scores(demands: Demands, scores: tuple[int, int]) -> Demands:
-    """Return the demands of a run of scores as if there were no others; of one score, with the targets ±1."""
+    """Return the demands of a run of scores as if there were no others; one against the rest has targets ±1."""
     low, high = scores
     if high - low == len(demands.balance):
         return demands
     targets, balance = demands.targets - low, demands.balance[low:high]
+    if demands.coding.size:
+        return demands._replace(balance=balance, coding=demands.coding[low:high])
     if high - low > 1:
         return demands._replace(targets=targets, balance=balance)
     own, costs = targets == 0, demands.costs

@@ -14,10 +14,13 @@ from distributed import Client, LocalCluster
 from distributed.comm import tcp
 from distributed.utils import get_mp_context
 
-from fastsvm.dask import ClusterLost, LinearSVC
+from fastsvm import SVC
+from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
+from fastsvm.dask.nystroem import landmarks
 from fastsvm.dask.rounds.shards import ClusterShards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.checkpoints import checkpointed
+from fastsvm.estimators.nystroem import cells
 from fastsvm.jobs.training.checkpoint_file import read, write
 from fastsvm.solvers.linear_dual.shards.shard import Shard
 
@@ -71,14 +74,20 @@ def assert_same(model, other):
     assert (model.objective_, model.n_iter_) == (other.objective_, other.n_iter_)
 
 
-def test_rows_never_come_to_the_client_or_the_scheduler(processes, path, model, monkeypatch):
-    seen, decoded = [0], tcp.from_frames
+@pytest.fixture
+def seen(monkeypatch):
+    """Return the bytes that came to this process, in a list."""
+    found, decoded = [0], tcp.from_frames
 
     async def counting_frames(frames, *given, **more):
-        seen[0] += sum(memoryview(frame).nbytes for frame in frames)
+        found[0] += sum(memoryview(frame).nbytes for frame in frames)
         return await decoded(frames, *given, **more)
 
     monkeypatch.setattr(tcp, "from_frames", counting_frames)
+    return found
+
+
+def test_rows_never_come_to_the_client_or_the_scheduler(processes, path, model, seen):
     assert_same(made(processes).fit(path), model)
     assert 0 < seen[0] < 24000 * 300  # the bytes of the rows
 
@@ -188,6 +197,41 @@ def test_workers_that_have_no_memory_left_are_told(monkeypatch):
         while full.scheduler_info()["workers"].popitem()[1]["status"] != "paused":
             time.sleep(0.05)
         LinearSVC(client=full).fit(da.zeros((10, 2), chunks=5), da.ones(10, chunks=5))
+
+
+def test_rows_of_cells_go_from_worker_to_worker(processes, tmp_path, seen, monkeypatch):
+    monkeypatch.setattr(cells, "_CELL", 1200)
+    monkeypatch.setattr(landmarks, "_SAMPLE", 100)  # rows that are fetched
+    marker, path = str(tmp_path / "once"), tmp_path / "wide.h5"
+    X, group = np.random.default_rng(0).integers(0, 10, (2400, 4000), dtype=np.uint8), np.arange(2400) % 4
+    X[group > 1, :2000] += 100  # the cells
+    X[group % 2 > 0, 2000:2500] += 100  # the classes, of few support vectors
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = X, group % 2
+
+    def patch():
+        usual = SVC.fit
+
+        def last_words(self, *given):
+            if not Path(marker).exists():
+                Path(marker).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return usual(self, *given)
+
+        SVC.fit = last_words
+
+    def fit():
+        given = {"landmarks": X[:20], "gamma": 1e-7, "tol": 0.01, "n_shards": 2, "client": processes}
+        return NystroemSVC(C=1.0, refine="cells", random_state=0, **given).fit(path)
+
+    first = fit()
+    assert 0 < seen[0] < 0.3 * X.nbytes
+    assert [type(one) for one in first.cells_] == [SVC, SVC]
+    processes.run(patch)
+    second = fit()
+    assert Path(marker).exists()
+    assert_same(second, first)
+    np.testing.assert_array_equal(second.decision_function(X), first.decision_function(X))
 
 
 # --- clusters in this process ----------------------------------------------------------------------------

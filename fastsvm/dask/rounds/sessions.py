@@ -19,7 +19,7 @@ from distributed import Future, Worker, get_worker
 from distributed.protocol.pickle import dumps
 
 from fastsvm.dask.tasks import Tasks, account_here
-from fastsvm.dask.worker import Place, Plan, ShardRows, settled, shard_of, threads_of
+from fastsvm.dask.worker import Place, Plan, Room, ShardRows, settled, shard_of
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.shards.shard import RoundOrder, RoundSums, ShardState
 
@@ -44,7 +44,7 @@ class Session:
 
     def __init__(self, name: str, rows: ShardRows, plan: Plan, place: Place, state: ShardState) -> None:
         self.name, self.address = name, get_worker().address
-        self._open: Callable[[], Any] = partial(shard_of, rows, plan, place, threads_of(plan.together), account_here())
+        self._open: Callable[[], Any] = partial(shard_of, rows, plan, place, Room.of(rows, plan), account_here())
         self._state, self._metric = state, cast(Metric, None)
         self._n_rounds = 0
 

@@ -26,7 +26,16 @@ from fastsvm.estimators.linear.training_task import Task
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import Source
 
-__all__ = ["Cells", "Division", "divide", "learn"]
+__all__ = [
+    "Cells",
+    "Division",
+    "centers_of",
+    "divide",
+    "drawn_for_centers",
+    "learn",
+    "nearest",
+    "number_of_cells",
+]
 
 _CELL = 10_000  # samples of a cell, in the mean
 _DRAWN, _LEAST_DRAWN = 100, 20_000  # samples for k-means, for each cell and in all
@@ -61,7 +70,7 @@ class Cells(NamedTuple):
         n_paired : int, default=0
             Number of classes, if the scores are those of their pairs, each positive for the first.
         """
-        found, cell = otherwise.copy(), _nearest(X, self.centers)
+        found, cell = otherwise.copy(), nearest(X, self.centers)
         for number in np.unique(cell):
             rows, machine = np.flatnonzero(cell == number), self.machines[number]
             if machine is not None:
@@ -70,7 +79,7 @@ class Cells(NamedTuple):
         return found
 
 
-def _nearest(X: Any, centers: np.ndarray) -> np.ndarray:
+def nearest(X: Any, centers: np.ndarray) -> np.ndarray:
     """Return the number of the nearest centre of each sample."""
     distance = np.square(centers).sum(axis=1) - 2 * safe_sparse_dot(X.astype(np.float64), centers.T, dense_output=True)
     return np.asarray(distance).argmin(axis=1)
@@ -146,12 +155,12 @@ def divide(task: Task, is_whole: bool, budget: int, seed: int) -> Division:
         If the memory does not suffice for the machine of the largest cell.
     """
     used = np.flatnonzero(task.weights > 0)
-    count = 1 if is_whole else max(1, round(len(used) / _CELL))
+    count = number_of_cells(len(used), is_whole)
     centers = np.zeros((1, task.source.shape[1])) if count == 1 else _centers(task.source, used, count, seed)
     found = Division(centers, np.zeros(len(task.source), np.int32))
     if count > 1:
         for start, block in task.source.blocks():
-            found.cell[start : start + block.shape[0]] = _nearest(block.user_array(), centers)
+            found.cell[start : start + block.shape[0]] = nearest(block.user_array(), centers)
     found.cell[task.weights <= 0] = -1
     _check_memory(task, found, budget)
     return found
@@ -237,12 +246,27 @@ def _machine(task: Task, rows: np.ndarray, samples: Any, make: Callable[[], Any]
     return make().fit(samples, targets, task.weights[rows]) if len(rows) else None
 
 
-def _centers(source: Source, used: np.ndarray, count: int, seed: int) -> np.ndarray:
+def number_of_cells(n: int, is_whole: bool) -> int:
+    """Return the number of cells of so many samples."""
+    return 1 if is_whole else max(1, round(n / _CELL))
+
+
+def drawn_for_centers(n: int, count: int, seed: int) -> tuple[np.ndarray, np.random.RandomState]:
+    """Return the places of the samples for k-means among so many, and the source of its random numbers."""
     rng = np.random.RandomState(seed)
-    drawn = np.sort(rng.permutation(used)[: max(_DRAWN * count, _LEAST_DRAWN)])
-    samples = source.take(drawn).in_memory().block.user_array().astype(np.float32)
+    return np.sort(rng.permutation(n)[: max(_DRAWN * count, _LEAST_DRAWN)]), rng
+
+
+def centers_of(samples: Any, count: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return the centres of some samples by k-means."""
+    samples = samples.astype(np.float32)
     found = KMeans(count, n_init=1, max_iter=_MOST_ITERATIONS, random_state=rng).fit(samples)
     return np.asarray(found.cluster_centers_, np.float64)
+
+
+def _centers(source: Source, used: np.ndarray, count: int, seed: int) -> np.ndarray:
+    drawn, rng = drawn_for_centers(len(used), count, seed)
+    return centers_of(source.take(used[drawn]).in_memory().block.user_array(), count, rng)
 
 
 def _groups(sizes: np.ndarray, source: Source, most_bytes: int) -> Iterator[list[int]]:

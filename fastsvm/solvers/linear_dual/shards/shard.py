@@ -130,6 +130,8 @@ class Shard:
         As in `dense_epoch.Layout`.
     number, first : int
         Number of the shard, and the number of its first row among all.
+    gram_bytes : int or None, default=None
+        Bytes of Gram matrices that are kept from round to round; None keeps all.
 
     Attributes
     ----------
@@ -137,21 +139,25 @@ class Shard:
         Threads.
     """
 
-    def __init__(self, problem: LinearProblem, block_rows: int, n_sweeps: int, number: int, first: int) -> None:
+    def __init__(
+        self,
+        problem: LinearProblem,
+        block_rows: int,
+        n_sweeps: int,
+        number: int,
+        first: int,
+        gram_bytes: int | None = None,
+    ) -> None:
         self.problem, self.number, self.first = problem, number, first
         self.pool = Pool(1)
         n = len(problem.source)
         self._every = np.arange(n)
-        self._layout = Layout(block_rows, n_sweeps, -(-n // block_rows), problem.shift, problem.scale)
+        kept = -(-n // block_rows)
+        if gram_bytes is not None:
+            kept = min(kept, gram_bytes // (block_rows**2 * product_type(problem.source.dtype).itemsize))
+        self._layout = Layout(block_rows, n_sweeps, kept, problem.shift, problem.scale)
         self._epochs: Epochs[Any] | None = None
         self._epochs_metric: Metric | None = None  # of the Gram matrices of `_epochs`
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows, their targets and costs, and the Gram matrices of all blocks."""
-        source, size = self.problem.source, self._layout.block_rows
-        grams = 0 if source.sparse else len(source) * size * product_type(source.dtype).itemsize
-        return source.nbytes + 16 * len(source) + grams
 
     def start(self) -> ShardState:
         """Return the state at zero."""

@@ -50,7 +50,7 @@ class Here:
         self.last = states
 
 
-def solver_of(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3):
+def solver_of(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3, gram_bytes=None):
     """Return the solver of rows cut into shards."""
     k = len(np.unique(targets)) if targets.min() >= 0 else 1
     balance = np.ones(k)
@@ -60,7 +60,7 @@ def solver_of(X, targets, cuts, loss="hinge", n_threads=1, C=1.0, tol=1e-3):
         return LinearProblem(MemorySource.of(X[a:b]), NONE, NONE, loss_named(loss), demands, 1.0)
 
     ends = [0, *cuts, X.shape[0]]
-    shards = [Shard(problem(a, b), 64, 3, number, a) for number, (a, b) in enumerate(pairwise(ends))]
+    shards = [Shard(problem(a, b), 64, 3, number, a, gram_bytes) for number, (a, b) in enumerate(pairwise(ends))]
     for shard in shards:
         shard.pool = Pool(n_threads)
     frame, width = problem(0, 0), ShardedAscent.width_of(X.shape[1])
@@ -119,9 +119,10 @@ def test_sparse_shards_one_of_which_has_one_class(two):
     assert solver.certificate.primal[0] == pytest.approx(best, rel=2e-3)
 
 
-def test_threads_change_no_bit(three_classes):
+@pytest.mark.parametrize("other", [{"n_threads": 2}, {"gram_bytes": 0}])
+def test_threads_and_gram_matrices_that_are_not_kept_change_no_bit(three_classes, other):
     X, y = three_classes
-    one, two = (fitted(X, y.astype(float), (50, 80), n_threads=n)[1] for n in (1, 2))
+    one, two = (fitted(X, y.astype(float), (50, 80), **given)[1] for given in ({}, other))
     np.testing.assert_array_equal(one.best, two.best)
     np.testing.assert_array_equal(one.path.position, two.path.position)
 

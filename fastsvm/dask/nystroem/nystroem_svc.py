@@ -1,23 +1,36 @@
 """Kernel support vector classification with landmarks on a cluster."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Client, Future
 
 from fastsvm.dask.base import DistributedClassifier
-from fastsvm.dask.landmarks import choose_landmarks, features_of_shards
+from fastsvm.dask.nystroem.cells import CellPlan, cells_of_shards
+from fastsvm.dask.nystroem.landmarks import Landmarks, choose_landmarks, features_of_shards
 from fastsvm.dask.tasks import Tasks
-from fastsvm.dask.worker import ShardFacts
-from fastsvm.estimators.fitting.parameters import Rule, one_of
+from fastsvm.dask.worker import Plan, ShardFacts
+from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of, optional
+from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem import nystroem_svc
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
+from fastsvm.memory import parse_memory
+from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
 
 __all__ = ["NystroemSVC"]
 
+_RULES = {"refine": optional(one_of("cells", "exact"))}
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
+
+
+class _Learning(NamedTuple):
+    """What a fit knows until it ends."""
+
+    landmarks: Landmarks
+    rows: list[Future]
+    seed: int
 
 
 class NystroemSVC(DistributedClassifier):
@@ -27,8 +40,8 @@ class NystroemSVC(DistributedClassifier):
     landmarks among them. The workers compute the features of their shards once, and keep them in place of the samples.
     Then these are learnt in rounds, as by `LinearSVC`.
 
-    Not available here: `bounds`, the bounds of the optimum with all samples as landmarks; `refine`, exact machines of
-    cells; and `multi_class="ovo"`.
+    With `refine`, samples stay on the workers beside the features. Not available here: `bounds`, the bounds of the
+    optimum with all samples as landmarks, and `landmarks="support"`.
 
     Parameters
     ----------
@@ -54,9 +67,13 @@ class NystroemSVC(DistributedClassifier):
     rank_tol : float, default=1e-6
         Directions of the landmarks whose eigenvalue is at most this share of the largest are left out.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of a class against the rest.
-    multi_class : {"ovr", "crammer_singer", "weston_watkins"}, default="ovr"
-        Of several classes each against the rest, or one problem for all.
+        Loss of a class against the rest, or of a pair of classes.
+    multi_class : {"ovr", "ovo", "crammer_singer", "weston_watkins"}, default="ovr"
+        Of several classes each against the rest, each pair, or one problem for all.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With "ovo", whether `decision_function` returns votes of classes or the decisions of pairs, as for `SVC`.
+    break_ties : bool, default=False
+        With "ovo", whether classes with equally many votes are compared by their decisions, as for `SVC`.
     tol : float, default=1e-3
         The fit ends when (P - D) / P is at most this, as for `LinearSVC`.
     fit_intercept : bool, default=True
@@ -76,6 +93,13 @@ class NystroemSVC(DistributedClassifier):
     standardize : bool, default=False
         Whether the kernel sees features standardised to mean 0 and variance 1 over all shards, by one more pass of the
         workers. The stored samples do not change.
+    refine : {"cells", "exact"} or None, default=None
+        Exact machines that predict in place of the landmarks, each fitted by a task. "cells": k-means, on samples that
+        go to one worker, divides the samples into cells of some 10,000, and each has a machine of its own, to whose
+        worker its samples go. "exact": one machine, that of `SVC`, on a worker that gets all samples.
+    memory : "auto", int or str, default="auto"
+        Bytes that a task for `refine` may use beside its samples; "auto" is half of what a worker may use,
+        divided by its threads.
 
     Attributes
     ----------
@@ -86,7 +110,7 @@ class NystroemSVC(DistributedClassifier):
     component_indices_ : ndarray of int64, shape (n_landmarks,)
         Numbers of these samples among those of all shards; missing if an array of landmarks was passed.
     coef_ : ndarray of float64, shape (n_scores, n_landmarks)
-        Coefficients of the kernel values with the landmarks.
+        Coefficients of the kernel values with the landmarks, of pairs in the order of `fastsvm.NystroemSVC`.
     intercept_ : ndarray of float64, shape (n_scores,)
         Intercepts.
     rank_ : int
@@ -99,6 +123,11 @@ class NystroemSVC(DistributedClassifier):
         Objective of feasible dual variables, a lower bound of the minimum on these features.
     duality_gap_ : float
         Difference of the two. Computed in float64.
+    cell_centers_ : ndarray of float64, shape (n_cells, n_features)
+        With `refine`, centres of the cells, of standardised features with `standardize`.
+    cells_ : tuple
+        With `refine`, the fitted `fastsvm.SVC` of each cell; the number of a class where a cell has only one; None
+        where the time ran out, so that the landmarks predict.
     kkt_violation_ : float
         Largest projected gradient of the dual problem, in units of scores.
     n_iter_ : int
@@ -134,6 +163,7 @@ class NystroemSVC(DistributedClassifier):
     """
 
     _local = nystroem_svc.NystroemSVC
+    _learning: _Learning
     _of_rows = "_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"
 
     def __init__(
@@ -151,6 +181,8 @@ class NystroemSVC(DistributedClassifier):
         rank_tol: float = 1e-6,
         loss: str = "hinge",
         multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
         tol: float = 1e-3,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -160,6 +192,8 @@ class NystroemSVC(DistributedClassifier):
         random_state: Any = None,
         verbose: bool | int = False,
         standardize: bool = False,
+        refine: str | None = None,
+        memory: str | int = "auto",
     ) -> None:
         self.C = C
         self.client = client
@@ -173,6 +207,8 @@ class NystroemSVC(DistributedClassifier):
         self.rank_tol = rank_tol
         self.loss = loss
         self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -182,10 +218,16 @@ class NystroemSVC(DistributedClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.standardize = standardize
+        self.refine = refine
+        self.memory = memory
 
     def _own_rules(self) -> dict[str, Rule]:
-        several = {"multi_class": one_of("ovr", "crammer_singer", "weston_watkins")}
-        return LANDMARK_RULES | {"loss": one_of("hinge", "squared_hinge")} | several
+        several = {"multi_class": one_of("ovr", "ovo", "crammer_singer", "weston_watkins")}
+        shapes = {"decision_function_shape": one_of("ovr", "ovo"), "break_ties": boolean}
+        return LANDMARK_RULES | _RULES | {"loss": one_of("hinge", "squared_hinge")} | several | shapes
+
+    def _learns_pairs(self, n_classes: int) -> bool:
+        return self.multi_class == "ovo" and n_classes > 2
 
     def _learnt(
         self, tasks: Tasks, rows: list[Future], facts: list[ShardFacts], known: ShardFacts, seed: int
@@ -196,9 +238,24 @@ class NystroemSVC(DistributedClassifier):
         sizes, rng = [one.shape[0] for one in facts], np.random.RandomState(seed)
         found = choose_landmarks(tasks, rows, known, sizes, estimator, rng)
         self.__dict__.update(found.attributes)
-        self._whitening = found.map.whitening
         features, dtype = features_of_shards(tasks, rows, known.shape[0], found)
+        self._learning = _Learning(found, rows if self.refine is not None else [], seed)
         return features, known._replace(shape=(known.shape[0], found.map.rank), dtype=dtype, sparse=False)
+
+    def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
+        """Fit the machines of cells."""
+        now = self._learning
+        if self.refine is not None:
+            machine = self._exact_machine()
+            cells = CellPlan(machine, Standardization.of_model(self), plan.classes, plan.factors, self.memory)
+            is_whole = self.refine == "exact"
+            self.cell_centers_, self.cells_ = cells_of_shards(tasks, now.rows, cells, is_whole, deadline, now.seed)
+
+    def _exact_machine(self) -> Any:
+        """Return a kernel machine with the parameters of this one."""
+        local = self._local(**{name: getattr(self, name) for name in ("C", "kernel", "degree", "coef0", "tol")})
+        local.set_params(multi_class=self.multi_class)._gamma = self._gamma
+        return local._exact_machine(0, np.inf)
 
     def _scaling(self, tasks: Tasks, rows: list[Future], known: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
         """Return no scaling: the kernel sees standardised samples, and features are learnt as they are."""
@@ -206,7 +263,7 @@ class NystroemSVC(DistributedClassifier):
 
     def _for_rows_as_passed(self, coef: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of the landmarks for those of the features."""
-        return coef @ self.__dict__.pop("_whitening"), intercept
+        return coef @ self._learning.landmarks.map.whitening, intercept
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVC":
         """Fit the model.
@@ -232,8 +289,15 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable, or the kernel is not positive semi-definite; the message says
             what was found.
         """
-        name = self.loss if self.multi_class == "ovr" else self.multi_class
-        self._fit(X, y, sample_weight, loss_of(name), of_classes=True)
+        parse_memory(self.memory)
+        if self.refine is not None and self.loss != "hinge":
+            raise ValueError(f"refine={self.refine!r} needs loss='hinge'; the loss is {self.loss!r}.")
+        is_one_score = self.multi_class in ("ovr", "ovo")
+        try:
+            loss = loss_of(self.loss if is_one_score else self.multi_class)
+            self._fit(X, y, sample_weight, loss, of_classes=True)
+        finally:
+            self.__dict__.pop("_learning", None)
         return self
 
     def to_local(self) -> Any:
