@@ -29,6 +29,7 @@ from fastsvm.losses.registry import register_loss
 __all__ = ["Log"]
 
 _STEPS, _ENOUGH = 60, 1e-7  # of Newton's method; the error after a last step of this length is its square
+_LARGE = 700.0  # a score with which e^-f does not matter
 _LEAST_LOGIT, _LARGEST_LOGIT = -87.0, 14.0  # in float32, of variables that are not rounded to 0 or to c
 
 
@@ -46,13 +47,13 @@ def _value(loss, score, target):
 @loss_slope.register(Log)
 def _slope(loss, score, target):
     margin = target * score
-    small = exp(-abs(margin))
+    small = exp(-abs(margin)) if abs(margin) < _LARGE else 0.0  # `exp` ends above 0
     return -target * (small if margin > 0 else 1.0) / (1.0 + small)
 
 
 @loss_curvature.register(Log)
 def _curvature(loss, score, target):
-    small = exp(-abs(score))
+    small = exp(-abs(score)) if abs(score) < _LARGE else 0.0
     return small / (1.0 + small) ** 2
 
 
