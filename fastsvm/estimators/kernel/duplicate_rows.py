@@ -5,7 +5,7 @@ sum of their multipliers only, so the problem in which one row represents them a
 data have many duplicates.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,16 +40,22 @@ class Repeats(NamedTuple):
     before: np.ndarray
     upper: np.ndarray
 
+    @staticmethod
+    def are_sought(source: Source) -> bool:
+        """Return whether rows are compared: dense ones in memory, of bytes, or many of words."""
+        block = source.block if isinstance(source, MemorySource) else None
+        return isinstance(block, DenseBlock) and (source.dtype == np.uint8 or _is_long(block.values))
+
     @classmethod
     def find(cls, source: Source, kinds: np.ndarray, upper: np.ndarray) -> "Repeats | None":
         """Return the duplicates of each kind, a class or a target; -1 is none.
 
-        None is returned if there are few, or the rows are not dense and in memory.
+        None is returned if there are few, or `are_sought` is false.
         """
-        block = source.block if isinstance(source, MemorySource) else None
-        is_bytes = source.dtype == np.uint8
-        if not isinstance(block, DenseBlock) or not (is_bytes or _is_long(block.values)):
+        if not (cls.are_sought(source) and isinstance(source, MemorySource)):
             return None
+        block: Any = source.block
+        is_bytes = source.dtype == np.uint8
         values = np.ascontiguousarray(block.values)
         if is_bytes:
             key = np.empty(len(values), np.uint32)

@@ -109,7 +109,7 @@ def prepare(
         budget -= source.nbytes
     labels, upper, k = stated.labels, stated.upper, stated.rows_of_sample
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
-    kinds = stated.kinds if is_dual(estimator) else None
+    kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source) else None
     bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper)
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     pairs = stated.problems(labels, upper)

@@ -34,9 +34,9 @@ class Statement(NamedTuple):
         Multipliers of a sample, 1 or 2.
     more : dict of str to Any
         Fitted attributes that do not depend on the solution.
-    kinds : ndarray of int64, shape (n_samples,), or None
-        Samples of one number, not -1, have one label or target, so that duplicates among them may be merged. None if
-        all are different.
+    kinds : callable
+        Returns a number for each sample, or None if all would be different. Samples of one number, not -1, have one
+        label or target, so that duplicates among them may be merged.
     """
 
     classes: np.ndarray
@@ -45,7 +45,7 @@ class Statement(NamedTuple):
     problems: Callable[[np.ndarray, np.ndarray], list[TwoClass]]
     rows_of_sample: int
     more: dict[str, Any]
-    kinds: np.ndarray | None
+    kinds: Callable[[], np.ndarray | None]
 
 
 def state_classes(estimator: Any, data: TrainingSet) -> Statement:
@@ -64,7 +64,7 @@ def state_classes(estimator: Any, data: TrainingSet) -> Statement:
     def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
         return [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
 
-    return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors}, labels)
+    return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors}, lambda: labels)
 
 
 def state_nu_classes(estimator: Any, data: TrainingSet) -> Statement:
@@ -93,7 +93,7 @@ def state_nu_classes(estimator: Any, data: TrainingSet) -> Statement:
         pairs = (TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes)))
         return [pair.with_total(estimator.nu * float(pair.upper.sum()) / 2) for pair in pairs]
 
-    return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors}, labels)
+    return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors}, lambda: labels)
 
 
 def state_one_class(weight: np.ndarray, nu: float) -> Statement:
@@ -104,7 +104,7 @@ def state_one_class(weight: np.ndarray, nu: float) -> Statement:
         return [TwoClass.of_one_class(rows, upper[rows], nu * float(upper[rows].sum()))]
 
     labels = np.where(weight > 0, 0, -1)
-    return Statement(_NO_CLASSES, labels, weight, problems, 1, {}, labels)
+    return Statement(_NO_CLASSES, labels, weight, problems, 1, {}, lambda: labels)
 
 
 def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: float = 0.0) -> Statement:
@@ -126,9 +126,13 @@ def state_targets(data: TrainingSet, upper: np.ndarray, epsilon: float, total: f
         rows = np.flatnonzero(labels == 0)
         return [TwoClass.of_targets(rows, upper[rows], data.y[rows], epsilon, total)]
 
-    labels, (targets, kinds) = np.where(upper > 0, 0, -1), np.unique(data.y, return_inverse=True)
-    same = np.where(labels == 0, kinds, -1) if len(targets) < len(labels) else None
-    return Statement(_NO_CLASSES, labels, upper, problems, 2, {}, same)
+    labels = np.where(upper > 0, 0, -1)
+
+    def kinds() -> np.ndarray | None:
+        targets, found = np.unique(data.y, return_inverse=True)
+        return np.where(labels == 0, found, -1) if len(targets) < len(labels) else None
+
+    return Statement(_NO_CLASSES, labels, upper, problems, 2, {}, kinds)
 
 
 def _bounds(

@@ -9,7 +9,8 @@ Step
 Where kernel values are cheap
     With few features, reading a kernel row from memory takes as long as computing it. No row is stored then
     (`recomputed_rows`). A working set has thousands of rows, and is solved by working sets of its own
-    (`working_set_steps`), so that F of all rows changes a few dozen times, not some hundred. Where rows are long and
+    (`working_set_steps`), so that F of all rows changes a few dozen times, not some hundred. The first sets are smaller
+    and have none, while most multipliers that change go to a bound and stay there. Where rows are long and
     values not dear, whole rows are computed after a set is solved, for its rows that changed. Kernel values are float32
     even where their rounding is visible. What it does to F is corrected in float64 where it matters (`dual_gradient`).
 

@@ -1,10 +1,10 @@
 """When a decomposition ends: the gap to aim for, the confirmation of F, and polishing to rounding error.
 
 End
-    A gap within tolerance counts only by an F that is verified, and confirmed in float64 where kernel values are
-    float32. If F in float64 refuses the gap, steps aim for a smaller one. A solution that is confirmed is polished by
-    Newton steps to rounding error, where they are cheap. If the gap is within the rounding error of F but not
-    within tolerance, further steps gain nothing, and the fit ends there too.
+    A gap within tolerance counts only by an F that is verified, where kernel values are float64, or confirmed in
+    float64, where they are float32. If F in float64 refuses the gap, steps aim for a smaller one. A solution that is
+    confirmed is polished by Newton steps to rounding error, where they are cheap. If the gap is within the rounding
+    error of F but not within tolerance, further steps gain nothing, and the fit ends there too.
 """
 
 from collections.abc import Callable
