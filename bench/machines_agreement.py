@@ -6,13 +6,16 @@ For each data set, kernel and choice of parameters both libraries fit to a viola
 both answers. The table shows the dual objective relative to LIBSVM's, both duality gaps relative to it, and the largest
 difference of decision values, relative to their size. An answer whose duality gap is rounding error is optimal. Where
 LIBSVM's is not, both fit once more, to a thousandth of the violation, on the kernel values in float32 that LIBSVM
-stores: their rounding, times the multipliers, hides what is left. What still differs has its reason beside it.
+stores: their rounding, times the multipliers, hides what is left. What still differs has its reason beside it. The run
+is written as JSON, after each machine and data set.
 """
 
+import argparse
 import sys
 import warnings
 from collections.abc import Iterator
-from itertools import product
+from itertools import groupby, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +25,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import fastsvm
+from bench.harness.study import RESULTS, Study
 from bench.machines.referee import Finding, examine_machine
 from bench.made_up_tables import districts
 from bench.recipes import cod_rna
 
-__all__ = ["Comparison", "compare", "questions"]
+__all__ = ["SAME_DECISIONS", "SAME_OBJECTIVE", "Comparison", "compare", "questions"]
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _FEW_KERNELS = {"cod-rna": ("rbf",), "houses": ("poly", "rbf"), "raw houses": ("rbf",), "large": ("linear", "rbf")}
@@ -40,7 +44,8 @@ _THEIRS = {"svr": svm.SVR, "one-class": svm.OneClassSVM, "nu-svr": svm.NuSVR, "n
 _OURS = {"svr": fastsvm.SVR, "one-class": fastsvm.OneClassSVM, "nu-svr": fastsvm.NuSVR, "nu-svc": fastsvm.NuSVC}
 _MOST_STEPS = 3_000_000  # of LIBSVM: slices end within three minutes
 _ZERO = 1e-6
-_SAME_OBJECTIVE, _SAME_DECISIONS = 1e-6, 1e-4
+SAME_OBJECTIVE, SAME_DECISIONS = 1e-6, 1e-4
+"""Relative differences of objectives, and of decision values, that agree."""
 _OPTIMAL = 1e-9  # relative duality gap
 _CLOSER = 1e-3
 
@@ -66,9 +71,11 @@ def _data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     }
 
 
-def questions() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, dict[str, Any]]]:
-    """Yield machine, name of the data, samples, targets and parameters."""
-    for (name, (X, z)), machine in product(_data_sets().items(), _PARAMETERS):
+def questions(
+    data_sets: dict[str, tuple[np.ndarray, np.ndarray]],
+) -> Iterator[tuple[str, str, np.ndarray, np.ndarray, dict[str, Any]]]:
+    """Yield machine, name of the data, samples, targets and parameters, all of a machine and its data together."""
+    for (name, (X, z)), machine in product(data_sets.items(), _PARAMETERS):
         if name == "large" and "svr" not in machine:
             continue  # only its targets are large
         y = np.where(z > np.median(z), 1.0, -1.0) if machine == "nu-svc" else z.astype(float)
@@ -114,7 +121,7 @@ class Comparison(NamedTuple):
     def agree(self) -> tuple[bool, bool]:
         """Whether the objectives and the decision values agree."""
         feasible = self.mine.violation <= 1e-9 * max(1.0, self.size)
-        return abs(self.relative) <= _SAME_OBJECTIVE and feasible, self.differ <= _SAME_DECISIONS
+        return abs(self.relative) <= SAME_OBJECTIVE and feasible, self.differ <= SAME_DECISIONS
 
     @property
     def optimal(self) -> tuple[bool, bool]:
@@ -164,53 +171,76 @@ def compare(
         return first, against(stored, stored, given | {"kernel": "precomputed", "tol": _CLOSER * given["tol"]})
 
 
-def _reason(first: Comparison, closer: Comparison) -> str:
-    """Return why an answer differs from LIBSVM's."""
-    if first.least < -_OPTIMAL:
-        return f"the kernel has eigenvalues down to {first.least:.0e} of the largest: both are stationary points"
-    if max(abs(first.mine.objective), abs(first.other.objective)) <= _SAME_OBJECTIVE * first.size:
-        return "w = 0: decision values are rounding errors"
-    if all(closer.agree):
-        return (
-            f"LIBSVM stores float32: on such values both agree, within {abs(closer.relative):.0e}, {closer.differ:.0e}"
-        )
-    if closer.optimal[1] and closer.apart <= _SAME_DECISIONS:
-        return f"both are optimal, the intercept is free; without it they differ by {closer.apart:.0e}"
+def _reason(first: Comparison, closer: Comparison) -> tuple[str, str]:
+    """Return why an answer differs from LIBSVM's, and numbers that show it."""
     gaps = f"{first.mine.gap / first.size:.0e} and {first.other.gap / first.size:.0e}"
+    if first.least < -_OPTIMAL:
+        return "the kernel is indefinite: both are stationary points", f"eigenvalues down to {first.least:.0e}"
+    if max(abs(first.mine.objective), abs(first.other.objective)) <= SAME_OBJECTIVE * first.size:
+        return "w = 0: decision values are rounding errors", ""
+    if all(closer.agree):
+        within = f"within {abs(closer.relative):.0e}, {closer.differ:.0e}"
+        return "LIBSVM stores kernel values in float32: on such values both agree", within
+    if closer.optimal[1] and closer.apart <= SAME_DECISIONS:
+        return "both are optimal, and the intercept is free: without it they agree", f"within {closer.apart:.0e}"
     if first.mine.gap > max(first.other.gap, _OPTIMAL * first.size):
-        return f"our gap is larger: {gaps}"
+        return "our gap is larger", gaps
     if first.gave_up:
-        return f"LIBSVM had not converged after {_MOST_STEPS:,} steps: {gaps}"
-    return f"LIBSVM's gap is larger: {gaps}, and {closer.other.gap / closer.size:.0e} on float32"
+        return f"LIBSVM had not converged after {_MOST_STEPS:,} steps", gaps
+    return "LIBSVM's gap is larger", f"{gaps}, and {closer.other.gap / closer.size:.0e} on float32"
 
 
-def main() -> None:
-    """Print one line for each comparison, and a summary."""
-    machines, sets = (set(sys.argv[1:]) & set(names) or set(names) for names in (_PARAMETERS, _data_sets()))
+def measured(machine: str, X: np.ndarray, y: np.ndarray, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a comparison found, as numbers and words."""
+    first, closer = compare(machine, X, y, given)
+    reason, numbers = ("", "") if all(first.agree) else _reason(first, closer)
+    return {
+        **{name: given[name] for name in ("kernel", "nu", "C", "epsilon") if name in given},
+        "objective": float(first.mine.objective), "relative": float(first.relative),
+        "gap": float(first.mine.gap / first.size), "other_gap": float(first.other.gap / first.size),
+        "differ": first.differ, "agree": list(map(bool, first.agree)), "on_float32": bool(all(closer.agree)),
+        "reason": reason, "numbers": numbers,
+    }  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print one line for each comparison, and a summary, and write JSON."""
+    sets = _data_sets()
+    parser = argparse.ArgumentParser("python -m bench.machines_agreement", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only {', '.join((*_PARAMETERS, *sets))}")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
+    asked = parser.parse_args(arguments)
+    if unknown := set(asked.names) - _PARAMETERS.keys() - sets.keys():
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    machines, names = (set(asked.names) & known.keys() or known.keys() for known in (_PARAMETERS, sets))
+    study, counts = Study("machines_agreement", asked.out), np.zeros(5, int)
     print(
         f"{'machine':10} {'data':12} {'kernel':8} {'parameters':28} {'objective':>13} relative  our gap LIBSVM's differ"
     )
-    counts = np.zeros(5, int)
-    for machine, name, X, y, given in questions():
-        if machine not in machines or name not in sets:
+    for (machine, name), slices in groupby(questions(sets), lambda question: question[:2]):
+        if machine not in machines or name not in names:
             continue
-        first, closer = compare(machine, X, y, given)
-        agree = first.agree
-        counts += [1, *agree, all(agree), all(closer.agree)]
-        shown = ", ".join(f"{key}={given[key]}" for key in ("nu", "C", "epsilon") if key in given)
-        note = "" if all(agree) else "  <-- " + _reason(first, closer)
-        print(
-            f"{machine:10} {name:12} {given['kernel']:8} {shown:28} {first.mine.objective:13.7g} "
-            f"{first.relative:8.0e} {first.mine.gap / first.size:8.0e} {first.other.gap / first.size:8.0e} "
-            f"{first.differ:7.0e}{note}",
-            flush=True,
-        )
+        results = []
+        for *_, X, y, given in slices:
+            one = measured(machine, X, y, given)
+            agree = one["agree"]
+            counts += [1, *agree, all(agree), one["on_float32"]]
+            shown = ", ".join(f"{key}={given[key]}" for key in ("nu", "C", "epsilon") if key in given)
+            note = f"  <-- {one['reason']}: {one['numbers']}" if one["reason"] else ""
+            print(
+                f"{machine:10} {name:12} {one['kernel']:8} {shown:28} {one['objective']:13.7g} {one['relative']:8.0e} "
+                f"{one['gap']:8.0e} {one['other_gap']:8.0e} {one['differ']:7.0e}{note}",
+                flush=True,
+            )
+            results.append(one)
+        study.add(f"{machine}, {name}", results)
     n, good, near, both, after = counts
     print(
-        f"of {n}: {good} objectives agree within {_SAME_OBJECTIVE:g}, {near} decision functions within "
-        f"{_SAME_DECISIONS:g}, {both} both, {after} both on what LIBSVM stores"
+        f"of {n}: {good} objectives agree within {SAME_OBJECTIVE:g}, {near} decision functions within "
+        f"{SAME_DECISIONS:g}, {both} both, {after} both on what LIBSVM stores"
     )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

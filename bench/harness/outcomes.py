@@ -37,7 +37,8 @@ class Options:
     folder: Path | None = None
 
     def json(self) -> dict[str, Any]:
-        return {**asdict(self), "folder": str(self.folder) if self.folder else None}
+        """Return what a reader needs to run the same. The folder is one of this machine."""
+        return {name: value for name, value in asdict(self).items() if name != "folder"}
 
 
 @dataclass

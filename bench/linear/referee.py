@@ -58,6 +58,7 @@ LOSSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 LOSSES_OF_TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "squared_error": lambda residuals: residuals**2 / 2,
+    "absolute_error": np.abs,
     "outlier": lambda residuals: np.maximum(0, -residuals),
 }
 """Losses of the differences of a score and a real target by name."""

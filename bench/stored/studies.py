@@ -1,18 +1,22 @@
 """Tables of what is no comparison of fits: textbook methods, new processes, searches, a large file, agreement."""
 
+from itertools import groupby
 from statistics import median
 from typing import Any
 
 from bench.agreement import SAME
 from bench.cases import AVX2
 from bench.compression import EXACT, FEWER, WITH_LABELS
+from bench.linear.small import LIBLINEAR, OF_CLASSES, OF_TARGETS
+from bench.machines_agreement import SAME_DECISIONS, SAME_OBJECTIVE
 from bench.search import EACH_FIT, OURS, differences
 from bench.stored.kept import newest
 from bench.stored.markdown import seconds, table
 
 __all__ = [
-    "agreement", "agreement_in_short", "compression", "grid_search", "large_file", "loops", "new_processes",
-    "other_models", "other_searches", "textbook", "without_avx512",
+    "agreement", "agreement_in_short", "compression", "grid_search", "large_file", "loops", "machines_agreement",
+    "machines_agreement_in_short", "new_processes", "other_models", "other_searches", "reading", "small_linear",
+    "small_linear_in_short", "small_targets", "textbook", "without_avx512",
 ]  # fmt: skip
 
 _TEXTBOOK = {
@@ -29,6 +33,14 @@ _SEARCHES = {
     "svr-houses": "SVR, 4,000 × 8, made-up houses, C, ε, γ", "nu-svr-houses": "NuSVR, the same, C, ν, γ",
     "svr-images": "SVR, 4,000 images of MNIST, C, ε", "one-class-images": "OneClassSVM, the same, ν, γ",
     "nu-svc-images": "NuSVC, even digits, ν",
+}  # fmt: skip
+_SMALL = {
+    "iris-standardised": "iris, standardised", "iris": "iris, as it is", "wine-standardised": "wine, standardised",
+    "wine": "wine, as it is", "cancer-standardised": "breast cancer, standardised",
+    "7-classes-of-200": "7 classes of 200, 8 features", "digits": "digits, 1,797 × 64",
+    "60-classes-of-100": "60 classes of 100, 20 features", "noisy-2000": "noisy, 2,000 × 20",
+    "wide-300": "300 × 1,000", "diabetes": "diabetes", "targets-500": "500 × 20", "targets-2000": "2,000 × 20",
+    "targets-1000": "1,000 × 100", "wide-targets-300": "300 × 1,000",
 }  # fmt: skip
 _COMPRESSED = {
     "cifar-10-20000": "CIFAR-10 20,000 × 3,072, 10 classes", "digits": "digits", "cod-rna": "cod-rna, 20,000 rows",
@@ -187,3 +199,78 @@ def without_avx512() -> list[str]:
         if not case.endswith(AVX2)
     )
     return table(["case", "AVX-512 s", "AVX2 s", "ratio"], rows)
+
+
+def _beside_liblinear(losses: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return cells of each small case that has these losses: milliseconds of ours, of LIBLINEAR, and the ratio."""
+    rows = []
+    for case, results in newest("small_linear").items():
+        found = {(one["loss"], one["competitor"]): 1e3 * one["median_s"] for one in results}
+        pairs = [(found[loss, "fastsvm"], found[loss, LIBLINEAR]) for loss in losses if (loss, LIBLINEAR) in found]
+        if pairs:
+            cells = ((f"{ours:.3g}", f"{theirs:.3g}", f"{theirs / ours:.1f}") for ours, theirs in pairs)
+            rows.append((_SMALL[case], *(cell for three in cells for cell in three)))
+    return rows
+
+
+def small_linear() -> list[str]:
+    """Return milliseconds of linear classifiers of few samples."""
+    titles = (f"{loss.replace('_', ' ')}: fastsvm ms" for loss in OF_CLASSES)
+    heading = ["C=1", *(cell for title in titles for cell in (title, "LIBLINEAR ms", "ratio"))]
+    return table(heading, _beside_liblinear(OF_CLASSES))
+
+
+def small_targets() -> list[str]:
+    """Return milliseconds of linear regressions of few samples."""
+    return table(["`LinearSVR`, C=1", "fastsvm ms", "LIBLINEAR ms", "ratio"], _beside_liblinear(OF_TARGETS))
+
+
+def small_linear_in_short() -> list[str]:
+    """Return sentences about the objectives of linear machines of few samples."""
+    above = []
+    for case, results in newest("small_linear").items():
+        for _, pair in groupby(results, lambda one: one["loss"]):
+            ours, theirs = (one["objective"] for one in pair)
+            above.append((theirs / ours - 1, _SMALL[case]))
+    far = sorted((value, name) for value, name in above if value > 0.01)
+    lines = [f"By the float64 referee, LIBLINEAR's objective is {median(value for value, _ in above):.0e} above ours"]
+    if not far:
+        return [f"{lines[0]} in the median, and {max(above)[0]:.0e} at most."]
+    names = ", ".join(f"{name} ({value:.0%})" for value, name in far)
+    return [f"{lines[0]} in the median. It is more than a hundredth above where it was ended early:", f"{names}."]
+
+
+def machines_agreement_in_short() -> list[str]:
+    """Return a sentence about all comparisons of machines other than SVC with LIBSVM."""
+    found = [one for results in newest("machines_agreement").values() for one in results]
+    objectives, values, both = (
+        sum(counts) for counts in zip(*((*one["agree"], all(one["agree"])) for one in found), strict=True)
+    )
+    return [
+        f"Of {len(found)} comparisons, the objectives agree within {SAME_OBJECTIVE:g} in {objectives}, the decision",
+        f"values within {SAME_DECISIONS:g} in {values}, both in {both}. The others:",
+    ]
+
+
+def machines_agreement() -> list[str]:
+    """Return why answers of machines other than SVC differ from LIBSVM's, how often, and the largest gaps."""
+    found = [one for results in newest("machines_agreement").values() for one in results if one["reason"]]
+    reasons = {}
+    for one in found:
+        reasons.setdefault(one["reason"], []).append(one)
+    rows = (
+        (str(len(those)), reason, *(f"{max(one[name] for one in those):.0e}" for name in ("gap", "other_gap")))
+        for reason, those in sorted(reasons.items(), key=lambda each: -len(each[1]))
+    )
+    return table(["comparisons", "why", "our largest gap", "LIBSVM's"], rows)
+
+
+def reading() -> list[str]:
+    """Return a sentence about the large file, and how fast it is read."""
+    found = {name: one["records"][0] for name, one in _named(newest("streaming")["cifar-10-8GB"]).items()}
+    read, (ours, theirs) = found["reading"], (f"{found[name]['peak_mb']:,.0f} MB" for name in ("fastsvm", "loop"))
+    return [
+        f"Read once from the disk it takes {read['first_s']:.3g} s ({read['mb'] / read['first_s']:,.0f} MB/s), and",
+        f"{read['again_s']:.3g} s from the system's memory. Peak memory of the fit's process is {ours}, that of the",
+        f"loop's {theirs}.",
+    ]

@@ -1,6 +1,7 @@
 """The tables of the pages are those of the runs that were kept."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,11 @@ def test_a_page_has_the_tables_of_its_runs(path):
 def test_every_table_is_on_a_page():
     texts = [path.read_text(encoding="utf-8") for path in PAGES]
     assert not [name for name in TABLES if not any(f"<!-- table: {name} -->" in text for text in texts)]
+
+
+def test_no_run_names_a_folder_of_the_machine_that_measured():
+    texts = {path.name: path.read_text(encoding="utf-8") for path in kept._RUNS.glob("*.json")}
+    assert not {name: found for name, text in texts.items() if (found := re.findall(r'"(?:/|[A-Z]:\\\\)[^"]*"', text))}
 
 
 def test_the_readme_has_the_seconds_of_the_runs():
