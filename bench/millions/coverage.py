@@ -22,7 +22,7 @@ from bench.harness.data import Data
 from bench.millions.parameters import MillionsParameters
 from bench.millions.referee import exact_optimum
 from fastsvm import NystroemSVC
-from fastsvm.estimators.nystroem import dual_expansion, exact_bounds, nystroem_machine
+from fastsvm.estimators.nystroem import exact_bounds, nystroem_machine
 
 __all__ = ["Counted", "counted", "problems"]
 
@@ -71,24 +71,24 @@ def _estimating(seeds: range) -> Iterator[list[float]]:
     The last of them is the one from all values.
     """
     found: list[float] = []
-    known = dual_expansion._VALUES, exact_bounds._MOST_PASSES, nystroem_machine.exact_bounds
+    known = exact_bounds._VALUES, exact_bounds._MOST_PASSES, nystroem_machine.exact_bounds
 
-    def repeated(estimator: Any, *given: Any) -> Any:
+    def repeated(*given: Any) -> Any:
+        *before, _, rng = given
         for seed in seeds:
-            one = exact_bounds.exact_bounds(estimator, *given[:-1], np.random.RandomState(seed))
+            one = exact_bounds.exact_bounds(*before, "auto", np.random.RandomState(seed))
             if one.is_rigorous:
                 raise ValueError("a bound was to be estimated, and all values were computed")
             found.append(one.lower)
-        estimator.bounds = "rigorous"
-        one = exact_bounds.exact_bounds(estimator, *given)
+        one = exact_bounds.exact_bounds(*before, "rigorous", rng)
         found.append(one.lower)
         return one
 
-    dual_expansion._VALUES, exact_bounds._MOST_PASSES, nystroem_machine.exact_bounds = -(1 << 60), 0, repeated
+    exact_bounds._VALUES, exact_bounds._MOST_PASSES, nystroem_machine.exact_bounds = -(1 << 60), 0, repeated
     try:
         yield found
     finally:
-        dual_expansion._VALUES, exact_bounds._MOST_PASSES, nystroem_machine.exact_bounds = known
+        exact_bounds._VALUES, exact_bounds._MOST_PASSES, nystroem_machine.exact_bounds = known
 
 
 def counted(

@@ -1,156 +1,357 @@
-"""The expansion Σ_j β_j k(x_j, x) of dual variables, and the quadratic form βᵀ K β."""
+"""The expansion Σ_j β_j k(x_j, x) of dual variables: what bounds of the optimum need of the rows of one place.
 
-from typing import Any, NamedTuple
+Rows may be in several places. Each has an expansion over its own rows, and answers for them; sums are those of all
+places, and rows at which others are to evaluate theirs are sent as blocks.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.nystroem.stored_features import is_bounded
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.losses import Demands, Loss
-from fastsvm.sources import Source
+from fastsvm.losses import Demands, Loss, dual_losses, feasible, primal_losses
+from fastsvm.sources import Block, Source
 
-__all__ = ["DualExpansion", "Solved"]
+__all__ = ["DualExpansion", "Expansions", "InOnePlace", "Limits", "Machine", "Solved", "Support", "added"]
 
-_VALUES = 1 << 30  # kernel values of pairs of rows, beside as many as twice the features took
-_MOST_CHUNK = 8192  # rows of an expansion at once
+_MOST_CHUNK, _LEAST_CHUNK = 8192, 256  # rows of an expansion at once
 _CHUNK_SHARE = 64  # of the memory for them
-_LEAST_SAMPLE = 256
-_ERRORS = 3.3  # standard errors
 _ROW_SHARE = 16  # of the memory for rows that were drawn
+_MOST_SWEPT, _LEAST_SWEPT, _SWEPT_SHARE = 2048, 64, 16  # rows of a block of ascent, and its share of the memory
 
 
-class Solved(NamedTuple):
-    """A solution on features, and its samples.
+class Machine(NamedTuple):
+    """A machine of landmarks.
 
     Attributes
     ----------
-    source, features : Source
-        Samples and their features.
-    loss : Loss
-        Loss of a row.
-    demands : Demands
-        Targets and costs.
-    constant : float
-        Value of the constant feature.
+    landmarks : array or CSR matrix, shape (n_landmarks, n_features)
+        The landmarks, as they were passed.
     coef : ndarray of float64, shape (n_scores, n_landmarks)
-        Coefficients of the landmarks.
+        Their coefficients.
     bias : ndarray of float64, shape (n_scores,)
         Weights of the constant feature.
-    dual : ndarray of shape (n_samples, n_scores)
-        Dual variables, within rounding of feasible ones.
+    constant : float
+        Value of the constant feature.
+    loss : Loss
+        Loss of a row.
     """
 
-    source: Source
-    features: Source
-    loss: Loss
-    demands: Demands
-    constant: float
+    landmarks: Any
     coef: np.ndarray
     bias: np.ndarray
-    dual: np.ndarray
+    constant: float
+    loss: Loss
 
     def by_problem(self, of_scores: np.ndarray) -> np.ndarray:
         """Return sums over the scores of each problem: one for a loss of all classes, otherwise one a score."""
         return of_scores.sum(keepdims=True) if self.loss.of_classes else of_scores
 
 
+class Solved(NamedTuple):
+    """The rows of one place, and their part of a solution on features.
+
+    Attributes
+    ----------
+    source, features : Source
+        Samples and their features.
+    demands : Demands
+        Targets and costs.
+    dual : ndarray of shape (n_samples, n_scores)
+        Dual variables, within rounding of feasible ones.
+    """
+
+    source: Source
+    features: Source
+    demands: Demands
+    dual: np.ndarray
+
+
+class Support(NamedTuple):
+    """The rows of one place that have dual variables.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_support,)
+        Their numbers, which rise.
+    beta : ndarray of float64, shape (n_support, n_scores)
+        Feasible dual variables.
+    """
+
+    rows: np.ndarray
+    beta: np.ndarray
+
+
+class Limits(NamedTuple):
+    """How many rows may be used at once.
+
+    Attributes
+    ----------
+    n_chunk : int
+        Rows of a block.
+    n_held : int
+        Rows of all blocks that are in memory together.
+    n_swept : int
+        Rows of a block whose kernel matrix is computed.
+    """
+
+    n_chunk: int
+    n_held: int
+    n_swept: int
+
+
+class Looked(NamedTuple):
+    """What the features tell of the rows with dual variables.
+
+    Attributes
+    ----------
+    known : ndarray of float64, shape (n_features, n_scores)
+        Σ_j β_j φ_j.
+    sizes, lacks : ndarray of float64, shape (n_support,)
+        Σ_c |β_ic|, and that times the distance of a row from the span of the landmarks; 0 if the kernel has no bound.
+    """
+
+    known: np.ndarray
+    sizes: np.ndarray
+    lacks: np.ndarray
+
+
+class Drawn(NamedTuple):
+    """Rows with dual variables that were drawn.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_drawn,)
+        Their places in a `Support`, each once.
+    counts : ndarray of int64, shape (n_drawn,)
+        How often each was drawn.
+    chances : ndarray of float64, shape (n_drawn,)
+        The probability of each to be drawn at a time.
+    """
+
+    rows: np.ndarray
+    counts: np.ndarray
+    chances: np.ndarray
+
+
 class DualExpansion:
-    """The expansion of dual variables, a column for each score, with the kernel alone.
+    """The expansion of dual variables of one place, a column for each score, with the kernel alone.
 
     Parameters
     ----------
-    estimator : NystroemSVC or NystroemSVR
+    estimator : NystroemSVC, NystroemSVR or NystroemFeatures
         With the attributes of a fitted kernel.
-    solved : Solved
+    machine : Machine
         The solution.
-    beta : ndarray of float64, shape (n_samples, n_scores)
-        Feasible dual variables. They may change between calls.
+    solved : Solved
+        The rows.
     pool : Pool
         Threads.
     budget : int
         Bytes that may be used.
     """
 
-    def __init__(self, estimator: Any, solved: Solved, beta: np.ndarray, pool: Pool, budget: int) -> None:
-        self._estimator, self._solved, self.beta = estimator, solved, beta
-        self._pool, self.budget = pool, budget
+    def __init__(self, estimator: Any, machine: Machine, solved: Solved, pool: Pool, budget: int) -> None:
+        self._estimator, self.machine, self._solved = estimator, machine, solved
+        self._pool, self._budget = pool, budget
 
-    def most_rows(self, n_places: int, n_landmarks: int) -> int:
-        """Return at how many rows sums over `n_places` rows are affordable, in time and in memory."""
-        source = self._solved.source
-        values = _VALUES + 2 * len(source) * n_landmarks
-        held = len(source) if source.resident else self.budget // _ROW_SHARE // _row_bytes(source)
-        return max(_LEAST_SAMPLE, min(values // max(1, n_places), held))
+    def limits(self, is_shared: bool) -> Limits:
+        """Return how many rows may be used at once. If they are not of this place, all of them take memory."""
+        source, budget, n_chunk = self._solved.source, self._budget, self._chunk_rows()
+        n_swept = int(min(_MOST_SWEPT, max(_LEAST_SWEPT, (budget / _SWEPT_SHARE / 8) ** 0.5)))
+        if source.resident and not is_shared:
+            return Limits(n_chunk, len(source), n_swept)
+        held = max(_LEAST_CHUNK, budget // _ROW_SHARE // _row_bytes(source))
+        return Limits(n_chunk if source.resident else held, held, n_swept)  # a file is read once for a block
 
-    def most_passes(self, n_places: int, n_landmarks: int) -> int:
-        """Return how often sums over `n_places` rows at all of them are affordable."""
-        return (_VALUES + 2 * len(self._solved.source) * n_landmarks) // max(1, n_places) ** 2
+    def _chunk_rows(self) -> int:
+        """Return the number of rows of an expansion at once."""
+        rows = self._budget // _CHUNK_SHARE // _row_bytes(self._solved.source)
+        return int(np.clip(rows, _LEAST_CHUNK, _MOST_CHUNK))
 
-    def form(self, places: np.ndarray) -> np.ndarray:
-        """Return βᵀ K β, by kernel values of all pairs of the rows `places`, where β is not zero."""
-        return np.einsum("ic,ic->c", self.beta[places], self.sums(places, places))
-
-    def estimated_form(self, places: np.ndarray, n_rows: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return the upper end of an interval for βᵀ K β, from sums at a sample of rows."""
-        beta, features = self.beta, self._solved.features
-        known, lengths = self._of_features()
-        chance = self._chances(places, lengths)
-        drawn = rng.choice(len(places), n_rows, p=chance)
-        distinct, inverse = np.unique(drawn, return_inverse=True)
-        rows = places[distinct]
-        pieces = [rows[a:b] for a, b in spans(len(rows), _LEAST_SAMPLE)]
-        of_features = np.concatenate([features.rows(piece).dense(np.float64) @ known for piece in pieces])
-        terms = beta[rows] * (self.sums(rows, places) - of_features) / chance[distinct][:, None]
-        terms = terms[inverse]
-        error = terms.std(axis=0, ddof=1) / np.sqrt(n_rows)
-        return np.maximum(np.square(known).sum(axis=0) + terms.mean(axis=0) + _ERRORS * error, 0.0)
-
-    def _of_features(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ_j β_j φ_j and the squared lengths of all φ_j."""
-        beta, features = self.beta, self._solved.features
-        known, lengths = np.zeros((features.shape[1], beta.shape[1])), np.empty(len(features))
-        for start, block in features.blocks():
-            for a, b in spans(block.shape[0], _LEAST_SAMPLE):
-                some, rows = block.slice(a, b).dense(np.float64), slice(start + a, start + b)
-                known += some.T @ beta[rows]
-                lengths[rows] = np.einsum("ij,ij->i", some, some)
-        return known, lengths
-
-    def _chances(self, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return the probabilities of rows. Half of the draws are of rows that the features lack most."""
-        size = np.abs(self.beta[places]).sum(axis=1)
-        chance = size / size.sum()
-        if is_bounded(self._estimator):
-            size = size * np.sqrt(np.maximum(1 - lengths[places], 0))
-            chance = (chance + size / size.sum()) / 2 if size.any() else chance
-        return chance
-
-    def sums(self, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Return (K β) of some rows, summed over the rows `places`, shape (n_rows, n_scores)."""
-        source, found = self._solved.source, np.zeros((len(rows), self.beta.shape[1]))
-        most = int(np.clip(self.budget // _CHUNK_SHARE // _row_bytes(source), _LEAST_SAMPLE, _MOST_CHUNK))
-        blocks = spans(len(rows), most if source.resident else len(rows))  # those of a file are read once
-        for first, last in blocks:
-            block = source.rows(rows[first:last])
-            for a, b in spans(len(places), most):
-                part, coef = source.as_passed(source.rows(places[a:b])), self.beta[places[a:b]]
-                predictor = Predictor(self._estimator, coef, source, self._pool, part, np.float64)
-                found[first:last] += predictor.scores(block)
+    def losses(self) -> np.ndarray:
+        """Return the losses of the machine in float64, per score; of all classes only the first."""
+        source, machine, demands = self._solved.source, self.machine, self._solved.demands
+        predictor = Predictor(self._estimator, machine.coef.T, source, self._pool, machine.landmarks, np.float64)
+        found = np.zeros(len(machine.coef))
+        for start, block in shown(source.blocks(), len(source), "bounds", self._estimator):
+            rows = slice(start, start + block.shape[0])
+            scores = np.ascontiguousarray((predictor.scores(block) + machine.constant * machine.bias).T)
+            primal_losses(machine.loss, demands.of_rows(rows), 0, scores, found)
         return found
 
-    def among(self, rows: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix of some rows, in float64."""
-        source = self._solved.source
-        block, n = source.rows(rows), len(rows)
-        predictor = Predictor(
-            self._estimator, np.zeros((n, 1)), source, self._pool, source.as_passed(block), np.float64
-        )
-        pairwise, _, stored = predictor.paired(block)
+    # --- dual variables ----------------------------------------------------------------------------------
+
+    def support(self) -> Support:
+        """Return the rows with dual variables, which are feasible."""
+        solved = self._solved
+        beta = feasible(self.machine.loss, solved.demands, np.asarray(solved.dual, np.float64))
+        rows = np.flatnonzero(beta.any(axis=1))
+        return Support(rows, beta[rows])
+
+    def conjugates(self, support: Support, shares: np.ndarray) -> np.ndarray:
+        """Return Σ c ℓ*(-t β / c) for each score, with shares t of each."""
+        found = np.zeros(support.beta.shape[1])
+        demands = self._solved.demands.of_rows(support.rows)
+        dual_losses(self.machine.loss, demands, np.ascontiguousarray(support.beta * shares), found)
+        return found
+
+    def scaled(self, support: Support, shares: np.ndarray) -> Support:
+        """Return shares of the dual variables."""
+        return support._replace(beta=support.beta * shares)
+
+    def count(self, support: Support) -> int:
+        """Return the number of rows with dual variables."""
+        return len(support.rows)
+
+    def total(self, support: Support) -> np.ndarray:
+        """Return Σ_j β_j."""
+        return support.beta.sum(axis=0)
+
+    def kept(self, support: Support) -> tuple["DualExpansion", Support]:
+        """Return an expansion of the rows with dual variables alone, read into memory; or this one, of rows in it."""
+        solved, rows = self._solved, support.rows
+        if solved.source.resident:
+            return self, support
+        own = Solved(solved.source.take(rows).in_memory(), solved.features, solved.demands.of_rows(rows), solved.dual)
+        found = DualExpansion(self._estimator, self.machine, own, self._pool, self._budget)
+        return found, support._replace(rows=np.arange(len(rows)))
+
+    # --- kernel values -----------------------------------------------------------------------------------
+
+    def block(self, support: Support, places: np.ndarray) -> Block:
+        """Return rows with dual variables, as they are stored, for all places to evaluate their expansions at."""
+        return self._solved.source.rows(support.rows[places])
+
+    def sums(self, block: Block, support: Support, square: float = 0.0) -> np.ndarray:
+        """Return ((K + square) β) at the rows of a block, shape (n_rows, n_scores)."""
+        source, found = self._solved.source, np.zeros((block.shape[0], support.beta.shape[1]))
+        for a, b in spans(len(support.rows), self._chunk_rows()):
+            part, coef = source.as_passed(source.rows(support.rows[a:b])), support.beta[a:b]
+            found += Predictor(self._estimator, coef, source, self._pool, part, np.float64).scores(block)
+        return found + square * self.total(support) if square else found
+
+    def among(self, block: Block) -> np.ndarray:
+        """Return the kernel matrix of the rows of a block, in float64."""
+        source, n = self._solved.source, block.shape[0]
+        one = Predictor(self._estimator, np.zeros((n, 1)), source, self._pool, source.as_passed(block), np.float64)
+        pairwise, _, stored = one.paired(block)
         found = np.empty((n, n))
         Gram(pairwise, stored, self._pool).rows(np.arange(n), found, np.arange(n))
         return found
+
+    def demands(self, support: Support, places: np.ndarray) -> Demands:
+        """Return targets and costs of rows with dual variables."""
+        return self._solved.demands.of_rows(support.rows[places])
+
+    def products(self, support: Support, places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
+        """Return β_i (K β)_i of rows with dual variables; `parts` are the sums of each place at them."""
+        return support.beta[places] * added(parts)
+
+    # --- a sample of rows --------------------------------------------------------------------------------
+
+    def looked(self, support: Support) -> Looked:
+        """Return what the features tell of the rows with dual variables."""
+        features, sizes = self._solved.features, np.abs(support.beta).sum(axis=1)
+        known, lengths = np.zeros((features.shape[1], support.beta.shape[1])), np.empty(len(support.rows))
+        for start, block in features.blocks():
+            first, last = np.searchsorted(support.rows, (start, start + block.shape[0]))
+            for a, b in spans(last - first, _LEAST_CHUNK):
+                own = slice(first + a, first + b)
+                some = block.take(support.rows[own] - start).dense(np.float64)
+                known += some.T @ support.beta[own]
+                lengths[own] = np.einsum("ij,ij->i", some, some)
+        lacks = sizes * np.sqrt(np.maximum(1 - lengths, 0)) if is_bounded(self._estimator) else np.zeros_like(sizes)
+        return Looked(known, sizes, lacks)
+
+    def told(self, looked: Looked) -> tuple[np.ndarray, np.ndarray]:
+        """Return what others need to know of it: `known`, and the sums of sizes and lacks."""
+        return looked.known, np.array([looked.sizes.sum(), looked.lacks.sum()])
+
+    def drawn(self, looked: Looked, rates: np.ndarray, uniform: np.ndarray) -> Drawn:
+        """Return the rows at some heights of the cumulated chances; rates are the chances of sizes and of lacks."""
+        chances = rates[0] * looked.sizes + rates[1] * looked.lacks
+        places = np.minimum(np.searchsorted(np.cumsum(chances), uniform, side="right"), len(chances) - 1)
+        rows, counts = np.unique(places, return_counts=True)
+        return Drawn(rows, counts, chances[rows])
+
+    def differences(
+        self, support: Support, places: np.ndarray, parts: list[np.ndarray], known: np.ndarray
+    ) -> np.ndarray:
+        """Return β_i ((K β)_i - φ_iᵀ v) of rows with dual variables; v and `parts` are sums of all places."""
+        rows, found = support.rows[places], added(parts)
+        for a, b in spans(len(rows), _LEAST_CHUNK):
+            found[a:b] -= self._solved.features.rows(rows[a:b]).dense(np.float64) @ known
+        return support.beta[places] * found
+
+
+class Expansions(Protocol):
+    """The expansions of all places. What one of them returns stays in its place until it is asked for."""
+
+    def __len__(self) -> int:
+        """Return the number of places."""
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows of all places."""
+
+    def at(self, number: int, method: Any, *given: Any) -> Any:
+        """Have the expansion of a place do something; among what is given, values of other places are sent to it."""
+
+    def item(self, value: Any, number: int) -> Any:
+        """Return a part of a value that stays in its place."""
+
+    def told(self, values: list[Any]) -> list[Any]:
+        """Return values themselves."""
+
+    def kept(self, support: list[Any]) -> tuple["Expansions", list[Any]]:
+        """Return expansions of rows in memory, if these are not."""
+
+
+class InOnePlace:
+    """The expansion of rows that are all in one place, of this process.
+
+    Parameters
+    ----------
+    expansion : DualExpansion
+        The expansion.
+    n_rows : int
+        Number of rows.
+    """
+
+    def __init__(self, expansion: DualExpansion, n_rows: int) -> None:
+        self.expansion, self.n_rows = expansion, n_rows
+
+    def __len__(self) -> int:
+        """Return the number of places."""
+        return 1
+
+    def at(self, number: int, method: Any, *given: Any) -> Any:
+        """Have the expansion do something."""
+        return method(self.expansion, *given)
+
+    def item(self, value: Any, number: int) -> Any:
+        """Return a part of a value."""
+        return value[number]
+
+    def told(self, values: list[Any]) -> list[Any]:
+        """Return values."""
+        return values
+
+    def kept(self, support: list[Any]) -> tuple["InOnePlace", list[Any]]:
+        """Return the expansion of rows in memory."""
+        expansion, own = self.expansion.kept(support[0])
+        return InOnePlace(expansion, self.n_rows), [own]
+
+
+def added(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the sum of arrays of all places, added in their order; a new array."""
+    return sum(parts, np.zeros(()))
 
 
 def _row_bytes(source: Source) -> int:

@@ -5,17 +5,19 @@ decision values of one block of support vectors after another, with the kernel i
 the block. It costs what an evaluation of βᵀ K β costs. Rows whose variable is 0 keep it.
 """
 
+from typing import Any
+
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import spans
-from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
+from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Expansions, Support, added
 from fastsvm.losses import coordinate_update, cost_of
+from fastsvm.sources import Block
 
 __all__ = ["ascend"]
 
 _SWEEPS = 10  # over a block
-_MOST_ROWS, _BLOCK_SHARE = 2048, 16  # of a block, and of the memory for its kernel matrix
 
 
 @jit
@@ -36,34 +38,51 @@ def _sweep(loss, demands, gram, scores, dual, n_sweeps):
                             own[j] += change * row[j]
 
 
-def ascend(expansion: DualExpansion, solved: Solved, places: np.ndarray, form: np.ndarray) -> np.ndarray:
-    """Take one pass over the rows `places`, which changes β in place.
+def _swept(
+    expansion: DualExpansion, support: Support, places: np.ndarray, block: Block, parts: list[np.ndarray]
+) -> tuple[Support, np.ndarray]:
+    """Return the dual variables after steps in some rows of a place, and by how much βᵀ (K + s²) β has changed.
+
+    `parts` are the sums of each place at these rows.
+    """
+    machine, beta = expansion.machine, support.beta.copy()
+    gram = expansion.among(block) + machine.constant**2
+    scores = np.ascontiguousarray(added(parts).T)
+    before, dual = scores.copy(), beta[places]
+    _sweep(machine.loss, expansion.demands(support, places), gram, scores, dual, _SWEEPS)
+    change = np.einsum("ic,ci->c", dual - beta[places], before + scores)
+    beta[places] = dual
+    return support._replace(beta=beta), change
+
+
+def ascend(expansions: Expansions, support: list[Any], size: int, counts: list[int], square: float) -> np.ndarray:
+    """Take one pass over the rows with dual variables, which replaces them in `support`.
 
     Parameters
     ----------
-    expansion : DualExpansion
-        With β, feasible.
-    solved : Solved
-        The solution; its loss is one of each score.
-    places : ndarray of int64
-        Rows whose variables may change: all those with β ≠ 0.
-    form : ndarray of float64, shape (n_scores,)
-        βᵀ (K + s²) β before the pass.
+    expansions : Expansions
+        Of all places.
+    support : list of Support
+        The rows with dual variables of each place, there; the loss is one of each score.
+    size : int
+        Rows of a block.
+    counts : list of int
+        Numbers of these rows.
+    square : float
+        Square of the constant feature.
 
     Returns
     -------
     ndarray of float64, shape (n_scores,)
-        The same after it.
+        Change of βᵀ (K + s²) β.
     """
-    beta, demands, square = expansion.beta, solved.demands, solved.constant**2
-    size = int(min(_MOST_ROWS, max(64, (expansion.budget / _BLOCK_SHARE / 8) ** 0.5)))
-    form = form.copy()
-    for a, b in spans(len(places), size):
-        rows = places[a:b]
-        gram = expansion.among(rows) + square
-        scores = np.ascontiguousarray((expansion.sums(rows, places) + square * beta[places].sum(axis=0)).T)
-        before, dual = scores.copy(), np.ascontiguousarray(beta[rows])
-        _sweep(solved.loss, demands.of_rows(rows), gram, scores, dual, _SWEEPS)
-        form += np.einsum("ic,ci->c", dual - beta[rows], before + scores)
-        beta[rows] = dual
-    return form
+    changes = []
+    for number, count in enumerate(counts):
+        for a, b in spans(count, size):
+            places = np.arange(a, b)
+            block = expansions.at(number, DualExpansion.block, support[number], places)
+            parts = [expansions.at(k, DualExpansion.sums, block, own, square) for k, own in enumerate(support)]
+            swept = expansions.at(number, _swept, support[number], places, block, parts)
+            support[number] = expansions.item(swept, 0)
+            changes.append(expansions.item(swept, 1))
+    return added(expansions.told(changes))

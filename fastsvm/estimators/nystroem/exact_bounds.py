@@ -20,19 +20,21 @@ Cost
     certain, but it holds for 999 of 1,000 samples.
 """
 
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm.estimators.fitting.progress import shown
-from fastsvm.estimators.kernel.prediction import Predictor
-from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
+from fastsvm._compiled.threads import spans
+from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Expansions, Limits, Machine, added
 from fastsvm.estimators.nystroem.exact_ascent import ascend
-from fastsvm.losses import dual_losses, feasible, primal_losses
 
 __all__ = ["ExactBounds", "exact_bounds"]
 
 _MOST_PASSES, _GAIN = 20, 0.01  # of ascent, and the least share of the bound that one must add for another
+_VALUES = 1 << 30  # kernel values of pairs of rows, beside as many as twice the features took
+_LEAST_SAMPLE = 256
+_ERRORS = 3.3  # standard errors
 
 
 class ExactBounds(NamedTuple):
@@ -50,74 +52,142 @@ class ExactBounds(NamedTuple):
     upper: float
     is_rigorous: bool
 
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator."""
+        kind = "rigorous" if self.is_rigorous else "estimated"
+        return {"exact_bounds_": (self.lower, self.upper), "exact_bounds_kind_": kind}
+
 
 def exact_bounds(
-    estimator: Any, solved: Solved, predictor: Predictor, square: np.ndarray, budget: int, rng: np.random.RandomState
+    expansions: Expansions, machine: Machine, square: np.ndarray, wanted: str, rng: np.random.RandomState
 ) -> ExactBounds:
     """Return bounds of the optimum of the kernel problem.
 
     Parameters
     ----------
-    estimator : NystroemSVC or NystroemSVR
-        With the attributes of a fitted kernel.
-    solved : Solved
+    expansions : Expansions
+        Of the rows of all places.
+    machine : Machine
         The solution.
-    predictor : Predictor
-        Of the model, in float64.
     square : ndarray of float64, shape (n_landmarks, n_landmarks)
         K_MM.
-    budget : int
-        Bytes that may be used.
+    wanted : {"auto", "rigorous"}
+        Whether the lower bound may be estimated.
     rng : RandomState
         Source of random numbers, for a sample.
     """
-    sizes = np.einsum("cm,mk,ck->c", solved.coef, square, solved.coef, optimize=True) + np.square(solved.bias)
-    upper = solved.by_problem(_losses(solved, predictor) + sizes / 2)
-    beta = feasible(solved.loss, solved.demands, np.asarray(solved.dual, np.float64))
-    expansion = DualExpansion(estimator, solved, beta, predictor.pool, budget)
-    places, m = np.flatnonzero(beta.any(axis=1)), len(square)
-    most = expansion.most_rows(len(places), m)
-    is_rigorous = estimator.bounds == "rigorous" or most >= len(places)
-    if most >= len(places) and not solved.source.resident:  # passes would read the file again and again
-        solved, beta = _kept(solved, places), beta[places]
-        expansion, places = DualExpansion(estimator, solved, beta, predictor.pool, budget), np.arange(len(places))
-    form = expansion.form(places) if is_rigorous else expansion.estimated_form(places, most, rng)
-    form += np.square(solved.constant * beta.sum(axis=0))
-    shares, lower = _best_shares(solved, beta, solved.by_problem(form))
-    if is_rigorous and not solved.loss.of_classes:
-        beta *= shares
+    sizes = np.einsum("cm,mk,ck->c", machine.coef, square, machine.coef, optimize=True) + np.square(machine.bias)
+    upper = machine.by_problem(added(_each(expansions, DualExpansion.losses)) + sizes / 2)
+    support = [expansions.at(number, DualExpansion.support) for number in range(len(expansions))]
+    counts, limits = _each(expansions, DualExpansion.count, support), _limits(expansions)
+    n, values = max(1, sum(counts)), _VALUES + 2 * expansions.n_rows * len(square)
+    most = max(_LEAST_SAMPLE, min(values // n, limits.n_held))
+    is_rigorous = wanted == "rigorous" or most >= n
+    if most >= n:  # passes would read a file again and again
+        expansions, support = expansions.kept(support)
+        limits = _limits(expansions)
+    known = _Sums(expansions, support, counts, limits, machine.constant**2)
+    form = known.form() if is_rigorous else known.estimated_form(most, rng)
+    shares, lower = _best_shares(known, machine, machine.by_problem(form))
+    if is_rigorous and not machine.loss.of_classes:
+        each = enumerate(support)
+        known.support[:] = [expansions.at(number, DualExpansion.scaled, own, shares) for number, own in each]
         form *= np.square(shares)
-        for _ in range(min(_MOST_PASSES, expansion.most_passes(len(places), m) - 1)):
-            form = ascend(expansion, solved, places, form)
-            before, lower = lower, _best_shares(solved, beta, form)[1]
+        for _ in range(min(_MOST_PASSES, values // n**2 - 1)):
+            form += ascend(expansions, known.support, limits.n_swept, counts, known.square)
+            before, lower = lower, _best_shares(known, machine, form)[1]
             if lower.sum() <= (1 + _GAIN) * before.sum():
                 break
     return ExactBounds(float(lower.sum()), float(upper.sum()), is_rigorous)
 
 
-def _kept(solved: Solved, places: np.ndarray) -> Solved:
-    """Return the problem of some rows alone, which are read into memory."""
-    own = solved.demands.of_rows(places)
-    return solved._replace(source=solved.source.take(places).in_memory(), demands=own)
+def _each(expansions: Expansions, method: Any, *given: Any) -> list[Any]:
+    """Return what the expansions of all places answer; of what is given in a list, each is given its own."""
+    own = [[one[number] if isinstance(one, list) else one for one in given] for number in range(len(expansions))]
+    return expansions.told([expansions.at(number, method, *some) for number, some in enumerate(own)])
 
 
-def _losses(solved: Solved, predictor: Predictor) -> np.ndarray:
-    """Return the losses of the model's decision values in float64, per score; of all classes only the first."""
-    found = np.zeros(len(solved.coef))
-    for start, block in shown(solved.source.blocks(), len(solved.source), "bounds", predictor.estimator):
-        rows = slice(start, start + block.shape[0])
-        scores = np.ascontiguousarray((predictor.scores(block) + solved.constant * solved.bias).T)
-        primal_losses(solved.loss, solved.demands.of_rows(rows), 0, scores, found)
-    return found
+def _limits(expansions: Expansions) -> Limits:
+    """Return how many rows may be used at once in all places."""
+    return Limits(*map(min, zip(*_each(expansions, DualExpansion.limits, len(expansions) > 1), strict=True)))
 
 
-def _best_shares(solved: Solved, beta: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+class _Sums(NamedTuple):
+    """The dual variables of all places, and sums over them.
+
+    Attributes
+    ----------
+    expansions : Expansions
+        Of all places.
+    support : list
+        The rows with dual variables of each place, there.
+    counts : list of int
+        Their numbers.
+    limits : Limits
+        How many rows may be used at once.
+    square : float
+        Square of the constant feature.
+    """
+
+    expansions: Expansions
+    support: list[Any]
+    counts: list[int]
+    limits: Limits
+    square: float
+
+    def conjugates(self, share: Any) -> np.ndarray:
+        """Return Σ c ℓ*(-t β / c) for each score, with shares t of each."""
+        return added(_each(self.expansions, DualExpansion.conjugates, self.support, share))
+
+    def form(self) -> np.ndarray:
+        """Return βᵀ (K + s²) β, by kernel values of all pairs of rows."""
+        rows = [np.arange(count) for count in self.counts]
+        products = self._at(rows, self.square, DualExpansion.products)
+        return added(each.sum(axis=0) for each in products)
+
+    def estimated_form(self, n_rows: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return the upper end of an interval for βᵀ (K + s²) β, from sums at a sample of rows."""
+        expansions = self.expansions
+        looked = [expansions.at(number, DualExpansion.looked, own) for number, own in enumerate(self.support)]
+        parts, sums = zip(*_each(expansions, DualExpansion.told, looked), strict=True)
+        known, totals = added(parts), added(sums)
+        rates = np.array([1 / totals[0], 0]) if totals[1] == 0 else 0.5 / totals
+        ends = list(accumulate(float(rates @ own) for own in sums))
+        uniform = np.minimum(rng.random_sample(n_rows) * ends[-1], np.nextafter(ends[-1], 0))
+        place, begins = np.searchsorted(ends[:-1], uniform, side="right"), [0.0, *ends[:-1]]
+        heights = [uniform[place == number] - begin for number, begin in enumerate(begins)]
+        drawn = _each(expansions, DualExpansion.drawn, looked, rates, heights)
+        rows, counts, chances = zip(*drawn, strict=True)
+        products = self._at(list(rows), 0.0, DualExpansion.differences, known)
+        terms = np.repeat(np.concatenate(products) / np.concatenate(chances)[:, None], np.concatenate(counts), axis=0)
+        error = terms.std(axis=0, ddof=1) / np.sqrt(n_rows)
+        total = added(_each(expansions, DualExpansion.total, self.support))
+        form = np.maximum(np.square(known).sum(axis=0) + terms.mean(axis=0) + _ERRORS * error, 0.0)
+        return form + self.square * np.square(total)
+
+    def _at(self, rows: list[np.ndarray], square: float, method: Any, *given: Any) -> list[np.ndarray]:
+        """Return what a method makes of ((K + square) β) at some rows of each place, in blocks."""
+        expansions, n_asked = self.expansions, 0
+        found: list[np.ndarray] = []
+        asked: list[Any] = []
+        for number, own in enumerate(rows):
+            for a, b in spans(len(own), self.limits.n_chunk):
+                if asked and n_asked + b - a > self.limits.n_held:  # blocks are in memory until they are used
+                    found += expansions.told(asked)
+                    asked, n_asked = [], 0
+                block = expansions.at(number, DualExpansion.block, self.support[number], own[a:b])
+                each = enumerate(self.support)
+                sums = [expansions.at(k, DualExpansion.sums, block, other, square) for k, other in each]
+                asked.append(expansions.at(number, method, self.support[number], own[a:b], sums, *given))
+                n_asked += b - a
+        return found + expansions.told(asked)
+
+
+def _best_shares(known: _Sums, machine: Machine, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the best multiples of β for each problem, and their dual objectives, at least 0, which is a bound too."""
 
     def conjugates(share: Any) -> np.ndarray:
-        found = np.zeros(beta.shape[1])
-        dual_losses(solved.loss, solved.demands, np.ascontiguousarray(beta * share), found)
-        return solved.by_problem(found)
+        return machine.by_problem(known.conjugates(share))
 
     whole, half = conjugates(1.0), conjugates(0.5)
     curvature = 4 * (whole - 2 * half)

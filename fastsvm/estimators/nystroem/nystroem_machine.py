@@ -19,7 +19,7 @@ from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
 from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
 from fastsvm.estimators.nystroem.cells import Cells, Division, divide, learn
-from fastsvm.estimators.nystroem.dual_expansion import Solved
+from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, InOnePlace, Machine, Solved
 from fastsvm.estimators.nystroem.exact_bounds import exact_bounds
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, ROWS, LandmarkEstimator
 from fastsvm.estimators.nystroem.landmarks import Chosen, choose
@@ -183,12 +183,11 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         features, source = now.chosen.features, now.task.source
         coef = weights[:, :-1] @ features.map.whitening
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        demands = demands_of(self, now.task)
-        solved = Solved(source, now.features, now.loss, demands, constant, coef, weights[:, -1], solution.dual)
-        predictor = Predictor(self, coef.T, source, pool, features.landmarks, np.float64)
-        found = exact_bounds(self, solved, predictor, features.map.square, now.left, now.rng)
-        self.exact_bounds_ = found.lower, found.upper
-        self.exact_bounds_kind_ = "rigorous" if found.is_rigorous else "estimated"
+        machine = Machine(features.landmarks, coef, weights[:, -1], constant, now.loss)
+        solved = Solved(source, now.features, demands_of(self, now.task), solution.dual)
+        here = InOnePlace(DualExpansion(self, machine, solved, pool, now.left), len(source))
+        found = exact_bounds(here, machine, features.map.square, self.bounds, now.rng)
+        self.__dict__.update(found.attributes())
 
     # --- scores ------------------------------------------------------------------------------------------
 

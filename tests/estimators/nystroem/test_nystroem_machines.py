@@ -139,11 +139,11 @@ def test_bounds_of_classes_are_sums_and_fall_with_more_landmarks():
 
 
 def test_an_estimated_bound_is_near_the_rigorous_one(monkeypatch):
-    from fastsvm.estimators.nystroem import dual_expansion
+    from fastsvm.estimators.nystroem import exact_bounds
 
     rigorous = NystroemSVC(C=2.0, n_components=200, **COMMON).fit(X, SIGNS)
-    monkeypatch.setattr(dual_expansion, "_VALUES", -(2 * 400 * 200))
-    monkeypatch.setattr(dual_expansion, "_LEAST_SAMPLE", 64)
+    monkeypatch.setattr(exact_bounds, "_VALUES", -(2 * 400 * 200))
+    monkeypatch.setattr(exact_bounds, "_LEAST_SAMPLE", 64)
     estimated = NystroemSVC(C=2.0, n_components=200, **COMMON).fit(X, SIGNS)
     assert estimated.exact_bounds_kind_ == "estimated" and rigorous.exact_bounds_kind_ == "rigorous"
     assert rigorous.exact_bounds_[0] * 0.9 < estimated.exact_bounds_[0] <= rigorous.exact_bounds_[0]

@@ -1,0 +1,88 @@
+"""Bounds of the optimum from rows in several places: those of the same rows in one place."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fastsvm import NystroemSVC
+from fastsvm.estimators.nystroem import exact_bounds, nystroem_machine
+from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
+from fastsvm.sources import MemorySource
+
+
+class InPlaces:
+    """Expansions of consecutive rows."""
+
+    def __init__(self, whole, cuts):
+        solved, ends = whole._solved, [0, *cuts, len(whole._solved.source)]
+        self.n_rows, self.each = ends[-1], []
+        for a, b in pairwise(ends):
+            rows = np.arange(a, b)
+            part = Solved(
+                solved.source.take(rows), solved.features.take(rows), solved.demands.of_rows(rows), solved.dual[a:b]
+            )
+            part = part._replace(source=MemorySource.of(part.source.in_memory().block.user_array()))
+            self.each.append(DualExpansion(whole._estimator, whole.machine, part, whole._pool, whole._budget))
+
+    def __len__(self):
+        return len(self.each)
+
+    def at(self, number, method, *given):
+        return method(self.each[number], *given)
+
+    def item(self, value, number):
+        return value[number]
+
+    def told(self, values):
+        return values
+
+    def kept(self, support):
+        return self, support
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(500, 4))
+    return X, np.digitize(X[:, 0] + X[:, 1] ** 2 + rng.normal(size=500), [0.5, 1.5])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "crammer_singer"])
+@pytest.mark.parametrize("wanted", ["rigorous", "auto"])
+def test_rows_in_several_places_have_the_same_bounds(rows, kind, multi_class, wanted, monkeypatch):
+    monkeypatch.setattr(exact_bounds, "_VALUES", -(1 << 60))  # no passes, and an estimate if that may be
+    usual, found = exact_bounds.exact_bounds, []
+
+    def compared(here, machine, square, _, rng):
+        given, state = (machine, square, wanted), rng.get_state()
+        for places in (here, InPlaces(here.expansion, (200, 320)), InPlaces(here.expansion, ())):
+            rng.set_state(state)  # the same rows are drawn
+            found.append(usual(places, *given, rng))
+        return found[0]
+
+    monkeypatch.setattr(nystroem_machine, "exact_bounds", compared)
+    NystroemSVC(C=2.0, gamma=0.3, n_components=40, multi_class=multi_class, random_state=0).fit(kind(rows[0]), rows[1])
+    one, *others = found
+    assert one.is_rigorous == (wanted == "rigorous") and 0 < one.lower < one.upper
+    for other in others:
+        assert other == pytest.approx(one, rel=1e-9)
+
+
+def test_passes_over_several_places_raise_the_bound(rows, monkeypatch):
+    usual, found = exact_bounds.exact_bounds, []
+
+    def compared(here, *given):
+        found.append(usual(here, *given))
+        found.append(usual(InPlaces(here.expansion, (200, 320)), *given))
+        monkeypatch.setattr(exact_bounds, "_MOST_PASSES", 0)
+        found.append(usual(here, *given))
+        return found[0]
+
+    monkeypatch.setattr(nystroem_machine, "exact_bounds", compared)
+    NystroemSVC(C=2.0, gamma=0.3, n_components=20, random_state=0, tol=1e-5).fit(*rows)
+    one, several, without = found
+    assert without.lower < 0.99 * several.lower
+    assert several.lower == pytest.approx(one.lower, rel=2e-2) and several.lower < several.upper
