@@ -1,4 +1,4 @@
-"""Linear machines on the workers of a Dask cluster, and predictions of every model; the extra `dask` installs Dask."""
+"""Machines on the workers of a Dask cluster, and predictions of every model; the extra `dask` installs Dask."""
 
 try:
     import dask.array
@@ -11,6 +11,7 @@ except ImportError as error:
         "pip install 'fastsvm[dask]'."
     ) from error
 
+from fastsvm.dask.kernel.svc import SVC
 from fastsvm.dask.linear_svc import LinearSVC
 from fastsvm.dask.linear_svr import LinearSVR
 from fastsvm.dask.nystroem.nystroem_svc import NystroemSVC
@@ -19,6 +20,7 @@ from fastsvm.dask.sgd_classifier import SGDClassifier
 from fastsvm.dask.tasks import ClusterLost
 
 __all__ = [
+    "SVC",
     "ClusterLost",
     "LinearSVC",
     "LinearSVR",

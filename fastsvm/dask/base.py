@@ -4,14 +4,12 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, Future, get_client
+from distributed import Future
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from fastsvm.dask.prediction import decision_function, predict, score
+from fastsvm.dask.estimator import DecisionMixin, DistributedEstimator
 from fastsvm.dask.rounds.shards import ClusterShards
-from fastsvm.dask.rows import joined_facts, load_shards
+from fastsvm.dask.rows import load_shards
 from fastsvm.dask.scaling import moments_of_shards, scaling_of
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts, ShardRows, problem_of
@@ -73,47 +71,14 @@ class ClusterFitState(NamedTuple):
     records: list[tuple]
 
 
-class DistributedLinearSVM(BaseEstimator):
+class DistributedLinearSVM(DistributedEstimator):
     """A linear machine that learns on the workers of a cluster; its fitted attributes are plain arrays."""
 
     criterion = "gap"  # as the warning asks
-    _local: Any
-    _of_rows: tuple[str, ...] = ("_shift", "_scale")  # fitted attributes that models keep to themselves
-    client: Client | None
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters but for the client: a clone takes the current one.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Without effect.
-
-        Returns
-        -------
-        dict
-            Values by name.
-        """
-        return {name: value for name, value in super().get_params(deep).items() if name != "client"}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: not the client."""
-        return super().__getstate__() | {"client": None}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a fit was completed."""
         return hasattr(self, "coef_")
-
-    def _client(self) -> Client:
-        """Return the client, or the current one."""
-        if self.client is not None:
-            return self.client
-        try:
-            return get_client()
-        except ValueError as error:
-            raise ValueError(
-                "There is no Dask client: make one, as by distributed.Client(), or pass client=... to the estimator."
-            ) from error
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, loss: Loss, of_classes: bool) -> None:
         """Learn from the rows that the workers hold."""
@@ -138,14 +103,6 @@ class DistributedLinearSVM(BaseEstimator):
         self._conclude(tasks, plan, solver, weights, deadline)
         self.workers_ = tasks.accounts(time.perf_counter() - begin)
         warn_of_gap(self)
-
-    def _known(self, facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
-        """Return what is known of all shards together, and set the attributes of the features."""
-        known = joined_facts(facts, of_classes)
-        self.n_features_in_ = known.shape[1]
-        if known.names is not None:
-            self.feature_names_in_ = known.names
-        return known
 
     def _scaling(self, tasks: Tasks, rows: list[Future], known: ShardFacts) -> tuple[np.ndarray, np.ndarray]:
         """Return shift and scale of the features, empty if they are not standardised."""
@@ -245,100 +202,12 @@ class DistributedLinearSVM(BaseEstimator):
         self.history_ = {name: np.array(column) for name, column in zip(_COLUMNS, columns, strict=True)}
         return weights
 
-    def to_local(self) -> Any:
-        """Return the model as an estimator of fastsvm, which needs no cluster and can be saved.
 
-        Returns
-        -------
-        estimator
-            With the same parameters and fitted attributes.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        check_is_fitted(self)
-        known = self._local._get_param_names()
-        found = self._local(**{name: value for name, value in self.get_params().items() if name in known})
-        fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
-        fitted.pop("workers_", None)
-        found.__dict__.update(fitted)
-        found.__dict__.update({name: getattr(self, name) for name in self._of_rows})
-        return found
-
-    def predict(self, X: Any) -> Any:
-        """Return the prediction of each sample.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array, or ndarray, of shape (n_samples,)
-            Computed later, by the workers, if X is a collection of Dask.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return predict(self.to_local(), X)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of correct classes, or R² of a regression.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
-        y : dask array, or as for the estimator of fastsvm, of shape (n_samples,)
-            Labels or targets.
-        sample_weight : as y, or None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-            At most 1.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return score(self.to_local(), X, y, sample_weight)
-
-
-class DistributedClassifier(ClassifierMixin, DistributedLinearSVM):
+class DistributedClassifier(DecisionMixin, DistributedLinearSVM):
     """A linear classifier that learns on the workers of a cluster."""
-
-    score = DistributedLinearSVM.score  # not that of the mixin
 
     def _take(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_, self.intercept_ = coef, intercept
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array, or ndarray, of float64
-            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or is not finite.
-        """
-        return decision_function(self.to_local(), X)
 
 
 def sizes_of(facts: list[ShardFacts], last: Any) -> list[int]:

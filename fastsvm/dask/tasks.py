@@ -149,6 +149,10 @@ class Tasks(NamedTuple):
         except Exception:  # lost: what is waited for will say so
             return []
 
+    def least_memory(self) -> int:
+        """Return the smallest memory limit of the workers, 0 if none has one."""
+        return min((limit for _, limit in self._workers() if limit), default=0)
+
     def _why_idle(self, seconds: float, n_tasks: int) -> str:
         """Return what is said where no worker takes tasks."""
         paused = [limit for status, limit in self._workers() if status == "paused"]

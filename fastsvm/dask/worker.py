@@ -46,6 +46,7 @@ __all__ = [
     "known_state",
     "problem_of",
     "read_rows",
+    "rows_at",
     "run_round",
     "settled",
     "shard_of",
@@ -231,6 +232,11 @@ def read_rows(parts: list[FilePart]) -> ShardRows:
             found.append((data.X.read(part.start, part.stop).user_array(), data.y[rows], weight))
             names = data.feature_names
     return joined(found, names)
+
+
+def rows_at(rows: ShardRows, places: np.ndarray) -> ShardRows:
+    """Return some rows of a shard."""
+    return ShardRows(rows.X[places], rows.y[places], rows.weight[places], None)
 
 
 def facts_of(rows: ShardRows, of_classes: bool) -> ShardFacts:

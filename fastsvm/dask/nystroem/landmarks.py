@@ -7,12 +7,9 @@ from distributed import Future
 from scipy import sparse
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.dask.scaling import moments_of_shards, scaling_of
+from fastsvm.dask.kernel.geometry import geometry_of_shards
 from fastsvm.dask.tasks import Tasks, counting
-from fastsvm.dask.worker import ShardFacts, ShardRows, threads_of
-from fastsvm.estimators.kernel.kernel_parameter import resolve_gamma
-from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
-from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
+from fastsvm.dask.worker import ShardFacts, ShardRows, rows_at, threads_of
 from fastsvm.estimators.nystroem.feature_map import FeatureMap
 from fastsvm.estimators.nystroem.landmarks import MOST_AUTO, choose
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
@@ -65,14 +62,7 @@ def choose_landmarks(
     rng : RandomState
         Source of random numbers.
     """
-    moments, seen = moments_of_shards(tasks, rows), None
-    if estimator.standardize:
-        shift, scale = scaling_of(moments, known.sparse)
-        seen = Standardization(None if known.sparse else shift, scale)
-        moments = moments_of_shards(tasks, rows, seen)
-    statistics = moments.statistics
-    gamma = resolve_gamma(estimator.gamma, known.shape[1], statistics.variance)
-    geometry = SampleGeometry.of(gamma, statistics).attributes() | attributes_of(seen)
+    geometry = geometry_of_shards(tasks, rows, known, estimator)
     estimator.__dict__.update(geometry | {"n_features_in_": known.shape[1]})
     n = sum(sizes)
     drawn = np.sort(rng.permutation(n)[: _wanted(estimator)])
@@ -95,11 +85,6 @@ def _wanted(estimator: NystroemFeatures) -> int:
         return _SAMPLE
     most = MOST_AUTO if estimator.n_components == "auto" else int(estimator.n_components)
     return most * (_POOL if estimator.landmarks == "rpcholesky" else 1) + _SAMPLE
-
-
-def rows_at(rows: ShardRows, places: np.ndarray) -> ShardRows:
-    """Return some rows of a shard."""
-    return ShardRows(rows.X[places], rows.y[places], rows.weight[places], None)
 
 
 def features_of_shards(tasks: Tasks, rows: list[Future], n_rows: int, found: Landmarks) -> tuple[list[Future], Any]:

@@ -6,7 +6,9 @@ import numpy as np
 from distributed import Client, Future
 
 from fastsvm.dask.base import DistributedClassifier
-from fastsvm.dask.nystroem.cells import CellPlan, cells_of_shards
+from fastsvm.dask.kernel.machines import MachinePlan
+from fastsvm.dask.nystroem.bounds import BoundsPlan, bounds_of_shards
+from fastsvm.dask.nystroem.cells import cells_of_shards
 from fastsvm.dask.nystroem.landmarks import Landmarks, choose_landmarks, features_of_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
@@ -14,6 +16,7 @@ from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of, optiona
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.nystroem import nystroem_svc
+from fastsvm.estimators.nystroem.dual_expansion import Machine
 from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES
 from fastsvm.estimators.nystroem.nystroem_features import NystroemFeatures
 from fastsvm.memory import parse_memory
@@ -21,7 +24,7 @@ from fastsvm.solvers.linear_dual.shards.rounds import ShardedAscent
 
 __all__ = ["NystroemSVC"]
 
-_RULES = {"refine": optional(one_of("cells", "exact"))}
+_RULES = {"refine": optional(one_of("cells", "exact")), "bounds": optional(one_of("auto", "rigorous"))}
 _OF_LANDMARKS = "kernel", "degree", "gamma", "coef0", "n_components", "landmarks", "rank_tol", "standardize"
 
 
@@ -30,6 +33,7 @@ class _Learning(NamedTuple):
 
     landmarks: Landmarks
     rows: list[Future]
+    features: list[Future]
     seed: int
 
 
@@ -40,8 +44,8 @@ class NystroemSVC(DistributedClassifier):
     landmarks among them. The workers compute the features of their shards once, and keep them in place of the samples.
     Then these are learnt in rounds, as by `LinearSVC`.
 
-    With `refine`, samples stay on the workers beside the features. Not available here: `bounds`, the bounds of the
-    optimum with all samples as landmarks, and `landmarks="support"`.
+    With `bounds` or `refine`, samples stay on the workers beside the features. Not available here:
+    `landmarks="support"`.
 
     Parameters
     ----------
@@ -97,8 +101,11 @@ class NystroemSVC(DistributedClassifier):
         Exact machines that predict in place of the landmarks, each fitted by a task. "cells": k-means, on samples that
         go to one worker, divides the samples into cells of some 10,000, and each has a machine of its own, to whose
         worker its samples go. "exact": one machine, that of `SVC`, on a worker that gets all samples.
+    bounds : {"auto", "rigorous"} or None, default="auto"
+        Whether to compute `exact_bounds_`, as for `fastsvm.NystroemSVC`. Samples at which all shards evaluate their
+        kernel expansions go from worker to worker.
     memory : "auto", int or str, default="auto"
-        Bytes that a task for `refine` may use beside its samples; "auto" is half of what a worker may use,
+        Bytes that a task for `bounds` or `refine` may use beside its samples; "auto" is half of what a worker may use,
         divided by its threads.
 
     Attributes
@@ -128,6 +135,11 @@ class NystroemSVC(DistributedClassifier):
     cells_ : tuple
         With `refine`, the fitted `fastsvm.SVC` of each cell; the number of a class where a cell has only one; None
         where the time ran out, so that the landmarks predict.
+    exact_bounds_ : tuple of float
+        Lower and upper bound of the optimum of the kernel problem, in which all samples are landmarks. The upper one is
+        the objective of this model there. Missing with `bounds=None`.
+    exact_bounds_kind_ : {"rigorous", "estimated"}
+        Whether the lower bound is certain, or the end of an interval that holds for 999 of 1,000 samples.
     kkt_violation_ : float
         Largest projected gradient of the dual problem, in units of scores.
     n_iter_ : int
@@ -193,6 +205,7 @@ class NystroemSVC(DistributedClassifier):
         verbose: bool | int = False,
         standardize: bool = False,
         refine: str | None = None,
+        bounds: str | None = "auto",
         memory: str | int = "auto",
     ) -> None:
         self.C = C
@@ -219,6 +232,7 @@ class NystroemSVC(DistributedClassifier):
         self.verbose = verbose
         self.standardize = standardize
         self.refine = refine
+        self.bounds = bounds
         self.memory = memory
 
     def _own_rules(self) -> dict[str, Rule]:
@@ -239,15 +253,23 @@ class NystroemSVC(DistributedClassifier):
         found = choose_landmarks(tasks, rows, known, sizes, estimator, rng)
         self.__dict__.update(found.attributes)
         features, dtype = features_of_shards(tasks, rows, known.shape[0], found)
-        self._learning = _Learning(found, rows if self.refine is not None else [], seed)
+        is_kept = self.refine is not None or self.bounds is not None
+        self._learning = _Learning(found, rows if is_kept else [], features, seed)
         return features, known._replace(shape=(known.shape[0], found.map.rank), dtype=dtype, sparse=False)
 
     def _conclude(self, tasks: Tasks, plan: Plan, solver: ShardedAscent, weights: np.ndarray, deadline: float) -> None:
-        """Fit the machines of cells."""
+        """Bound the optimum, and fit the machines of cells."""
         now = self._learning
+        if self.bounds is not None:
+            coef = weights[:, :-1] @ now.landmarks.map.whitening
+            machine = Machine(self.components_, coef, weights[:, -1], plan.constant, plan.loss)
+            told = BoundsPlan(plan, now.landmarks, machine, self.memory)
+            duals = [one.dual for one in solver.memory().shards]
+            shards, rng = list(zip(now.rows, now.features, duals, strict=True)), np.random.RandomState(now.seed)
+            self.__dict__.update(bounds_of_shards(tasks, shards, told, self.bounds, rng).attributes())
         if self.refine is not None:
             machine = self._exact_machine()
-            cells = CellPlan(machine, Standardization.of_model(self), plan.classes, plan.factors, self.memory)
+            cells = MachinePlan(machine, Standardization.of_model(self), plan.classes, plan.factors, self.memory)
             is_whole = self.refine == "exact"
             self.cell_centers_, self.cells_ = cells_of_shards(tasks, now.rows, cells, is_whole, deadline, now.seed)
 
@@ -299,18 +321,3 @@ shape (n_samples, n_features)
         finally:
             self.__dict__.pop("_learning", None)
         return self
-
-    def to_local(self) -> Any:
-        """Return the model as an estimator of fastsvm, which needs no cluster and can be saved.
-
-        Returns
-        -------
-        NystroemSVC
-            With the same parameters and fitted attributes, and without bounds.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-        """
-        return super().to_local().set_params(bounds=None)

@@ -24,7 +24,11 @@ _ADVICE = {
     StopReason.CALLBACK: ("a callback asked to stop",),
     StopReason.STALLED: ("no step improves in floating point: scale the features (standardize=True)", "raise tol"),
 }
-_NOT_OF_ALL = {"lower C": "C", "choose another solver": "solver"}  # advice, and the parameter that it takes
+_NOT_OF_ALL = {  # advice, and the parameter that it takes
+    "lower C": "C",
+    "choose another solver": "solver",
+    "resume with warm_start=True": "warm_start",
+}
 
 
 def _advice(model: Any) -> str:

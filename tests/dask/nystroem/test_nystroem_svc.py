@@ -20,7 +20,7 @@ def digits():
 
 
 def made(client, **parameters):
-    given = {"C": 1.0, "n_components": 60, "random_state": 0, "n_shards": 2, "client": client}
+    given = {"C": 1.0, "n_components": 60, "random_state": 0, "n_shards": 2, "client": client, "bounds": None}
     return fastsvm.dask.NystroemSVC(**given | parameters)
 
 

@@ -18,7 +18,6 @@ from fastsvm.estimators.fitting.validation import TrainingSet, check_rows, check
 from fastsvm.estimators.kernel.expected_time import warn_of_time
 from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel
 from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
-from fastsvm.estimators.kernel.one_vs_one import OneVsOneFit
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
@@ -147,13 +146,17 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         support_vectors: Any = np.empty((0, 0))
         if not is_precomputed(self):
             support_vectors = prepared.samples.as_passed(prepared.samples.rows(found["support_"]))
-        samples = {"support_vectors_": support_vectors, "shape_fit_": prepared.samples.shape}
-        if sparse.issparse(support_vectors):
-            samples["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
-        samples |= attributes_of(prepared.standardization)
-        return prepared.more | prepared.geometry.attributes() | found | samples
+        found = self._with_vectors(found, support_vectors, prepared.samples.shape)
+        return prepared.more | prepared.geometry.attributes() | found | attributes_of(prepared.standardization)
 
-    def _solution(self, task: OneVsOneFit, classes: np.ndarray) -> dict[str, Any]:
+    def _with_vectors(self, found: dict[str, Any], vectors: Any, shape: tuple[int, int]) -> dict[str, Any]:
+        """Return the attributes of a solution with its support vectors, for samples of a shape."""
+        found = found | {"support_vectors_": vectors, "shape_fit_": shape}
+        if sparse.issparse(vectors):
+            found["dual_coef_"] = sparse.csr_matrix(found["dual_coef_"])
+        return found
+
+    def _solution(self, task: Any, classes: np.ndarray) -> dict[str, Any]:
         """Return the fitted attributes that the solution determines."""
         outcome = task.outcome()
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason

@@ -1,0 +1,152 @@
+"""What estimators on a cluster have in common: the client, and predictions by the local model."""
+
+from typing import Any
+
+from distributed import Client, get_client
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fastsvm.dask.prediction import decision_function, predict, score
+from fastsvm.dask.rows import joined_facts
+from fastsvm.dask.worker import ShardFacts
+
+__all__ = ["DecisionMixin", "DistributedEstimator"]
+
+
+class DistributedEstimator(BaseEstimator):
+    """An estimator that learns on the workers of a cluster; its fitted attributes are plain arrays."""
+
+    _local: Any
+    _of_rows: tuple[str, ...] = ("_shift", "_scale")  # fitted attributes that models keep to themselves
+    client: Client | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters but for the client: a clone takes the current one.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Without effect.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
+        return {name: value for name, value in super().get_params(deep).items() if name != "client"}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: not the client."""
+        return super().__getstate__() | {"client": None}
+
+    def _client(self) -> Client:
+        """Return the client, or the current one."""
+        if self.client is not None:
+            return self.client
+        try:
+            return get_client()
+        except ValueError as error:
+            raise ValueError(
+                "There is no Dask client: make one, as by distributed.Client(), or pass client=... to the estimator."
+            ) from error
+
+    def _known(self, facts: list[ShardFacts], of_classes: bool) -> ShardFacts:
+        """Return what is known of all shards together, and set the attributes of the features."""
+        known = joined_facts(facts, of_classes)
+        self.n_features_in_ = known.shape[1]
+        if known.names is not None:
+            self.feature_names_in_ = known.names
+        return known
+
+    def to_local(self) -> Any:
+        """Return the model as an estimator of fastsvm, which needs no cluster and can be saved.
+
+        Returns
+        -------
+        estimator
+            With the same parameters and fitted attributes.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(self)
+        known = self._local._get_param_names()
+        found = self._local(**{name: value for name, value in self.get_params().items() if name in known})
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and not name.startswith("_")}
+        fitted.pop("workers_", None)
+        found.__dict__.update(fitted)
+        found.__dict__.update({name: getattr(self, name) for name in self._of_rows})
+        return found
+
+    def predict(self, X: Any) -> Any:
+        """Return the prediction of each sample.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array, or ndarray, of shape (n_samples,)
+            Computed later, by the workers, if X is a collection of Dask.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return predict(self.to_local(), X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of correct classes, or R² of a regression.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+        y : dask array, or as for the estimator of fastsvm, of shape (n_samples,)
+            Labels or targets.
+        sample_weight : as y, or None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            At most 1.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return score(self.to_local(), X, y, sample_weight)
+
+
+class DecisionMixin(ClassifierMixin):
+    """A classifier on a cluster."""
+
+    score = DistributedEstimator.score  # not that of the mixin
+    to_local: Any
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : dask array or dataframe, or as for the estimator of fastsvm, shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array, or ndarray, of float64
+            Shape (n_samples,) for two classes, positive for `classes_[1]`, else (n_samples, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or is not finite.
+        """
+        return decision_function(self.to_local(), X)

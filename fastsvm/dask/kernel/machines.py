@@ -1,0 +1,107 @@
+"""Exact machines as tasks, to whose workers the rows go that each of them learns.
+
+Workers send rows to each other. A batch of machines at a time is under way, so that no more copies of rows are in
+memory than it needs.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed import Future, get_worker
+from sklearn.base import clone
+
+from fastsvm._compiled.threads import at_most
+from fastsvm.dask.tasks import Tasks, counting
+from fastsvm.dask.worker import ShardRows
+from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.memory import parse_memory
+from fastsvm.sources import MemorySource
+
+__all__ = ["KEPT", "MachinePlan", "fitted", "in_batches", "learnt_rows", "memory_of_task", "seen_rows"]
+
+KEPT = 2
+"""Share of a worker's memory that tasks leave to rows: one in so many."""
+
+_BATCH = 4  # machines for each thread of the cluster
+
+
+class MachinePlan(NamedTuple):
+    """What exact machines learn.
+
+    Attributes
+    ----------
+    machine : SVC
+        An exact machine, not fitted.
+    seen : Standardization or None
+        How it sees samples.
+    classes, factors : ndarray of shape (n_classes,)
+        Labels, and factors of C of their rows.
+    memory : int or str
+        Bytes of a task, or "auto".
+    """
+
+    machine: Any
+    seen: Standardization | None
+    classes: np.ndarray
+    factors: np.ndarray
+    memory: int | str
+
+
+def memory_of_task(memory: int | str) -> int:
+    """Return the bytes that a task may use on this worker, of which "auto" is half, shared by its threads."""
+    worker = get_worker()
+    limit = worker.memory_manager.memory_limit
+    if memory != "auto" or not limit:
+        return parse_memory(memory)
+    return int(limit) // KEPT // worker.state.nthreads
+
+
+def seen_rows(X: Any, plan: MachinePlan) -> Any:
+    """Return rows as the machines see them."""
+    source = MemorySource.of(X)
+    return X if plan.seen is None or X.shape[0] == 0 else plan.seen.apply(source).in_memory().block.user_array()
+
+
+def learnt_rows(rows: ShardRows, own: np.ndarray, plan: MachinePlan) -> ShardRows:
+    """Return some rows as a machine learns them, with numbers of classes."""
+    labels = np.searchsorted(plan.classes, rows.y[own])
+    return ShardRows(seen_rows(rows.X[own], plan), labels, rows.weight[own] * plan.factors[labels], None)
+
+
+def fitted(rows: ShardRows, plan: MachinePlan, seconds: float | None, n_machines: int) -> Any:
+    """Return the machine of some rows, one of so many."""
+    n_threads = get_worker().state.nthreads
+    machine = clone(plan.machine).set_params(memory=memory_of_task(plan.memory), max_time=seconds)
+    weight = None if (rows.weight == 1).all() else rows.weight
+    with at_most(max(1, n_threads // min(n_threads, n_machines))), counting("computing"):
+        return machine.fit(rows.X, rows.y, weight)
+
+
+def in_batches(
+    tasks: Tasks, order: list[int], ask: Callable[[int, float | None], Future], deadline: float, most: float = np.inf
+) -> dict[int, Any]:
+    """Return the results of tasks by number; those that the time limit leaves out are missing.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        How tasks are sent.
+    order : list of int
+        Numbers of the machines.
+    ask : callable
+        `ask(number, seconds)` sends the task of a machine, which may take so many seconds, None for any number.
+    deadline : float
+        Time (of time.perf_counter) from which on no batch of machines is begun.
+    most : float, default=inf
+        The most machines of a batch.
+    """
+    found: dict[int, Any] = {}
+    while len(found) < len(order) and (left := deadline - time.perf_counter()) > 0:
+        is_limited, n_threads = np.isfinite(left), max(1, sum(tasks.client.nthreads().values()))
+        size = max(1, int(min(n_threads * (1 if is_limited else _BATCH), most)))
+        batch = order[len(found) : len(found) + size]
+        asked = [ask(number, left if is_limited else None) for number in batch]
+        found |= zip(batch, tasks.gathered(asked), strict=True)
+    return found
