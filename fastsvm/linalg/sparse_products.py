@@ -10,7 +10,7 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.sources import CSRBlock
 
-__all__ = ["CACHED_VALUES", "add_sparse", "readable", "write_sparse"]
+__all__ = ["CACHED_VALUES", "add_sparse", "readable", "unsigned", "write_sparse"]
 
 CACHED_VALUES = 1 << 15
 """Number of values of rows that stay in the processor's cache for all scores."""
@@ -29,6 +29,12 @@ def readable(block: CSRBlock, places: np.ndarray) -> tuple[CSRBlock, np.ndarray]
     return block._replace(indptr=block.indptr.astype(np.int64, copy=False)), places
 
 
+def unsigned(block: CSRBlock) -> CSRBlock:
+    """Return a readable block with unsigned indices, of which compiled code does not ask if they count from the end."""
+    kind = np.uint32 if block.indices.dtype == np.int32 else np.uint64
+    return block._replace(indices=block.indices.view(kind), indptr=block.indptr.view(np.uint64))
+
+
 @jit
 def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
     """Write the products of rows with weights; further columns of the weights are ignored.
@@ -36,7 +42,7 @@ def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: 
     Parameters
     ----------
     block : CSRBlock
-        As `readable` returns it.
+        As `unsigned` returns it.
     places : ndarray of int64
         Indices of the rows.
     weights : ndarray of float64, shape (n_scores, at least n_features)
@@ -45,7 +51,7 @@ def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: 
         Overwritten by the products.
     """
     data, indices, indptr = block.data, block.indices, block.indptr
-    values_per_row = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
+    values_per_row = max(1, int(indptr[indptr.size - 1]) // max(1, indptr.size - 1))
     step = max(1, CACHED_VALUES // values_per_row)
     for start in range(0, places.size, step):
         for c in range(weights.shape[0]):
@@ -60,7 +66,7 @@ def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: 
 def add_sparse(block: CSRBlock, factors: np.ndarray, bounds: tuple[int, int], out: np.ndarray) -> None:
     """Add all rows of a block times their factors, shape (n_rows, n_scores), to out[c], for c within `bounds`."""
     data, indices, indptr = block.data, block.indices, block.indptr
-    values_per_row = max(1, indptr[indptr.size - 1] // max(1, indptr.size - 1))
+    values_per_row = max(1, int(indptr[indptr.size - 1]) // max(1, indptr.size - 1))
     step = max(1, CACHED_VALUES // values_per_row)
     for start in range(0, factors.shape[0], step):
         for c in range(bounds[0], bounds[1]):

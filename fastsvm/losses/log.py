@@ -62,7 +62,7 @@ def _update(loss, dual, score, target, cost, curvature):
     # With y β = c σ(u), what must be 0 is u + y f + q (c σ(u) - y β⁰).
     margin, own = target * score, target * dual
     logit, low, high = -margin, -margin - curvature * (cost - own), -margin + curvature * own
-    share = 0.5
+    last = np.inf
     for _ in range(_STEPS):
         small = np.exp(-abs(logit))
         share = (1.0 if logit > 0 else small) / (1.0 + small)
@@ -72,10 +72,15 @@ def _update(loss, dual, score, target, cost, curvature):
         else:
             low = max(low, logit)
         step = excess / (1.0 + curvature * cost * small / (1.0 + small) ** 2)
-        new = logit - step
-        logit = new if low <= new <= high else (low + high) / 2
         if abs(step) <= _ENOUGH * (1.0 + abs(logit)):
+            logit -= step
             break
+        if low < logit - step < high and abs(step) <= last / 2:
+            last = abs(step)
+            logit -= step
+        else:  # steps go back and forth between the two lines; from where these meet, they approach the root
+            last = high - low
+            logit = 0.0 if low < 0.0 < high else (low + high) / 2
     small = np.exp(-abs(logit))
     return target * cost * (1.0 if logit > 0 else small) / (1.0 + small)
 

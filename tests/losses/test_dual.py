@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize, special
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.losses import (
@@ -46,6 +47,14 @@ def step_of_one_score(loss, demands, at, curvature, changes, gaps):
     new = coordinate_update(loss, own, score, target, cost, least_curvature(curvature[0]))
     changes[0] = changes.dtype.type(new) - dual[row, 0]
     return changes[0] != 0
+
+
+@jit
+def updates_of_log(log_loss, own, scores, costs, curvatures):
+    found = np.empty(own.size)
+    for i in range(own.size):
+        found[i] = coordinate_update(log_loss, own[i], scores[i], 1.0, costs[i], curvatures[i])
+    return found
 
 
 class Row:
@@ -235,3 +244,15 @@ def test_variables_at_their_bounds_violate_nothing(name, real):
     if k > 1:
         scores[0] = 0.5  # class 0 is the worst, and both are within the margin
     assert violation_of(made(name), demands, 0, dual, scores) <= (2 * EPSILON if "epsilon" in name else 0)
+
+
+def test_a_step_of_the_logistic_loss_solves_its_equation_at_any_scale():
+    rng = np.random.default_rng(0)
+    costs, curvatures = 10 ** rng.uniform(-2, 4, 5000), 10 ** rng.uniform(-3, 3, 5000)
+    own = costs * rng.choice([0, 1, 1e-9, 1 - 1e-9, 0.3, 0.8], 5000)
+    scores = rng.normal(size=5000) * 10 ** rng.uniform(-2, 3, 5000)
+    found = updates_of_log(LOSSES["log_loss"](), own, scores, costs, curvatures)
+    for new, b, f, c, q in zip(found, own, scores, costs, curvatures, strict=True):
+        excess = lambda u: u + f + q * (c * special.expit(u) - b)  # noqa: B023, E731
+        root = optimize.brentq(excess, -f - q * (c - b) - 1, -f + q * b + 1, xtol=1e-13, rtol=1e-14)
+        assert new == pytest.approx(c * special.expit(root), rel=1e-6, abs=1e-7 * c)

@@ -52,9 +52,9 @@ class LinearSVC(BaseLinearClassifier):
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are processed.
     max_iter : int, default=1000
-        Largest number of epochs, which are passes over the samples that change the weights. Newton steps follow within
-        this limit if the epochs do not suffice and there are few features or few samples. With penalty "l1" an epoch is
-        a Newton step, of two or three passes.
+        Largest number of epochs, passes over the samples that change the weights, or up to ten of these for sparse
+        samples of many features. Newton steps follow within this limit if the epochs do not suffice and there are few
+        features or few samples. With penalty "l1" an epoch is a Newton step, of two or three passes.
     memory : "auto", int or str, default="auto"
         Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
         Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half

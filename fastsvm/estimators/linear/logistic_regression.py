@@ -47,8 +47,8 @@ class LogisticRegression(BaseLinearClassifier):
     solver : {"auto", "liblinear"}, default="auto"
         Accepted for code written for scikit-learn: both are the same, and mean its "liblinear".
     max_iter : int, default=1000
-        Largest number of epochs: Newton steps, with penalty "l1" or for samples in memory. For samples on disk with
-        penalty "l2" they are passes of dual coordinate ascent.
+        Largest number of epochs: Newton steps, with penalty "l1" or for samples in memory. With "l2", and samples
+        on disk they are passes of dual coordinate ascent, and ten of these where sparse samples have many features.
     verbose : bool or int, default=False
         Show progress, on a terminal.
     warm_start : bool, default=False

@@ -9,7 +9,7 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
 from fastsvm.linalg.dense_products import add_products, readable_rows, write_products
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.linalg.sparse_products import add_sparse, readable, write_sparse
+from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import dual_losses, feasible, primal_losses, violation_of
 from fastsvm.solvers.linear_dual.epoch import class_bounds
 from fastsvm.solvers.linear_dual.problem import LinearProblem
@@ -194,6 +194,7 @@ def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray,
 def _add_sparse(problem: LinearProblem, block: CSRBlock, beta: np.ndarray, pool: Pool, total: np.ndarray) -> None:
     """Add Σ β_i x_i of sparse rows. Threads share the classes, because a sum per thread would be large."""
     block, _ = readable(block, np.arange(block.shape[0]))
+    block = unsigned(block)
     pool.run(lambda low, high: add_sparse(block, beta, (low, high), total), class_bounds(len(total), pool.n_threads))
     total[:, -1] += problem.constant * beta.sum(axis=0)
 
@@ -255,7 +256,7 @@ def all_scores(problem: LinearProblem, weights: np.ndarray, pool: Pool, exact: b
 def _sparse_scores(problem: LinearProblem, block: CSRBlock, places: np.ndarray, weights: np.ndarray) -> np.ndarray:
     block, places = readable(block, places)
     out = np.empty((len(weights), len(places)))
-    write_sparse(block, places, weights, out)
+    write_sparse(unsigned(block), places, weights, out)
     return out + problem.constant * weights[:, -1:]
 
 

@@ -32,7 +32,7 @@ def recorded(
     state : LinearDualState
         The state before.
     weights : ndarray of float64, shape (n_scores, n_weights)
-        Evaluated weights.
+        Evaluated weights; or those of the lowest objectives, these included, if they are `state.best` itself.
     primal : ndarray of float64, shape (n_problems,)
         Their primal objectives.
     settings : LinearDualSettings
@@ -40,7 +40,7 @@ def recorded(
     """
     better = primal < state.primal
     by_score = np.broadcast_to(better, len(weights))[:, None]
-    best = np.where(by_score, weights, state.best)
+    best = weights if weights is state.best else np.where(by_score, weights, state.best)
     primal = np.where(better, primal, state.primal)
     gap = relative_gap(primal, state.dual_value, settings.least)
     progress_at = state.epoch if gap < _PROGRESS * state.gap else state.progress_at

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
-from fastsvm.linalg.sparse_products import CACHED_VALUES, readable
+from fastsvm.linalg.sparse_products import CACHED_VALUES, readable, unsigned
 from fastsvm.losses import (
     Demands,
     Loss,
@@ -87,7 +87,9 @@ class SparseEpochs(Epochs[CSRBlock]):
         k = self.n_scores
         work = len(active) * k * (1 + self.values_of_row)
         pieces = class_bounds(k, self.pool.n_threads if work > _PIECE and not self.loss.of_classes else 1)
-        self.pool.run(lambda low, high: _take(self.loss, self.demands, block, plan, state, (low, high)), pieces)
+        self.pool.run(
+            lambda low, high: _take(self.loss, self.demands, unsigned(block), plan, state, (low, high)), pieces
+        )
         path.shrinking.update(rows[active], moved, path.turn)
 
 

@@ -91,8 +91,9 @@ class LinearDualState(NamedTuple):
         Gap up to which a subproblem counts as solved, in multiples of the proximal term.
     passes : int
         Passes over each window of this epoch.
-    exchanging : bool
-        Whether epochs are rounds of pairs of rows that exchange mass, for variables of a given sum.
+    in_rounds : bool
+        Whether epochs are rounds: of pairs of rows that exchange mass, for variables of a given sum, or of passes over
+        wide sparse rows.
     """
 
     dual: np.ndarray
@@ -121,4 +122,4 @@ class LinearDualState(NamedTuple):
     next_finish: int = 0
     inexactness: float = MAX_INEXACTNESS
     passes: int = 1
-    exchanging: bool = False
+    in_rounds: bool = False

@@ -65,7 +65,7 @@ _ALL_FEATURES = 256  # of at most so many features, all are in the working set
 _LEAST_ADDED = 512  # features
 _NEAR = 0.8  # of the bound of its gradient, from which on a feature may be added
 _MOST_FEATURES = 4096  # of a working set
-_HESSIAN_FEATURES = 1024  # with the penalty ½‖w‖²: for more, products with the Hessian take less time than itself
+_HESSIAN_FEATURES, _OF_SPARSE_ROWS = 1024, 512  # with ½‖w‖²: for more, products with the Hessian take less time
 _LARGEST_RESIDUAL = 0.1  # of a truncated Newton direction, as a share of the gradient
 _LEAST_CURVATURE = 1e-3  # of a loss, relative to its slope
 _ROUNDING = 1e-13  # relative error of an objective
@@ -146,7 +146,9 @@ class ProximalNewton(Memoryless):
         most = int(np.sqrt(settings.memory / (8 * self.n_scores)))
         self._most_features = max(1, min(most, _MOST_FEATURES))
         self.certificate: Certificate | None = None
-        few = min(self._most_features, _HESSIAN_FEATURES, len(problem.source))
+        few = min(
+            self._most_features, _OF_SPARSE_ROWS if problem.source.sparse else _HESSIAN_FEATURES, len(problem.source)
+        )
         too_many = settings.penalty.l1_ratio == 0 and self.n_weights > few
         self._directions = NewtonDirections(problem, pool) if too_many else None
         n = len(problem.source)  # fresh memory costs more than what is computed in it

@@ -25,6 +25,7 @@ from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, EXACT_GAP, begin_scores, solve_scores
 from fastsvm.solvers.linear_dual.small.wide_samples import certify_scores, solve_on_gram
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
+from fastsvm.solvers.linear_dual.wide.ascent import WideAscent, is_wide
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import DenseBlock
 
@@ -112,7 +113,9 @@ class DualFit:
         self._settings, self._last = _settings(estimator, problem, memory, seed), last
         self._windows = self._settings.window_rows, source.resident
         self._finished = self._consistent = False
-        kind = LinearDualAscent if problem.total is None else GivenSumAscent
+        kind: Any = GivenSumAscent if problem.total is not None else LinearDualAscent
+        if kind is LinearDualAscent and is_wide(source, loss):
+            kind = WideAscent
         self.solver = kind(problem, self._settings, pool)
 
     def initial_state(self) -> LinearDualState:

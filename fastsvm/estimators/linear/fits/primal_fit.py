@@ -9,6 +9,7 @@ from fastsvm.estimators.linear.training_task import Task
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss, is_piecewise, provides_newton
 from fastsvm.memory import parse_memory
+from fastsvm.solvers.linear_dual.wide.ascent import is_wide
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalSettings, LinearPrimalState, ProximalNewton
 from fastsvm.solvers.linear_primal.some_rows import weights_of_some_rows
@@ -24,7 +25,8 @@ def newton_is_faster(task: Task, loss: Loss) -> bool:
 
     A coordinate of a loss that is not piecewise quadratic takes steps of its own.
     """
-    return task.source.resident and provides_newton(type(loss)) and not is_piecewise(type(loss))
+    applies = task.source.resident and provides_newton(type(loss)) and not is_piecewise(type(loss))
+    return applies and not is_wide(task.source, loss)
 
 
 @storable("linear primal fit")

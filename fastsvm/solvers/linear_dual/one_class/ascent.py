@@ -31,23 +31,20 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import feasible, violation_of
 from fastsvm.solvers.linear_dual.certificate import Certificate, all_scores, combination
-from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.evaluation import recorded
 from fastsvm.solvers.linear_dual.one_class.exchange import can_exchange, exchange, worst_pairs
 from fastsvm.solvers.linear_dual.one_class.given_sum import GivenSum
 from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
-from fastsvm.solvers.linear_dual.proximal_metric import Metric, no_metric
-from fastsvm.solvers.linear_dual.proximal_point import ProximalPoint
+from fastsvm.solvers.linear_dual.rounds import AscentAfterRounds
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["GivenSumAscent", "least_objective"]
 
-_ROUNDS = 10  # within which the gap should be halved
 _LEAST = 1e-7  # of (k s)², some eight times the objective of rows that are all the same
 
 
-class GivenSumAscent(LinearDualAscent):
+class GivenSumAscent(AscentAfterRounds):
     """Block-exact dual coordinate ascent for variables of a given sum.
 
     Parameters
@@ -61,30 +58,12 @@ class GivenSumAscent(LinearDualAscent):
     """
 
     def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
-        self.can_exchange = can_exchange(problem)
+        self.takes_rounds = can_exchange(problem)
         super().__init__(problem, settings, pool)
         if problem.total is None:
             raise ValueError("The problem gives no sum of the dual variables.")
         self.given = GivenSum(problem.demands.costs, problem.total)
         self._whole: np.ndarray | None = None
-
-    def _first_metric(self) -> Metric:
-        """Return the metric with which epochs begin; rounds of pairs have none, and may suffice."""
-        return no_metric(1, self.width) if self.can_exchange else super()._first_metric()
-
-    def _with_metric_of(self, state: LinearDualState) -> None:
-        if self.can_exchange and not state.exchanging:
-            self.proximal = ProximalPoint(self.problem, super()._first_metric())
-
-    def adopted(self, state: LinearDualState) -> LinearDualState:
-        """Return a state that was saved between two windows, to resume with the same bits."""
-        self._with_metric_of(state)
-        return super().adopted(state)
-
-    def resumed(self, state: LinearDualState, same_windows: bool) -> LinearDualState:
-        """Return a state that was interrupted, with Σ β_i x_i computed anew."""
-        self._with_metric_of(state)
-        return super().resumed(state, same_windows)._replace(exchanging=state.exchanging and self.can_exchange)
 
     @property
     def whole(self) -> np.ndarray:
@@ -102,8 +81,7 @@ class GivenSumAscent(LinearDualAscent):
             found = self._position_of(given)
             if np.vdot(found[:, :-1], found[:, :-1]) < np.vdot(position[:, :-1], position[:, :-1]):
                 position, begin = found, given.astype(real)
-        exchanging = self.can_exchange
-        if exchanging and (dual is None or not dual.any()):
+        if self.takes_rounds and (dual is None or not dual.any()):
             begin = self._lowest(position).astype(real)
             position = self._position_of(begin)
         position[:, -1] = self._excess(begin)
@@ -114,7 +92,7 @@ class GivenSumAscent(LinearDualAscent):
         return LinearDualState(
             dual=begin, anchor=anchor, last=anchor, momentum=np.ones(1), path=self.proximal.path(position, anchor),
             candidate=None, losses=np.zeros(1), best=anchor, primal=np.full(1, np.inf), dual_value=np.zeros(1),
-            initial_value=self.proximal.near_value(np.zeros(1), position, anchor), exchanging=exchanging,
+            initial_value=self.proximal.near_value(np.zeros(1), position, anchor), in_rounds=self.takes_rounds,
         )  # fmt: skip
 
     def _lowest(self, weights: np.ndarray) -> np.ndarray:
@@ -137,10 +115,8 @@ class GivenSumAscent(LinearDualAscent):
 
     # --- rounds of pairs ---------------------------------------------------------------------------------
 
-    def step(self, state: LinearDualState, most_steps: int) -> tuple[LinearDualState, Report]:
-        """Process a window, or take a round of pairs, which evaluates the weights before."""
-        if not state.exchanging or most_steps == 0:
-            return super().step(state, most_steps)
+    def round(self, state: LinearDualState) -> tuple[LinearDualState, Report]:
+        """Take a round of pairs, which evaluates the weights before."""
         position, (dual,) = state.path.position, state.dual.T
         scores = self._scores(position)
         offset = self.given.offset(scores)
@@ -157,10 +133,7 @@ class GivenSumAscent(LinearDualAscent):
         pairs = worst_pairs(scores, offset, dual, self.given.costs)
         n_changed = exchange(self.problem, pairs, dual, position[0])
         position[:, -1] = self._excess(state.dual)
-        if n_changed == 0 or state.epoch > state.halved_at + _ROUNDS:
-            self.proximal = ProximalPoint(self.problem, super()._first_metric())
-            state = self.proximal.placed(state, position, state.best)._replace(exchanging=False)
-        return state, report
+        return state, report._replace(stalled=n_changed == 0)
 
     def _corrected(self, dual: np.ndarray) -> np.ndarray:
         """Return feasible variables near others."""

@@ -1,0 +1,1 @@
+"""The dual problem of sparse rows with many features, such as texts."""
