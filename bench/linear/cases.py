@@ -36,6 +36,14 @@ def _classes(name: str, recipe, *, quick: bool = False) -> list[Case]:
     ]  # fmt: skip
 
 
+def _texts() -> list[Case]:
+    recipe = partial(texts.functions, 100_000)
+    return [
+        Case(f"texts-{words}", _SUITE, recipe, LinearParameters(loss, C=1))
+        for words, loss in (("hinge", "hinge"), ("squared", "squared_hinge"), ("logistic", "log_loss"))
+    ]
+
+
 def _one_class(name: str, recipe) -> list[Case]:
     recipe = partial(of_one_class, recipe)
     return [Case(f"{name}-nu{nu:g}", _SUITE, recipe, LinearParameters("outlier", nu=nu)) for nu in _NUS]
@@ -47,6 +55,7 @@ LINEAR_MACHINE_CASES = [
     *_classes("a9a", recipes.a9a),
     *_classes("mnist-odd-even-10000", partial(recipes.mnist_odd_even, 10_000)),
     *_classes("functions", partial(texts.functions, 4000)),
+    *_texts(),
     *_one_class("a9a", recipes.a9a),
     *_one_class("cod-rna", sequences),
     *_one_class("mnist", recipes.mnist_pixels),

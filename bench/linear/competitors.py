@@ -83,7 +83,7 @@ def _fastsvm_machine(parameters: LinearParameters, resources: Resources) -> Any:
     if parameters.nu is not None:
         return LinearOneClassSVM(nu=parameters.nu, **same)
     same |= {"C": parameters.C, "penalty": parameters.penalty}
-    return LogisticRegression(**same) if parameters.loss == "log_loss" else LinearSVC(dual=False, **same)
+    return LogisticRegression(**same) if parameters.loss == "log_loss" else LinearSVC(parameters.loss, **same)
 
 
 def _sklearn(parameters: LinearParameters, resources: Resources, average: bool = True) -> Any:
@@ -146,7 +146,10 @@ def _liblinear_machine(parameters: LinearParameters, resources: Resources, logis
 
     if parameters.nu is not None:
         return LiblinearOneClass(parameters.nu, parameters.budget)
-    solvers = {("log_loss", "l2"): logistic, ("log_loss", "l1"): 6, ("squared_hinge", "l1"): 5}
+    solvers = {
+        ("log_loss", "l2"): logistic, ("log_loss", "l1"): 6, ("squared_hinge", "l1"): 5,
+        ("hinge", "l2"): 3, ("squared_hinge", "l2"): 1,
+    }  # fmt: skip
     return LiblinearSVC(solvers[parameters.loss, parameters.penalty], parameters.C, parameters.budget)
 
 
@@ -158,7 +161,7 @@ def _liblinear_rows(X: Any, y: Any) -> Any:
 
 _SGD, _LINEAR, _MACHINES = ("sgd",), ("linear",), ("linear_machines",)
 _HINGE, _SQUARED, _TARGETS = ("hinge",), ("squared_hinge",), ("squared_error",)
-_LOGISTIC, _OF_MACHINES, _BOTH = ("log_loss",), ("log_loss", "squared_hinge", "outlier"), ("l2", "l1")
+_LOGISTIC, _OF_MACHINES, _BOTH = ("log_loss",), ("log_loss", "hinge", "squared_hinge", "outlier"), ("l2", "l1")
 _EACH_CLASS = (*_HINGE, *_SQUARED, "log_loss")
 _ALL_CLASSES = ("softmax", "weston_watkins", "crammer_singer")
 

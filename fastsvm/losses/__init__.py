@@ -31,6 +31,7 @@ from fastsvm.losses.interface import (
     targets_and_costs,
     update_of_classes,
     violation_of_classes,
+    write_costs,
 )
 from fastsvm.losses.log import Log
 from fastsvm.losses.modified_huber import ModifiedHuber
@@ -89,4 +90,5 @@ __all__ = [
     "update_of_classes",
     "violation_of",
     "violation_of_classes",
+    "write_costs",
 ]

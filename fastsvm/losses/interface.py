@@ -56,6 +56,7 @@ __all__ = [
     "targets_and_costs",
     "update_of_classes",
     "violation_of_classes",
+    "write_costs",
 ]
 
 _LEAST = 1e-30  # curvature of a row that is zero
@@ -114,6 +115,23 @@ def cost_of(demands: Demands, row: int, c: int) -> tuple[float, float]:
         target = 1.0 if target == c else -1.0
         cost *= demands.balance[c] if target > 0 else 1.0
     return target, cost
+
+
+@jit
+def write_costs(demands: Demands, first: int, c: int, targets: np.ndarray, costs: np.ndarray) -> None:
+    """Write targets and costs of rows from index `first` on in score `c`, as `cost_of` does with a call for each."""
+    own_targets, own_costs, balance, coding = demands  # no fields in loops: reference counting is slow
+    is_coded, is_one = coding.size > 0, balance.size == 1
+    for place in range(targets.size):
+        target, cost = own_targets[first + place], own_costs[first + place]
+        if is_coded:
+            side = coding[c, int(target)]
+            target = 1.0 if side > 0 else -1.0
+            cost *= abs(side)
+        elif not is_one:
+            target = 1.0 if target == c else -1.0
+            cost *= balance[c] if target > 0 else 1.0
+        targets[place], costs[place] = target, cost
 
 
 def targets_and_costs(demands: Demands) -> tuple[np.ndarray, np.ndarray]:

@@ -10,13 +10,13 @@ from fastsvm.losses.interface import (
     RowAt,
     conjugate,
     conjugate_of_classes,
-    cost_of,
     loss_of_classes,
     loss_slope,
     loss_value,
     nearly,
     projected_gradient,
     violation_of_classes,
+    write_costs,
 )
 
 __all__ = ["add_losses", "dual_losses", "primal_losses", "violation_of"]
@@ -85,11 +85,12 @@ def _losses_of_rows(loss: Loss, demands: Demands, first: int, scores: np.ndarray
 
 
 def _losses_of_each_score(loss, demands, first, scores, out):
+    targets, costs = np.empty(scores.shape[1]), np.empty(scores.shape[1])
     for c in range(scores.shape[0]):
+        write_costs(demands, first, c, targets, costs)
         total = 0.0
         for place in range(scores.shape[1]):
-            target, cost = cost_of(demands, first + place, c)
-            total += cost * loss_value(loss, float(scores[c, place]), target)
+            total += costs[place] * loss_value(loss, float(scores[c, place]), targets[place])
         out[c] += total
 
 
@@ -120,12 +121,13 @@ def _conjugates_of_rows(loss: Loss, demands: Demands, dual: np.ndarray, out: np.
 
 
 def _conjugates_of_each_score(loss, demands, dual, out):
+    targets, costs = np.empty(dual.shape[0]), np.empty(dual.shape[0])
     for c in range(dual.shape[1]):
+        write_costs(demands, 0, c, targets, costs)
         total = 0.0
         for row in range(dual.shape[0]):
             if dual[row, c] != 0:
-                target, cost = cost_of(demands, row, c)
-                total += conjugate(loss, float(dual[row, c]), target, cost)
+                total += conjugate(loss, float(dual[row, c]), targets[row], costs[row])
         out[c] += total
 
 
@@ -151,13 +153,13 @@ def _worst_of_rows(loss: Loss, demands: Demands, first: int, dual: np.ndarray, s
 
 
 def _worst_of_each_score(loss, demands, first, dual, scores):
-    worst = 0.0
+    worst, targets, costs = 0.0, np.empty(scores.shape[1]), np.empty(scores.shape[1])
     for c in range(scores.shape[0]):
+        write_costs(demands, first, c, targets, costs)
         for place in range(scores.shape[1]):
-            target, cost = cost_of(demands, first + place, c)
-            if cost > 0:
-                own, score = float(dual[first + place, c]), float(scores[c, place])
-                worst = max(worst, projected_gradient(loss, own, score, target, nearly(cost, dual)))
+            if costs[place] > 0:
+                own, score, cost = float(dual[first + place, c]), float(scores[c, place]), nearly(costs[place], dual)
+                worst = max(worst, projected_gradient(loss, own, score, targets[place], cost))
     return worst
 
 

@@ -26,8 +26,9 @@ __all__ = [
     "sums_of",
 ]
 
-_ROWS = 1024  # of a piece of work
+_ROWS, _VALUES = 1024, 1 << 17  # of a piece of work: at least so many rows, and more of few features
 _MORE_ROWS = 1 << 12  # of a piece of work that is only their scores
+_FEW = 0.5  # of the rows: if no more have variables other than 0, the others are not read for sums
 _SPARSE_ROWS = 1 << 15  # at a time: the scores of all classes of a row stay in the cache
 
 
@@ -83,7 +84,7 @@ def primal_of(problem: LinearProblem, weights: np.ndarray, window: Window, pool:
         primal_losses(problem.loss, problem.demands.of_rows(rows), 0, scores, out)
         return out
 
-    for part in _in_order(pool, some, len(window.rows), _ROWS):
+    for part in _in_order(pool, some, len(window.rows), _rows_of_piece(window.block.shape[1])):
         losses += part
 
 
@@ -140,7 +141,7 @@ def sums_of(
         def some(a: int, b: int, block: Block = block, start: int = start) -> tuple:
             return _evaluated(problem, block.slice(a, b), slice(start + a, start + b), every, dual)
 
-        for part, value, violation in _in_order(pool, some, block.shape[0], _ROWS):
+        for part, value, violation in _in_order(pool, some, block.shape[0], _rows_of_piece(block.shape[1])):
             losses += part
             conjugates += value
             worst = max(worst, violation)
@@ -164,9 +165,21 @@ def _evaluated(
 # --- sums ------------------------------------------------------------------------------------------------
 
 
+def _rows_of_piece(n_features: int) -> int:
+    """Return the number of rows of a piece of work."""
+    return max(_ROWS, _VALUES // max(1, n_features))
+
+
 def combination(problem: LinearProblem, dual: np.ndarray, pool: Pool) -> np.ndarray:
     """Return Σ β_i x_i in float64, shape (n_scores, n_features + 1); the constant feature is last."""
     total = np.zeros((dual.shape[1], problem.source.shape[1] + 1))
+    if problem.source.resident:
+        used = np.flatnonzero(dual.any(axis=1))
+        if len(used) <= _FEW * len(dual):
+            for rows in (used[a:b] for a, b in spans(len(used), _SPARSE_ROWS)):
+                some = problem._replace(demands=problem.demands.of_rows(rows))
+                _combine(some, problem.block.take(rows), 0, dual[rows], pool, total)
+            return total
     for start, block in problem.source.blocks():
         _combine(problem, block, start, dual, pool, total)
     return total
@@ -187,7 +200,7 @@ def _combine(problem: LinearProblem, block: Block, start: int, dual: np.ndarray,
     def some(a: int, b: int) -> np.ndarray:
         return _dense_sum(problem, block.slice(a, b), beta_of(a, b))
 
-    for part in _in_order(pool, some, block.shape[0], _ROWS):
+    for part in _in_order(pool, some, block.shape[0], _rows_of_piece(block.shape[1])):
         total += part
 
 
@@ -249,7 +262,8 @@ def all_scores(problem: LinearProblem, weights: np.ndarray, pool: Pool, exact: b
             else:
                 found[:, start + a : start + b] = _scores(problem, block, np.arange(a, b), weights)
 
-        pool.run(some, spans(block.shape[0], _MORE_ROWS if whole else _ROWS))
+        size = max(_MORE_ROWS if whole else _ROWS, _rows_of_piece(block.shape[1]))
+        pool.run(some, spans(block.shape[0], size))
     return found
 
 

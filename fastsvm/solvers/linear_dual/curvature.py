@@ -15,6 +15,7 @@ __all__ = ["SAMPLED_ROWS", "RowMoments", "mean_square", "metric_of", "metric_of_
 SAMPLED_ROWS = 256
 """Rows of which the metric of dense rows knows."""
 
+_MOST_ROWS = 8192  # sparse rows in memory whose mean square is computed
 _DIRECTIONS, _STREAMED_DIRECTIONS = 16, 4  # without cached Gram matrices each costs as much as a score
 _SAMPLED_BLOCKS = 16
 _SPARSE_VALUES = 1 << 17  # at a time
@@ -100,8 +101,11 @@ def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np
 
 def mean_square(problem: LinearProblem) -> float:
     """Return the mean ‖x‖², the constant feature included; long rows are shortened."""
-    width = problem.source.shape[1] + 1
-    if problem.source.sparse:
+    (n, d), source = problem.source.shape, problem.source
+    width = d + 1
+    if source.sparse:
+        if source.resident and n > _MOST_ROWS:
+            problem = problem._replace(source=source.take(np.arange(0, n, -(-n // _MOST_ROWS))))
         n, squares = _sums_of_squares(problem, width)
         return float(squares.sum()) / n + problem.constant**2
     rows = _sampled(problem, width, SAMPLED_ROWS)

@@ -41,6 +41,8 @@ from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["GivenSumAscent", "least_objective"]
 
+_ROUNDING = 1e-6  # of the sum
+_SOME = 4096  # rows whose mean is a first direction
 _LEAST = 1e-7  # of (k s)², some eight times the objective of rows that are all the same
 
 
@@ -75,15 +77,17 @@ class GivenSumAscent(AscentAfterRounds):
     def init(self, dual: np.ndarray | None = None) -> LinearDualState:
         """Return the state at variables in proportion to the costs, or at given ones if these are better."""
         real, share = product_type(self.problem.source.dtype), self.given.total / float(self.given.costs.sum())
-        position, begin = share * self.whole, (share * self.given.costs[:, None]).astype(real)
-        if dual is not None and dual.any():
+        is_new = dual is None or not dual.any()
+        if is_new and self.takes_rounds:
+            begin = self._lowest(self._mean_direction()).astype(real)
+            position = self._position_of(begin)
+        else:
+            position, begin = share * self.whole, (share * self.given.costs[:, None]).astype(real)
+        if dual is not None and not is_new:
             given = self._corrected(dual)
             found = self._position_of(given)
             if np.vdot(found[:, :-1], found[:, :-1]) < np.vdot(position[:, :-1], position[:, :-1]):
                 position, begin = found, given.astype(real)
-        if self.takes_rounds and (dual is None or not dual.any()):
-            begin = self._lowest(position).astype(real)
-            position = self._position_of(begin)
         position[:, -1] = self._excess(begin)
         anchor = position.copy()
         anchor[:, -1] = -np.einsum("cj,cj->c", position[:, :-1], position[:, :-1]) / (
@@ -94,6 +98,12 @@ class GivenSumAscent(AscentAfterRounds):
             candidate=None, losses=np.zeros(1), best=anchor, primal=np.full(1, np.inf), dual_value=np.zeros(1),
             initial_value=self.proximal.near_value(np.zeros(1), position, anchor), in_rounds=self.takes_rounds,
         )  # fmt: skip
+
+    def _mean_direction(self) -> np.ndarray:
+        """Return the sum of some rows times their costs, which suffices to tell which scores are low."""
+        problem, rows = self.problem, np.arange(0, len(self.rows), max(1, len(self.rows) // _SOME))
+        some = problem._replace(source=problem.source.take(rows), demands=problem.demands.of_rows(rows))
+        return self._padded(combination(some, some.demands.costs[:, None], self.pool))
 
     def _lowest(self, weights: np.ndarray) -> np.ndarray:
         """Return variables that are at their bounds for the rows of the lowest scores."""
@@ -150,8 +160,15 @@ class GivenSumAscent(AscentAfterRounds):
         return found
 
     def _dual_value(self, dual: np.ndarray, conjugates: np.ndarray, position: np.ndarray) -> np.ndarray:
-        factor, share = self.given.factors(dual)
-        inner = factor * position[:, :-1] + (share * self.whole[:, :-1] if share else 0.0)
+        found, most = float(dual.sum(dtype=np.float64)), float(self.given.costs.sum())
+        lack = 1 - found / self.given.total
+        if abs(lack) <= _ROUNDING:  # which a certificate corrects
+            inner = position[:, :-1]
+        elif lack < 0:
+            inner = position[:, :-1] / (1 - lack)
+        else:
+            share = (self.given.total - found) / (most - found) if most > found else 0.0
+            inner = (1 - share) * position[:, :-1] + share * self.whole[:, :-1]
         return -0.5 * np.einsum("cj,cj->c", inner, inner)
 
     def finish(self, state: LinearDualState) -> np.ndarray:
@@ -163,7 +180,9 @@ class GivenSumAscent(AscentAfterRounds):
     # --- certificate -------------------------------------------------------------------------------------
 
     def _certified(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
-        state, self.certificate = self._best_offset(state, [self._weights(state)])
+        weights = self._weights(state)
+        is_position = np.array_equal(weights[:, :-1], state.path.position[:, :-1])  # which is a choice in any case
+        state, self.certificate = self._best_offset(state, [] if is_position else [weights])
         return self._judged(state, report, self.certificate)
 
     def concluded(self, state: LinearDualState) -> tuple[LinearDualState, Certificate]:
@@ -172,13 +191,13 @@ class GivenSumAscent(AscentAfterRounds):
         return self._best_offset(state, choices if state.candidate is None else [*choices, state.candidate])
 
     def _best_offset(self, state: LinearDualState, choices: list[np.ndarray]) -> tuple[LinearDualState, Certificate]:
-        """Return the state with the best of some weights with its best offset, and a certificate in float64."""
+        """Return the state with the best of some weights and Σ β_i x_i, with the best offset, and its certificate."""
         problem, given, dual = self.problem, self.given, self._corrected(state.dual)
         position = self._padded(combination(problem, dual, self.pool))
         every = np.concatenate([*choices, position])
         every[:, -1] = 0
         scores, found = all_scores(problem, every, self.pool), []
-        for own, weights in zip(scores, every[:-1], strict=False):
+        for own, weights in zip(scores, every, strict=True):
             offset = given.offset(own)
             value = 0.5 * float(weights @ weights) + given.losses(own, offset)
             found.append((value, -offset / problem.constant, weights))

@@ -23,21 +23,20 @@ class GivenSum(NamedTuple):
     costs: np.ndarray
     total: float
 
-    def factors(self, dual: np.ndarray) -> tuple[float, float]:
-        """Return the factors of variables, and of the costs, with which they add up to feasible ones.
-
-        Variables whose sum is too large are diminished in proportion, others are moved towards the costs.
-        """
-        found, most = float(dual.sum(dtype=np.float64)), float(self.costs.sum())
-        if found >= self.total:
-            return self.total / found, 0.0
-        share = (self.total - found) / (most - found) if most > found else 0.0
-        return 1 - share, share
-
     def corrected(self, dual: np.ndarray) -> np.ndarray:
-        """Return feasible variables near others, which are within their bounds; shape (n,)."""
-        factor, share = self.factors(dual)
-        return factor * dual + share * self.costs
+        """Return feasible variables near others, which are within their bounds; shape (n,).
+
+        Variables whose sum is too large are diminished in proportion. Others are moved towards the costs; those that
+        are 0 stay so if the others suffice.
+        """
+        lack = self.total - float(dual.sum(dtype=np.float64))
+        if lack <= 0:
+            return self.total / (self.total - lack) * dual
+        room = self.costs - dual
+        of_used = np.where(dual > 0, room, 0.0)
+        room = of_used if of_used.sum() >= lack else room
+        most = float(room.sum())
+        return dual + (lack / most if most > 0 else 0.0) * room
 
     def offset(self, scores: np.ndarray) -> float:
         """Return the offset ρ that minimises -total ρ + Σ c_i max(0, ρ - s_i), a weighted quantile of the scores.

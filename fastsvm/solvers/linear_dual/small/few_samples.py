@@ -27,9 +27,9 @@ from fastsvm.losses import (
     conjugate,
     conjugate_curvature,
     coordinate_update,
-    cost_of,
     loss_value,
     projected_gradient,
+    write_costs,
 )
 from fastsvm.sources import DenseBlock
 
@@ -120,8 +120,8 @@ def begin_scores(loss, demands, rows, which, dual, weights, certificate):
 @jit
 def _begin_at_zero(demands, c, targets, costs, dual, weights):
     """Write the targets and costs of a score, and zeros as its variables and weights."""
+    write_costs(demands, 0, c, targets, costs)
     for i in range(targets.size):
-        targets[i], costs[i] = cost_of(demands, i, c)
         dual[c, i] = 0.0
     for k in range(weights.shape[1]):
         weights[c, k] = 0.0

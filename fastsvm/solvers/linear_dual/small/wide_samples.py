@@ -24,7 +24,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.cholesky_rows import delete_row, factorise, solve_factorised
-from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient
+from fastsvm.losses import box, conjugate, coordinate_update, cost_of, loss_value, projected_gradient, write_costs
 from fastsvm.solvers.linear_dual.small.few_samples import EXACT_GAP, stride_of
 
 __all__ = ["certify_scores", "solve_on_gram"]
@@ -59,8 +59,7 @@ def solve_on_gram(loss, demands, gram, which, dual, n_epochs):
     n = gram.shape[0]
     scores, targets, costs = np.empty(n), np.empty(n), np.empty(n)
     for c in range(which[0], which[1]):
-        for i in range(n):
-            targets[i], costs[i] = cost_of(demands, i, c)
+        write_costs(demands, 0, c, targets, costs)
         n_epochs[c] += _solve(loss, (targets, costs), gram, dual[c], scores)
 
 

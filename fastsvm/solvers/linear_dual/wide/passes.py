@@ -13,11 +13,11 @@ from fastsvm._compiled.compiler import jit, outlined
 from fastsvm.losses import (
     conjugate,
     coordinate_update,
-    cost_of,
     least_curvature,
     loss_value,
     nearly,
     projected_gradient,
+    write_costs,
 )
 
 __all__ = ["COLUMNS", "PassPlan", "take_passes", "write_squares"]
@@ -92,8 +92,10 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
     for k in range(weights.size):
         size += weights[k] * weights[k] / 2
     losses, conjugates, violation, near = 0.0, 0.0, 0.0, 0.0
+    targets, costs, data, indices, indptr = np.empty(n), np.empty(n), block.data, block.indices, block.indptr
+    write_costs(demands, 0, c, targets, costs)
     for i in range(n):
-        target, cost = cost_of(demands, i, c)
+        target, cost = targets[i], costs[i]
         if cost > 0:
             own, score = float(dual[i, c]), scores[i]
             losses += cost * loss_value(loss, score, target)
@@ -112,7 +114,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
         return
     m = 0
     for i in range(n):
-        target, cost = cost_of(demands, i, c)
+        target, cost = targets[i], costs[i]
         if cost > 0 and not _is_idle(loss, dual, (i, c), scores[i], (target, cost, squares[i]), near):
             active[m] = i
             m += 1
@@ -125,10 +127,10 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
         excess, worst, t = 0.0, 0.0, 0
         while t < m:
             i = active[t]
-            target, cost = cost_of(demands, i, c)
+            target, cost = targets[i], costs[i]
             own, score = float(dual[i, c]), constant * weights[weights.size - 1]
-            for p in range(block.indptr[i], block.indptr[i + 1]):
-                score += block.data[p] * weights[block.indices[p]]
+            for p in range(indptr[i], indptr[i + 1]):
+                score += data[p] * weights[indices[p]]
             before = conjugate(loss, own, target, cost)
             excess += cost * loss_value(loss, score, target) + before + own * score
             new = coordinate_update(loss, own, score, target, cost, least_curvature(squares[i]))
@@ -143,8 +145,8 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
                 dual[i, c] = new
                 worst = max(worst, abs(change) * squares[i])
                 value -= conjugate(loss, new, target, cost) - before + change * (score + change * squares[i] / 2)
-                for p in range(block.indptr[i], block.indptr[i + 1]):
-                    weights[block.indices[p]] += change * block.data[p]
+                for p in range(indptr[i], indptr[i + 1]):
+                    weights[indices[p]] += change * data[p]
                 weights[weights.size - 1] += change * constant
             t += 1
         near = worst

@@ -24,6 +24,14 @@ def test_variables_that_are_feasible_stay_as_they_are():
     np.testing.assert_array_equal(GivenSum(costs, 3.0).corrected(dual), dual)
 
 
+def test_variables_that_are_0_stay_so_if_the_others_suffice():
+    dual = np.array([0.9, 0.0, 0.5, 1.0, 0.0, 0.3])
+    found = GivenSum(np.ones(6), 3.0).corrected(dual)
+    assert found.sum() == pytest.approx(3, rel=1e-14)
+    np.testing.assert_array_equal(found == 0, dual == 0)
+    assert (GivenSum(np.ones(6), 4.5).corrected(dual) > 0).all()
+
+
 def test_no_other_offset_is_better():
     rng = np.random.default_rng(1)
     for _ in range(20):
