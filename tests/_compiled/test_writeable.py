@@ -1,13 +1,11 @@
 """Arrays that are read-only use the code that is compiled for others."""
 
-import gc
-
 import numpy as np
 import pytest
-from numba.core.registry import CPUDispatcher
 from scipy import sparse
 
 from fastsvm import SVC, LinearSVC, SGDRegressor
+from fastsvm._compiled.compiler import _Dispatcher, jit
 from fastsvm._compiled.writeable import writeable
 
 
@@ -17,10 +15,23 @@ def locked(value):
     return value
 
 
-def compiled():
-    """Return the functions that have machine code, with the types of their arguments."""
-    ours = [one for one in gc.get_objects() if isinstance(one, CPUDispatcher)]
-    return {(one.py_func, types) for one in ours for types in one.overloads}
+@pytest.fixture
+def compiled(monkeypatch):
+    """Return the functions of the package that are compiled, or loaded, from now on, with the types of arguments."""
+    found, compile_it = [], _Dispatcher.compile
+
+    def compile_and_tell(function, types):
+        found.append((function.py_func, types))
+        return compile_it(function, types)
+
+    monkeypatch.setattr(_Dispatcher, "compile", compile_and_tell)
+    return found
+
+
+def test_what_is_compiled_is_told(compiled):
+    first = jit(lambda values: values[0])
+    assert first(np.ones(3)) == first(locked(np.ones(3))) == first(np.zeros(2) + 1)
+    assert [types[0].mutable for _, types in compiled] == [True, False]
 
 
 def test_a_view_of_a_memory_map_keeps_it_alive(tmp_path):
@@ -34,14 +45,14 @@ def test_a_view_of_a_memory_map_keeps_it_alive(tmp_path):
 @pytest.mark.parametrize(
     "model", [SVC(), LinearSVC(random_state=0), SGDRegressor(random_state=0, max_iter=20, tol=None)]
 )
-def test_nothing_is_compiled_for_read_only_rows(model, form, overlapping):
+def test_nothing_is_compiled_for_read_only_rows(model, form, overlapping, compiled):
     X, y = overlapping
     y = y.astype(float) if isinstance(model, SGDRegressor) else y
     expected = model.fit(form(X), y, sample_weight=np.ones(len(y))).predict(form(X))
-    before = compiled()
+    compiled.clear()
     model.fit(locked(form(X.copy())), locked(y.copy()), sample_weight=locked(np.ones(len(y))))
     for name in {"coef_", "dual_coef_", "support_vectors_"} & vars(model).keys():
         locked(vars(model)[name])
     found = model.predict(locked(form(X.copy())))
-    assert compiled() - before == set()
+    assert not compiled
     np.testing.assert_array_equal(found, expected)

@@ -64,7 +64,7 @@ def test_the_distribution_is_that_of_draws_one_by_one(pivots):
         left = weight * (np.diag(K) - K[i] ** 2 / K[i, i])
         left[i] = 0
         expected[i] = first[i] * left / left.sum()
-    n, found = 4000, np.zeros((5, 5))
+    n, found = 2000, np.zeros((5, 5))
     for seed in range(n):
         found[tuple(pivots(K, weight, seed, 2).rows)] += 1
     used = expected > 0

@@ -1,5 +1,6 @@
 import threading
 import time
+from itertools import product
 
 import h5py
 import numpy as np
@@ -75,21 +76,20 @@ VISITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("subset", "seed", "n_rows"), VISITS)
-def test_every_row_is_visited_once(subset, seed, n_rows, source):
-    rows = SUBSETS[subset]
-    found = visited(source, rows, seed, n_rows)
-    np.testing.assert_array_equal(np.sort(np.concatenate([*found, rows[:0]])), rows)
+def test_every_row_is_visited_once(source):
+    for subset, seed, n_rows in VISITS:
+        rows = SUBSETS[subset]
+        found = visited(source, rows, seed, n_rows)
+        np.testing.assert_array_equal(np.sort(np.concatenate([*found, rows[:0]])), rows, f"{subset}, {seed}, {n_rows}")
 
 
-@pytest.mark.parametrize("n_rows", [7, 50])
 @pytest.mark.parametrize("seed", [None, SEED])
-@pytest.mark.parametrize("subset", ["all", "some"])
-def test_places_are_those_of_the_rows(subset, seed, n_rows, source):
-    for window in windows(source, SUBSETS[subset], seed, n_rows):
-        assert window.places.dtype == window.rows.dtype == np.int64
-        found = window.block.dense(np.float32)[window.places]
-        np.testing.assert_array_equal(found, stored(source)[window.rows])
+def test_places_are_those_of_the_rows(seed, source):
+    for subset, n_rows in product(("all", "some"), (7, 50)):
+        for window in windows(source, SUBSETS[subset], seed, n_rows):
+            assert window.places.dtype == window.rows.dtype == np.int64
+            found = window.block.dense(np.float32)[window.places]
+            np.testing.assert_array_equal(found, stored(source)[window.rows], f"{subset}, {n_rows}")
 
 
 def test_the_order_of_no_seed_is_that_of_the_source(source):
@@ -107,13 +107,13 @@ def test_the_order_is_that_of_the_seed(source):
 
 
 @pytest.mark.parametrize("seed", [None, SEED])
-@pytest.mark.parametrize("first", [1, 2, 4, 1000])
-def test_the_first_windows_may_be_left_out(first, seed, source):
+def test_the_first_windows_may_be_left_out(seed, source):
     whole = visited(source, SUBSETS["some"], seed, 20)
-    rest = visited(source, SUBSETS["some"], seed, 20, first)
-    assert len(rest) == max(0, len(whole) - first)
-    for found, wanted in zip(rest, whole[first:], strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for first in (1, 2, 4, 1000):
+        rest = visited(source, SUBSETS["some"], seed, 20, first)
+        assert len(rest) == max(0, len(whole) - first)
+        for found, wanted in zip(rest, whole[first:], strict=True):
+            np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 50])
@@ -190,19 +190,19 @@ def test_who_ends_in_the_middle_leaves_no_reader(name, file, monkeypatch):
 # --- rows in the order of the source ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_rows", [1, 7, 50, 10**6])
 @pytest.mark.parametrize("subset", SUBSETS)
-def test_windows_of_consecutive_rows_are_in_the_order_of_the_source(subset, n_rows, source):
+def test_windows_of_consecutive_rows_are_in_the_order_of_the_source(subset, source):
     rows = SUBSETS[subset]
-    numbers = []
-    for window in windows(source, rows, SEED, n_rows, consecutive=True):
-        assert isinstance(source, MemorySource) or (np.diff(window.places) > 0).all()
-        np.testing.assert_array_equal(window.block.dense(np.float32)[window.places], stored(source)[window.rows])
-        numbers.append(window.rows.copy())
-    np.testing.assert_array_equal(np.sort(np.concatenate([*numbers, rows[:0]])), rows)
-    if isinstance(source, MemorySource):
-        assert all((np.diff(np.searchsorted(rows, part)) == 1).all() for part in numbers)
-        assert {len(part) for part in numbers} <= {min(n_rows, len(rows)), len(rows) % n_rows}
+    for n_rows in (1, 7, 50, 10**6):
+        numbers = []
+        for window in windows(source, rows, SEED, n_rows, consecutive=True):
+            assert isinstance(source, MemorySource) or (np.diff(window.places) > 0).all()
+            np.testing.assert_array_equal(window.block.dense(np.float32)[window.places], stored(source)[window.rows])
+            numbers.append(window.rows.copy())
+        np.testing.assert_array_equal(np.sort(np.concatenate([*numbers, rows[:0]])), rows)
+        if isinstance(source, MemorySource):
+            assert all((np.diff(np.searchsorted(rows, part)) == 1).all() for part in numbers)
+            assert {len(part) for part in numbers} <= {min(n_rows, len(rows)), len(rows) % n_rows}
 
 
 def test_windows_of_consecutive_rows_are_in_random_order(source):

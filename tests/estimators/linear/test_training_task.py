@@ -113,11 +113,11 @@ def test_rows_in_a_file(kind, memory, whole, stored):
 @pytest.mark.parametrize("name", LOSSES)
 def test_rows_that_do_not_fit_in_memory(name, request, stored):
     X, y = (part[:80] for part in data_of(name, request))
-    wanted = made(name, tol=1e-5).fit(X, y)
+    wanted = made(name, tol=1e-4).fit(X, y)
     data = stored(X, y)
-    model = made(name, tol=1e-5, memory=4000).fit(data)
+    model = made(name, tol=1e-4, memory=4000).fit(data)
     assert model.converged_
-    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-5)
+    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-4)
     assert model.objective_ == pytest.approx(objectives(name, model, X, y).sum(), rel=1e-9)
     assert model.history_["bytes_read"][-1] >= model.n_iter_ * X.nbytes
 
