@@ -83,7 +83,7 @@ def _fastsvm_machine(parameters: LinearParameters, resources: Resources) -> Any:
     if parameters.nu is not None:
         return LinearOneClassSVM(nu=parameters.nu, **same)
     same |= {"C": parameters.C, "penalty": parameters.penalty}
-    return LogisticRegression(**same) if parameters.loss == "log_loss" else LinearSVC(parameters.loss, **same)
+    return LogisticRegression(**same) if parameters.loss == "log_loss" else LinearSVC(loss=parameters.loss, **same)
 
 
 def _sklearn(parameters: LinearParameters, resources: Resources, average: bool = True) -> Any:
