@@ -26,6 +26,7 @@ COLUMNS = ("primal", "dual", "changed")
 """What `take_passes` finds of a score: both objectives before its passes, and whether these changed a variable."""
 
 _LESS = 0.1  # of the gap: passes end when the rows that are left have no more
+_NEAR, _LEAST_OF_PASS = 1e-4, 16  # near the optimum passes count by their rows, and a share of all
 _HALF = 0.5  # of the gap that is asked
 _FACTOR, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # of a congruential generator
 
@@ -40,7 +41,7 @@ class PassPlan(NamedTuple):
     by_violation : bool
         Whether `tol` bounds the violation.
     n_passes : int
-        Most passes.
+        Most passes; near the optimum as many over the rows that are left as take that time.
     seed : int
         Seed of the order of rows.
     score : int
@@ -119,7 +120,9 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
             active[m] = i
             m += 1
     random = np.uint64(plan.seed) * _FACTOR + np.uint64(c)
-    for _ in range(plan.n_passes):
+    whole, left = gap > _NEAR * (losses + size), plan.n_passes * n
+    while left > 0 and m > 0:
+        left -= n if whole else m + n // _LEAST_OF_PASS
         for u in range(m - 1, 0, -1):
             random = random * _FACTOR + _INCREMENT
             other = np.int64((random >> np.uint64(33)) % np.uint64(u + 1))
