@@ -91,7 +91,7 @@ IN_FILES = [(kind, memory) for i, kind in enumerate(KINDS) for memory in ((8000,
 @pytest.mark.parametrize(("kind", "memory"), IN_FILES)
 def test_rows_in_a_file(kind, memory, whole, stored):
     X, y = whole
-    parameters = {"C": 0.01, "tol": 1e-6}
+    parameters = {"C": 0.01, "tol": 1e-5}
     rows = {"CSR": sparse.csr_array(X), "uint8": X.astype(np.uint8), "float32": X.astype(np.float32)}.get(kind, X)
     if kind == "subset":
         rows = np.vstack([X, X])
@@ -106,7 +106,7 @@ def test_rows_in_a_file(kind, memory, whole, stored):
     parameters["standardize"] = kind == "standardize"
     wanted = made("hinge", **parameters).fit(X, y)
     model = made("hinge", memory=memory, **parameters).fit(source, y)
-    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-6)
+    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-5)
     np.testing.assert_allclose(model.decision_function(X), wanted.decision_function(X), atol=1e-2)
 
 
