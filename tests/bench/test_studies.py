@@ -33,7 +33,7 @@ def test_small_linear_machines_are_compared_for_each_loss(stored):
     stored("small_linear", {"diabetes": found("epsilon_insensitive", (1e-3, 1e-3), (1.0, 1.001))})
     assert studies.small_linear()[2:] == ["| wine, as it is | 1 | 4 | 4.0 | 2 | 3 | 1.5 |"]
     assert studies.small_targets()[2:] == ["| diabetes | 1 | 1 | 1.0 |"]
-    assert " ".join(studies.small_linear_in_short()).endswith("where it was ended early: wine, as it is (300%).")
+    assert " ".join(studies.small_linear_in_short()).endswith("in these cases: wine, as it is (300%).")
     assert CASES.keys() == studies._SMALL.keys()
 
 
@@ -50,11 +50,12 @@ def test_comparisons_that_differ_are_counted_by_their_reason(stored):
 
     same, free = one([True, True]), one([True, False], "the intercept is free")
     stored("machines_agreement", {"svr": [same, free, one([False, False], "its gap is larger", 1e-9, 1e-3)]})
-    stored("machines_agreement", {"nu": [free, same]})
+    stored("machines_agreement", {"nu": [free, same, one([True, False], "the kernel is indefinite", 100.0)]})
     text = " ".join(studies.machines_agreement_in_short())
-    assert "Of 5 comparisons" in text and " in 4, " in text and " in 2, both in 2." in text
+    assert "Of 6 comparisons" in text and " in 5, " in text and " in 2, both in 2." in text
     assert studies.machines_agreement()[2:] == [
-        "| 2 | the intercept is free | 1e-12 | 1e-07 |", "| 1 | its gap is larger | 1e-09 | 1e-03 |"
+        "| 2 | the intercept is free | 1e-12 | 1e-07 |", "| 1 | its gap is larger | 1e-09 | 1e-03 |",
+        "| 1 | the kernel is indefinite | – | – |",
     ]  # fmt: skip
 
 
