@@ -16,6 +16,7 @@ PAGES = [
         "docs/guide/which_solver.md",
         "docs/benchmarks.md",
         "docs/guide/cluster.md",
+        "docs/when_not.md",
     )
 ]
 _BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end of table -->)", re.DOTALL)

@@ -365,4 +365,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "new processes": studies.new_processes,
     "without AVX-512": studies.without_avx512,
     "agreement in short": studies.agreement_in_short,
+    "small linear machines": studies.small_linear,
+    "small linear machines in short": studies.small_linear_in_short,
+    "small linear regressions": studies.small_targets,
+    "other models": studies.other_models,
 }
