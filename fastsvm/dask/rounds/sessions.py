@@ -9,6 +9,7 @@ a worker. A copy of a session on another worker, or one that came back from the 
 """
 
 import asyncio
+import pickle
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from itertools import repeat
@@ -102,7 +103,7 @@ async def answer(name: str, question: str, given: Sequence[Any], dask_worker: Wo
         return None
 
 
-_ANSWER = dumps(answer)
+_ANSWER, _NO_NAMES = dumps(answer), dumps({})
 
 
 class Sessions:
@@ -149,7 +150,7 @@ class Sessions:
         if not self._is_direct:
             return (await self._client.run(answer, *asked, workers=[place.address]))[place.address]
         worker: Any = self._client.rpc(place.address)
-        found = await worker.run(function=_ANSWER, args=dumps(asked), kwargs=dumps({}), wait=True)
+        found = await worker.run(function=_ANSWER, args=pickle.dumps(asked, protocol=5), kwargs=_NO_NAMES, wait=True)
         return found.get("result")
 
     async def _reached(self) -> bool:

@@ -22,6 +22,7 @@ __all__ = ["DualExpansion", "Expansions", "InOnePlace", "Limits", "Machine", "So
 _MOST_CHUNK, _LEAST_CHUNK = 8192, 256  # rows of an expansion at once
 _CHUNK_SHARE = 64  # of the memory for them
 _ROW_SHARE = 16  # of the memory for rows that were drawn
+_ANY = 1 << 62  # number of rows
 _MOST_SWEPT, _LEAST_SWEPT, _SWEPT_SHARE = 2048, 64, 16  # rows of a block of ascent, and its share of the memory
 
 
@@ -98,11 +99,14 @@ class Limits(NamedTuple):
         Rows of all blocks that are in memory together.
     n_swept : int
         Rows of a block whose kernel matrix is computed.
+    n_read : int
+        Rows at which sums are worth their reading: those of a file are in memory meanwhile.
     """
 
     n_chunk: int
     n_held: int
     n_swept: int
+    n_read: int
 
 
 class Looked(NamedTuple):
@@ -160,14 +164,14 @@ class DualExpansion:
         self._estimator, self.machine, self._solved = estimator, machine, solved
         self._pool, self._budget = pool, budget
 
-    def limits(self, is_shared: bool) -> Limits:
-        """Return how many rows may be used at once. If they are not of this place, all of them take memory."""
+    def limits(self) -> Limits:
+        """Return how many rows may be used at once."""
         source, budget, n_chunk = self._solved.source, self._budget, self._chunk_rows()
         n_swept = int(min(_MOST_SWEPT, max(_LEAST_SWEPT, (budget / _SWEPT_SHARE / 8) ** 0.5)))
-        if source.resident and not is_shared:
-            return Limits(n_chunk, len(source), n_swept)
-        held = max(_LEAST_CHUNK, budget // _ROW_SHARE // _row_bytes(source))
-        return Limits(n_chunk if source.resident else held, held, n_swept)  # a file is read once for a block
+        n_held = max(_LEAST_CHUNK, budget // _ROW_SHARE // _row_bytes(source))
+        if source.resident:
+            return Limits(n_chunk, n_held, n_swept, _ANY)
+        return Limits(n_held, n_held, n_swept, n_held)  # a file is read once for a block
 
     def _chunk_rows(self) -> int:
         """Return the number of rows of an expansion at once."""

@@ -81,7 +81,7 @@ def exact_bounds(
     support = [expansions.at(number, DualExpansion.support) for number in range(len(expansions))]
     counts, limits = _each(expansions, DualExpansion.count, support), _limits(expansions)
     n, values = max(1, sum(counts)), _VALUES + 2 * expansions.n_rows * len(square)
-    most = max(_LEAST_SAMPLE, min(values // n, limits.n_held))
+    most = max(_LEAST_SAMPLE, min(values // n, limits.n_read))
     is_rigorous = wanted == "rigorous" or most >= n
     if most >= n:  # passes would read a file again and again
         expansions, support = expansions.kept(support)
@@ -109,7 +109,7 @@ def _each(expansions: Expansions, method: Any, *given: Any) -> list[Any]:
 
 def _limits(expansions: Expansions) -> Limits:
     """Return how many rows may be used at once in all places."""
-    return Limits(*map(min, zip(*_each(expansions, DualExpansion.limits, len(expansions) > 1), strict=True)))
+    return Limits(*map(min, zip(*_each(expansions, DualExpansion.limits), strict=True)))
 
 
 class _Sums(NamedTuple):

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 import fastsvm
 import fastsvm.dask
-from fastsvm.estimators.nystroem import exact_bounds
+from fastsvm.estimators.nystroem import dual_expansion, exact_bounds
 
 pytestmark = pytest.mark.dask
 
@@ -46,6 +46,15 @@ def test_bounds_hold_the_optimum_and_are_those_of_one_machine(client, rows, opti
     estimated = made(client, X, n_shards).fit(*blocks)
     assert estimated.exact_bounds_kind_ == "estimated" and 0 < estimated.exact_bounds_[0] < lower
     assert estimated.exact_bounds_[1] == upper
+
+
+def test_little_memory_takes_no_certainty(client, rows, optimum, monkeypatch):
+    monkeypatch.setattr(dual_expansion, "_LEAST_CHUNK", 16)
+    X, y = rows
+    blocks = da.from_array(X, chunks=(100, 64)), da.from_array(y, chunks=100)
+    model = made(client, X, 3, memory=1 << 16).fit(*blocks)  # for sixteen rows at a time
+    assert model.exact_bounds_kind_ == "rigorous"
+    assert 0.8 * optimum.objective_ < model.exact_bounds_[0] <= optimum.objective_
 
 
 def test_there_are_no_bounds_unless_they_are_wanted(client, rows):
