@@ -138,11 +138,11 @@ def test_rounds_without_progress_are_followed_by_epochs(rows, monkeypatch):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
 def test_rows_on_disk(layout, rows, stored):
     in_memory = LinearOneClassSVM(nu=0.1, tol=1e-6).fit(layout(rows))
-    model = LinearOneClassSVM(nu=0.1, tol=1e-3, memory=6000, window_visits=2).fit(stored(layout(rows)))
+    model = LinearOneClassSVM(nu=0.1, tol=1e-4, memory=6000, window_visits=2).fit(stored(layout(rows)))
     assert model.converged_ and model.n_iter_ > 1
-    assert model.objective_ == pytest.approx(in_memory.objective_, rel=2e-3)
+    assert model.objective_ == pytest.approx(in_memory.objective_, rel=2e-4)
     assert model.objective_ == pytest.approx(objective(model, rows, 0.1), rel=1e-9)
-    assert model.duality_gap_ <= 1e-3 * abs(model.objective_)
+    assert model.duality_gap_ <= 1e-4 * abs(model.objective_)
 
 
 @pytest.mark.parametrize("where", ["memory", "file"])

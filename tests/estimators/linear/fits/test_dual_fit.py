@@ -27,11 +27,11 @@ from fastsvm.sources import hdf5
 def test_windows_visited_as_often_as_asked_for_give_the_same_bits(layout, three, stored):
     X, y = three[0][:60], three[1][:60]
     data = stored(layout(X), y)
-    parameters = {"memory": 3000, "tol": 1e-2}
+    parameters = {"memory": 3000, "tol": 1e-3}
     models = [made("hinge", window_visits=n, **parameters).fit(data) for n in (1, 3, 3)]
     assert_same(models[1], models[2])
     assert not np.array_equal(models[0].coef_, models[1].coef_)
-    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-2)
+    assert models[0].objective_ == pytest.approx(models[1].objective_, rel=2e-3)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
@@ -78,9 +78,9 @@ def test_rows_of_weight_zero_are_left_out(name, layout, three, monkeypatch):
     X, y = three
     monkeypatch.setattr(training_task, "_FEW_VALUES", 0)
     weight = (np.arange(120) % 3 > 0) * 1.0
-    wanted = made(name, tol=1e-5).fit(layout(X[weight > 0]), y[weight > 0])
-    model = made(name, tol=1e-5).fit(layout(X), y, sample_weight=weight)
-    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-5)
+    wanted = made(name).fit(layout(X[weight > 0]), y[weight > 0])
+    model = made(name).fit(layout(X), y, sample_weight=weight)
+    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-7)
     few = made(name, tol=1e-2).fit(layout(X), y, sample_weight=(y > 0) * 1.0)
     assert few.classes_.tolist() == [1, 2]
 
@@ -149,14 +149,14 @@ def test_an_interrupted_fit_resumes_to_the_same_model(name, where, when, request
 def test_incomplete_steps_are_repaired(name, where, place, three, stored, monkeypatch):
     X, y = three
     rows = rows_at(where, X, stored)
-    wanted = made(name, tol=1e-4).fit(rows, y)
-    model = made(name, tol=1e-4, warm_start=True, memory=6000)
+    wanted = made(name, tol=1e-5).fit(rows, y)
+    model = made(name, tol=1e-5, warm_start=True, memory=6000)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         Interrupted(patch, 12, place)
         model.fit(rows, y)
     model.fit(rows, y)
     assert model.converged_
-    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-4)
+    assert model.objective_ == pytest.approx(wanted.objective_, rel=2e-5)
 
 
 def test_an_interrupt_leaves_no_reader(three, stored, monkeypatch):
