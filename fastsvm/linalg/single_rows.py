@@ -67,5 +67,5 @@ def _dense_norm(rows, i):
 def _sparse_norm(rows, i):
     total = 0.0
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        total += rows.data[p] * rows.data[p]
+        total += float(rows.data[p]) * rows.data[p]
     return total

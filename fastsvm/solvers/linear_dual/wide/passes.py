@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
+from fastsvm.linalg.single_rows import add_row, row_score, sq_norm
 from fastsvm.losses import (
     conjugate,
     coordinate_update,
@@ -59,10 +60,7 @@ class PassPlan(NamedTuple):
 def write_squares(block, constant, out):
     """Write the squared lengths of rows, with the constant feature."""
     for i in range(out.size):
-        total = constant**2
-        for p in range(block.indptr[i], block.indptr[i + 1]):
-            total += float(block.data[p]) * float(block.data[p])
-        out[i] = total
+        out[i] = constant**2 + sq_norm(block, i)
 
 
 @jit
@@ -93,7 +91,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
     for k in range(weights.size):
         size += weights[k] * weights[k] / 2
     losses, conjugates, violation, near = 0.0, 0.0, 0.0, 0.0
-    targets, costs, data, indices, indptr = np.empty(n), np.empty(n), block.data, block.indices, block.indptr
+    targets, costs = np.empty(n), np.empty(n)
     write_costs(demands, 0, c, targets, costs)
     for i in range(n):
         target, cost = targets[i], costs[i]
@@ -131,9 +129,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
         while t < m:
             i = active[t]
             target, cost = targets[i], costs[i]
-            own, score = float(dual[i, c]), constant * weights[weights.size - 1]
-            for p in range(indptr[i], indptr[i + 1]):
-                score += data[p] * weights[indices[p]]
+            own, score = float(dual[i, c]), constant * weights[weights.size - 1] + row_score(block, i, weights)
             before = conjugate(loss, own, target, cost)
             excess += cost * loss_value(loss, score, target) + before + own * score
             new = coordinate_update(loss, own, score, target, cost, least_curvature(squares[i]))
@@ -148,8 +144,7 @@ def take_passes(loss, demands, rows, scores, plan, state, found):
                 dual[i, c] = new
                 worst = max(worst, abs(change) * squares[i])
                 value -= conjugate(loss, new, target, cost) - before + change * (score + change * squares[i] / 2)
-                for p in range(indptr[i], indptr[i + 1]):
-                    weights[indices[p]] += change * data[p]
+                add_row(block, i, change, weights)
                 weights[weights.size - 1] += change * constant
             t += 1
         near = worst
