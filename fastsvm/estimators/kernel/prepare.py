@@ -120,7 +120,7 @@ def prepare(
     def plan_of(labels: np.ndarray) -> Plan:
         counts, n = _sizes(labels)
         workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
-        recomputable = is_dual(estimator) and (rows.source.resident or n == len(rows.source))
+        recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
         need = _need(rows.source, pairwise, counts, n, k, workers, recomputable)
         return _spent(estimator, budget, need)
 

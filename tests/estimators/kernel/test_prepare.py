@@ -4,8 +4,10 @@ import h5py
 import numpy as np
 import pytest
 from sklearn import svm
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
 
-from fastsvm import SVC, open_hdf5
+from fastsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, open_hdf5
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +44,19 @@ def test_streaming_gives_the_model_of_rows_in_memory(tmp_path, many, many_fitted
         found = model.decision_function(data)
     assert model.converged_
     np.testing.assert_allclose(found, many_fitted.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [SVC(C=10), SVC(C=10, solver="coordinate"), NuSVC(nu=0.3), SVR(C=10), NuSVR(C=10, nu=0.3), OneClassSVM(nu=0.1)],
+    ids=lambda machine: type(machine).__name__ + machine.get_params().get("solver", ""),
+)
+def test_a_precomputed_matrix_of_more_samples_than_are_solved_at_once(machine):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3300, 6))
+    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=3300) > 0, 1, -1)
+    machine.set_params(kernel="precomputed", tol=1e-6).fit(rbf_kernel(X, gamma=0.2), y)
+    same = clone(machine).set_params(kernel="rbf", gamma=0.2).fit(X, y)
+    assert machine.objective_ == pytest.approx(same.objective_, rel=1e-7)
+    if isinstance(machine, SVC):
+        assert np.mean(machine.predict(rbf_kernel(X, gamma=0.2)) == same.predict(X)) > 0.998
