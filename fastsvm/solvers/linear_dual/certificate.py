@@ -11,7 +11,7 @@ from fastsvm.linalg.dense_products import add_products, readable_rows, write_pro
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import add_sparse, readable, unsigned, write_sparse
 from fastsvm.losses import dual_losses, feasible, primal_losses, violation_of
-from fastsvm.solvers.linear_dual.epoch import class_bounds
+from fastsvm.solvers.linear_dual.epochs.epoch import class_bounds
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.sources import Block, CSRBlock, DenseBlock, Window, check_finite
 

@@ -17,7 +17,7 @@ Accuracy
 import numpy as np
 
 from fastsvm.losses import dual_losses
-from fastsvm.solvers.linear_dual.epoch import EpochState, Shrinking
+from fastsvm.solvers.linear_dual.epochs.epoch import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
 from fastsvm.solvers.linear_dual.state import MAX_INEXACTNESS, LinearDualState

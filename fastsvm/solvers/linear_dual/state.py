@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
-from fastsvm.solvers.linear_dual.epoch import EpochState
+from fastsvm.solvers.linear_dual.epochs.epoch import EpochState
 
 __all__ = ["MAX_INEXACTNESS", "LinearDualSettings", "LinearDualState"]
 

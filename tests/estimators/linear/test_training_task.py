@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 from fastsvm import LinearSVC
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.linear import training_task
-from fastsvm.solvers.linear_dual.dense_epoch import DenseEpochs
-from fastsvm.solvers.linear_dual.sparse_epoch import SparseEpochs
+from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
+from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
 from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5
 
 

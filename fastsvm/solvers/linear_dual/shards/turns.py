@@ -12,7 +12,7 @@ adapt to a moved anchor as if there were no others, again and again.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fastsvm.solvers.linear_dual.epoch import class_bounds
+from fastsvm.solvers.linear_dual.epochs.epoch import class_bounds
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["Turns"]

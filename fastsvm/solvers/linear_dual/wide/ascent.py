@@ -21,7 +21,7 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable, unsigned
 from fastsvm.losses import Loss, is_piecewise
 from fastsvm.solvers.linear_dual.certificate import all_scores
-from fastsvm.solvers.linear_dual.epoch import EpochState, Shrinking
+from fastsvm.solvers.linear_dual.epochs.epoch import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.evaluation import recorded
 from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.rounds import AscentAfterRounds

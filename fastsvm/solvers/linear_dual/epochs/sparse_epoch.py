@@ -18,7 +18,7 @@ from fastsvm.losses import (
     loss_value,
     update_of_classes,
 )
-from fastsvm.solvers.linear_dual.epoch import Epochs, EpochState, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, class_bounds, weight_left
 from fastsvm.sources import CSRBlock
 
 __all__ = ["SparseEpochs"]

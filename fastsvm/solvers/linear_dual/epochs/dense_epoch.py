@@ -24,8 +24,8 @@ from fastsvm.linalg.dense_products import (
 from fastsvm.linalg.half_floats import write_float32
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss
-from fastsvm.solvers.linear_dual.block_sweep import GramBlock, SweepState, sweep
-from fastsvm.solvers.linear_dual.epoch import Epochs, EpochState, class_bounds, weight_left
+from fastsvm.solvers.linear_dual.epochs.block_sweep import GramBlock, SweepState, sweep
+from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, class_bounds, weight_left
 from fastsvm.sources import DenseBlock
 
 __all__ = ["DenseEpochs", "Layout"]

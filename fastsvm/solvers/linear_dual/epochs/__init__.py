@@ -1,0 +1,1 @@
+"""One epoch of coordinate ascent over a window of rows, dense or sparse."""
