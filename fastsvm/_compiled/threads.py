@@ -20,6 +20,7 @@ from fastsvm._compiled.compiler import thread_count
 
 __all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans"]
 
+_WOKEN = 2  # helpers that one thread wakes
 _most_threads: list[int] = []  # limits of `at_most`; the last one applies
 
 
@@ -170,36 +171,73 @@ if hasattr(os, "register_at_fork"):
 class _Batch:
     """Pieces of work, done by helpers and by the thread that waits for them.
 
-    The waiting thread takes part because it is awake: waking another thread takes longer than a short piece.
+    The waiting thread takes part because it is awake: waking another thread takes longer than a short piece. For the
+    same reason it wakes only the first helpers. A helper that finds more work wakes the next, so that on many
+    processors short pieces are done before threads that would find none of them are woken.
     """
 
     def __init__(self, n_threads: int) -> None:
-        self._n_helpers = n_threads - 1
+        self._free: deque[None] = deque([None] * (n_threads - 1))  # one for each helper that may be woken
         self._waiting: deque[tuple[Callable[..., Any], tuple]] = deque()
-        self._helpers: list[Future] = []
+        self._helpers: deque[Future] = deque()
 
     def start(self, function: Callable[..., Any], pieces: list[tuple]) -> None:
-        """Add pieces and start the helpers."""
+        """Add pieces and wake the first helpers."""
         self._waiting.extend((function, piece) for piece in pieces)
-        count = min(self._n_helpers, len(pieces))
-        self._helpers += [_executor().submit(self._drain, 0) for _ in range(count)]
+        self._wake(len(pieces))
 
     def finish(self, most: int = 0) -> None:
         """Work until at most `most` pieces wait; for 0, also wait for the helpers. Raise their first error."""
         self._drain(most)
-        for helper in self._helpers.copy():
-            if helper.done() or (most == 0 and not helper.cancel()):
+        for helper in list(self._helpers):
+            if helper.done():
                 self._helpers.remove(helper)
                 helper.result()
-        if most == 0:
-            self._helpers.clear()
+        while most == 0 and self._helpers:  # one that ends has added those that it woke
+            if not self._cancelled(self._helpers[0]):
+                self._helpers[0].result()
+            self._helpers.popleft()  # not before: after an interrupt it is waited for
 
     def cancel(self) -> None:
         """Drop the pieces that have not started and wait for the others, which are short."""
         self._waiting.clear()
-        if self._helpers:
-            wait([helper for helper in self._helpers if not helper.cancel()])
-            self._helpers.clear()
+        while self._helpers:
+            if not self._cancelled(self._helpers[0]):
+                wait([self._helpers[0]])
+            self._helpers.popleft()
+
+    def _wake(self, most: int) -> None:
+        for _ in range(min(most, _WOKEN)):
+            if not self._may_help():
+                return
+            self._helpers.append(_executor().submit(self._help))
+
+    def _may_help(self) -> bool:
+        """Count one helper more, unless there are as many as there may be."""
+        try:
+            self._free.popleft()
+        except IndexError:
+            return False
+        return True
+
+    def _help(self) -> None:
+        """Do pieces until none waits, and first wake others for them."""
+        while True:
+            try:
+                self._wake(len(self._waiting) - 1)
+                self._drain(0)
+            finally:
+                self._free.append(None)
+            # Pieces that were added meanwhile, when this helper still counted, would wait for nobody.
+            if not (self._waiting and self._may_help()):
+                return
+
+    def _cancelled(self, helper: Future) -> bool:
+        """Cancel a helper if it has not begun."""
+        cancelled = helper.cancel()
+        if cancelled:
+            self._free.append(None)
+        return cancelled
 
     def _drain(self, most: int) -> None:
         """Do pieces until at most `most` wait. An error drops all others."""

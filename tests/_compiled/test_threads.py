@@ -36,6 +36,32 @@ def test_the_thread_that_waits_works_too(pool):
     assert len(threads) == min(pool.n_threads, 3)
 
 
+@pytest.mark.parametrize("n_threads", [2, 3, 9])
+@pytest.mark.parametrize("begin", ["run", "start"])
+def test_all_threads_of_a_pool_and_no_more_work_at_once(begin, n_threads, monkeypatch):
+    monkeypatch.setattr(threads, "thread_count", lambda: 12)
+    threads._executor.cache_clear()
+    pool, all_work = Pool(n_threads), threading.Barrier(n_threads)
+    working, most = [], []
+
+    def piece():
+        working.append(None)
+        most.append(len(working))
+        all_work.wait(timeout=60)
+        working.pop()
+
+    for _ in range(5):  # and helpers that ended may be woken again
+        if begin == "run":
+            pool.run(piece, [()] * 3 * n_threads)
+        else:
+            pool.start(piece, [()] * n_threads)
+            pool.start(piece, [()] * 2 * n_threads)
+            pool.finish()
+    threads._executor().shutdown()
+    threads._executor.cache_clear()
+    assert max(most) == n_threads
+
+
 def test_pieces_may_have_pieces(pool):
     done = []
 

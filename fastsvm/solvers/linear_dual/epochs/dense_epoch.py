@@ -11,19 +11,11 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
-from fastsvm.kernel_matrix.pairwise import multiplies_bytes
-from fastsvm.linalg.dense_products import (
-    add_products,
-    mirror,
-    readable_rows,
-    scale_rows,
-    write_byte_squares,
-    write_products,
-)
+from fastsvm.linalg.dense_products import add_products, readable_rows, scale_rows, write_products
 from fastsvm.linalg.half_floats import write_float32
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss
+from fastsvm.solvers.linear_dual.epochs.block_grams import BlockGrams
 from fastsvm.solvers.linear_dual.epochs.block_sweep import GramBlock, SweepState, sweep
 from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, class_bounds, weight_left
 from fastsvm.sources import DenseBlock
@@ -31,7 +23,6 @@ from fastsvm.sources import DenseBlock
 __all__ = ["DenseEpochs", "Layout"]
 
 _PIECE = 1 << 17  # multiplications below which one thread is faster
-_TILE = 32
 _CONVERTED_ROWS = 4096  # at a time
 _SPARE_BYTES = 8 << 20  # of uncached Gram matrices, at a time
 
@@ -88,17 +79,16 @@ class DenseEpochs(Epochs[DenseBlock]):
         self.layout, self.n_features, self.real = layout, n_features, product_type(dtype)
         self._map = layout.shift.astype(self.real), layout.scale.astype(self.real)
         self._as_stored = dtype in (np.uint8, self.real) and layout.scale.size == 0
-        unscaled_bytes = dtype == np.uint8 and layout.scale.size == 0
-        self._of_bytes = unscaled_bytes and HAS_BYTE_SQUARES and multiplies_bytes(n_features)
-        self._slots: dict[tuple[int, int], int] = {}
-        self._grams = np.empty((0, layout.block_rows, layout.block_rows), self.real)
-        self._scores = np.zeros((self.n_scores, layout.block_rows), self.real)
-        self._changes = np.zeros((self.n_scores, layout.block_rows), self.real)
+        size = layout.block_rows
+        self._grams = BlockGrams(size, layout.kept_blocks, -(len(dual) // -size), constant, self.real, pool)
+        self._scores = np.zeros((self.n_scores, size), self.real)
+        self._changes = np.zeros((self.n_scores, size), self.real)
 
     def begin(self, path: EpochState) -> None:
         """Round the weights to the type of products."""
         metric = path.metric
         self._basis, self._shares = metric.basis.astype(self.real), metric.shares.astype(self.real)
+        self._grams.begin(self._basis, self._shares)
         self._weights = path.weights.astype(self.real)
         self._change = np.zeros_like(self._weights)
 
@@ -132,11 +122,11 @@ class DenseEpochs(Epochs[DenseBlock]):
             return max(1, _CONVERTED_ROWS // step)
         if self.layout.kept_blocks * step >= len(self.dual):
             return len(self.dual)
-        return max(1, _SPARE_BYTES // (step**2 * self._grams.itemsize))
+        return max(1, _SPARE_BYTES // (step**2 * self.real.itemsize))
 
     def _process(self, values: np.ndarray, plan: "_WindowBlocks", path: EpochState, moved: np.ndarray) -> None:
-        self._prepare(values, plan)
-        plan = plan._replace(grams=self._grams)
+        slots = self._grams.slots(values, plan.starts, plan.firsts, plan.lengths, np.diff(plan.ends) > 0)
+        plan = plan._replace(slots=slots, grams=self._grams.grams)
         weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
         state = SweepState(self.dual, self._scores, self._changes, moved, path.gaps)
         work = plan.order.size * self.n_features * self.n_scores
@@ -156,9 +146,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         def one(start: int, n: int, end: int) -> None:
             if of_halves:
                 return write_float32(values[start : start + n], out[end - n : end])
-            for a, b in spans(n, _TILE):
-                rows = readable_rows(values[start + a : start + b])
-                scale_rows(rows, *self._map, out[end - n + a : end - n + b])
+            scale_rows(readable_rows(values[start : start + n]), *self._map, out[end - n : end])
 
         self.pool.run(one, list(zip(plan.starts.tolist(), plan.lengths.tolist(), ends.tolist(), strict=True)))
         return out
@@ -179,78 +167,8 @@ class DenseEpochs(Epochs[DenseBlock]):
         slots = np.zeros(len(blocks), np.int64)
         return _WindowBlocks(
             places[starts], rows[starts], lengths, places[order], ends, slots, weight_left(done), path.metric.damping,
-            self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams,
+            self.constant, self.layout.n_sweeps, self._basis, self._shares, self._grams.grams,
         )  # fmt: skip
-
-    # --- Gram matrices -----------------------------------------------------------------------------------
-
-    def _prepare(self, values: np.ndarray, plan: "_WindowBlocks") -> None:
-        """Compute the missing Gram matrices, and set the slot of each block."""
-        missing = []
-        spare = self.layout.kept_blocks
-        for k in range(len(plan.starts)):
-            if plan.ends[k] == plan.ends[k + 1]:
-                continue
-            first = int(plan.firsts[k]), int(plan.lengths[k])
-            slot = self._slots.get(first)
-            if slot is None:
-                if len(self._slots) < self.layout.kept_blocks:
-                    slot = self._slots[first] = len(self._slots)
-                else:
-                    slot, spare = spare, spare + 1
-                missing.append((k, slot))
-            plan.slots[k] = slot
-        if not missing:
-            return
-        self._grow(1 + max(slot for _, slot in missing), len(plan.starts))
-
-        def one(k: int, slot: int) -> None:
-            start, n = int(plan.starts[k]), int(plan.lengths[k])
-            self._gram(values[start : start + n], self._grams[slot])
-
-        self.pool.run(one, missing)
-
-    def _grow(self, n_slots: int, n_blocks: int) -> None:
-        """Allocate slots of Gram matrices, at once for all to be cached: untouched memory costs nothing."""
-        if n_slots > len(self._grams):
-            size = self.layout.block_rows
-            most = min(self.layout.kept_blocks, 2 * n_blocks - len(self.dual) // -size)
-            grown = np.empty((max(n_slots, most + 2 * n_blocks), size, size), self.real)
-            grown[: len(self._grams)] = self._grams
-            self._grams = grown
-
-    def _gram(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the Gram matrix of rows in the metric (I + M)⁻¹, but for the damping."""
-        if self._of_bytes:
-            write_byte_squares(values, out)
-            mirror(out, len(values))
-        else:
-            self._products(values, out)
-        if self.constant:
-            out[: len(values), : len(values)] += self.real.type(self.constant**2)
-        if len(self._shares):
-            self._project(values, out)
-
-    def _products(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the Gram matrix of rows."""
-        n, wide = len(values), values
-        if values.dtype != self.real:
-            wide = np.empty(values.shape, self.real)
-            scale_rows(values, *self._map, wide)
-        places = np.arange(n)
-        for start in range(0, n, _TILE):
-            stop = min(start + _TILE, n)
-            write_products(wide, places, wide, (0, stop, start, stop), out)
-        mirror(out, n)
-
-    def _project(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Subtract the principal directions of the metric from a Gram matrix."""
-        n, r = len(rows), len(self._shares)
-        square, parts = out[:n, :n], np.empty((r, n), self.real)
-        write_products(rows, np.arange(n), self._basis, (0, n, 0, r), parts)
-        parts += self.real.type(self.constant) * self._basis[:, -1:]
-        with np.errstate(all="ignore"):  # the weights overflow too, which raises an error
-            square -= (parts.T * self._shares) @ parts
 
 
 class _WindowBlocks(NamedTuple):
