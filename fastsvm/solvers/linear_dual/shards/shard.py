@@ -17,9 +17,9 @@ from fastsvm.solvers.linear_dual.certificate import CertificateSums, primal_of, 
 from fastsvm.solvers.linear_dual.curvature import RowMoments, moments_of
 from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs, Layout
 from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, Shrinking
+from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
 from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.proximal_metric import Metric
-from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
 from fastsvm.sources import Window
 
 __all__ = ["RoundOrder", "RoundSums", "Shard", "ShardState"]
