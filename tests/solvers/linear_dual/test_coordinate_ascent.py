@@ -206,12 +206,12 @@ def test_kept_products_follow_the_metric(rows, constant):
         visits = solver._epochs
     Z = np.zeros((300, solver.width))
     Z[:, :20], Z[:, -1] = problem.source.block.values, constant
-    assert len(solver.proximal.metric.shares) > 0 and len(visits._slots) == 5
-    for (first, length), slot in visits._slots.items():
+    assert len(solver.proximal.metric.shares) > 0 and len(visits._grams._slots) == 5
+    for (first, length), slot in visits._grams._slots.items():
         part = Z[first : first + length]
         along = part @ solver.proximal.metric.basis.T
         wanted = part @ part.T - (along * solver.proximal.metric.shares) @ along.T
-        np.testing.assert_allclose(visits._grams[slot, :length, :length], wanted, atol=1e-9)
+        np.testing.assert_allclose(visits._grams.grams[slot, :length, :length], wanted, atol=1e-9)
 
 
 # --- problems that are hard for ascent by coordinates ------------------------------------------------------
