@@ -109,6 +109,11 @@ class PairedRows:
         """Write the kernel between `rows[first:]` and all `rows` to `out[first:]`."""
         self.rows.among(self.columns(rows), first, out)
 
+    @property
+    def cheap_restricted(self) -> bool:
+        """Whether the kernel among some thousand rows is computed again more cheaply than it is read."""
+        return isinstance(self.rows, RecomputedRows) and self.rows.cheap_restricted
+
     def restricted(self, rows: np.ndarray) -> RecomputedRows | None:
         """Return the kernel rows among multipliers, where no row is cached; None if a block of them is cheaper."""
         assert isinstance(self.rows, RecomputedRows)

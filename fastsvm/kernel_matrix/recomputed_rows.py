@@ -14,7 +14,7 @@ from fastsvm.sources import MemorySource
 
 __all__ = ["RecomputedRows", "SampleRows"]
 
-_NESTED_COST = 0.4  # nanoseconds per value, up to which some thousand rows among each other need not be stored
+_NESTED_COST = 0.2  # nanoseconds per value, up to which some thousand rows among each other need not be stored
 
 
 class RecomputedRows:
@@ -52,6 +52,11 @@ class RecomputedRows:
         """No hits, and as many misses as rows were computed."""
         return CacheCounts(0, self._computed, self._computed)
 
+    @property
+    def cheap_restricted(self) -> bool:
+        """Whether the kernel among some thousand rows is computed again more cheaply than it is read."""
+        return self._gram.pairwise.cost(self._gram.source.shape[1]) <= _NESTED_COST
+
     def fill(self) -> None:
         """Do nothing: no row is cached."""
 
@@ -84,7 +89,7 @@ class RecomputedRows:
 
     def restricted(self, rows: np.ndarray) -> "RecomputedRows | None":
         """Return the kernel rows among `rows`, which may repeat; None if they are read more cheaply than computed."""
-        if self._gram.pairwise.cost(self._gram.source.shape[1]) > _NESTED_COST:
+        if not self.cheap_restricted:
             return None
         return RecomputedRows(self._gram.take(rows, MemorySource(self._gram.source.rows(rows))))
 

