@@ -28,7 +28,7 @@ from fastsvm.solvers.linear_dual.rounds import AscentAfterRounds
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.linear_dual.wide.passes import COLUMNS, PassPlan, take_passes, write_squares
 from fastsvm.solvers.outer_loop import Report
-from fastsvm.sources import CSRBlock, MemorySource, Source
+from fastsvm.sources import CSRBlock, ScaledSource, Source
 
 __all__ = ["WideAscent", "is_wide"]
 
@@ -45,7 +45,8 @@ def is_wide(source: Source, loss: Loss) -> bool:
     if not (source.sparse and source.resident) or loss.of_classes:
         return False
     most = _VALUES if is_piecewise(type(loss)) else _VALUES_OF_SMOOTH
-    return cast(MemorySource, source).block.stored.size <= most * source.shape[1]
+    stored = source.source if isinstance(source, ScaledSource) else source  # which has as many values
+    return stored.in_memory().block.stored.size <= most * source.shape[1]
 
 
 class WideAscent(AscentAfterRounds):
