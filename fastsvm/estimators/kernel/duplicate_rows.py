@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.threads import spans
 from fastsvm.sources import DenseBlock, MemorySource, Source
 
 __all__ = ["Repeats"]
 
 _WORTH = 0.01  # share of duplicates, below which merging does not pay for a copy of the other rows
 _FEW = 2048  # numbers that are not bytes are compared in more rows only: fewer are solved in less time
-_HASHED_ROWS = 4096  # at once
+_HASHED_WORDS = 1 << 16  # at once, within the processor's cache
+_SAMPLED_WORDS = 32  # of a long row, which tell most rows apart
 _WORDS = {4: np.uint32, 8: np.uint64}
 
 
@@ -61,7 +63,10 @@ class Repeats(NamedTuple):
             key = np.empty(len(values), np.uint32)
             _hash(values, np.random.default_rng(0).integers(1, 2**32, values.shape[1], np.uint32) | np.uint32(1), key)
         else:
-            key, values = _hash_of_words(values), values.view(np.uint8)  # equal bits: 0 and -0 are different
+            words = values.view(_WORDS[values.dtype.itemsize])
+            if _differ_early(words, kinds):
+                return None
+            key, values = _hash_of_words(words), values.view(np.uint8)  # equal bits: 0 and -0 are different
         order = np.lexsort((key, kinds))
         first = np.arange(len(values))
         _link(values, kinds, key, order, first)
@@ -98,19 +103,31 @@ def _is_long(values: np.ndarray) -> bool:
     return len(values) > _FEW and values.dtype.itemsize in _WORDS
 
 
-def _hash_of_words(values: np.ndarray) -> np.ndarray:
+def _differ_early(words: np.ndarray, kinds: np.ndarray) -> bool:
+    """Return whether a few words of each row tell so many rows apart that there are few duplicates."""
+    step = words.shape[1] // _SAMPLED_WORDS
+    if step < 2:
+        return False
+    key = _hash_of_words(np.ascontiguousarray(words[:, ::step]))
+    order = np.lexsort((key, kinds))
+    key, kinds = key[order], kinds[order]
+    alike = (key[1:] == key[:-1]) & (kinds[1:] == kinds[:-1]) & (kinds[1:] >= 0)
+    return np.count_nonzero(alike) < _WORTH * len(key)
+
+
+def _hash_of_words(words: np.ndarray) -> np.ndarray:
     """Return the hash of each row: of the dot product of its words with factors, modulo 2**64, the upper half.
 
     The upper half of a word is added to its lower half. Floats of few digits have no bits there, and the product would
     not depend on most bits of the factors.
     """
-    words = values.view(_WORDS[values.dtype.itemsize])
-    factors = np.random.default_rng(0).integers(1, 2**64, words.shape[1], np.uint64) | np.uint64(1)
-    half, key = np.uint64(4 * values.dtype.itemsize), np.empty(len(words), np.uint32)
-    for a in range(0, len(words), _HASHED_ROWS):
-        some = words[a : a + _HASHED_ROWS].astype(np.uint64)
+    n, d = words.shape
+    factors = np.random.default_rng(0).integers(1, 2**64, d, np.uint64) | np.uint64(1)
+    half, key = np.uint64(4 * words.dtype.itemsize), np.empty(n, np.uint32)
+    for a, b in spans(n, max(1, _HASHED_WORDS // max(1, d))):
+        some = words[a:b].astype(np.uint64)
         some ^= some >> half
-        key[a : a + _HASHED_ROWS] = (some @ factors) >> np.uint64(32)
+        key[a:b] = np.einsum("ij,j->i", some, factors) >> np.uint64(32)  # NumPy's product of integers is slow
     return key
 
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from fastsvm import SVC, SVR, NuSVR
-from fastsvm.estimators.kernel import prepare
+from fastsvm.estimators.kernel import duplicate_rows, prepare
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
 from fastsvm.sources import as_source
@@ -56,6 +56,25 @@ def test_many_rows_of_numbers_repeat_as_bytes_do(dtype):
     X, labels, upper = draw(0, n=3000, d=8)
     found = Repeats.find(as_source(X.astype(dtype)), labels, upper)
     np.testing.assert_array_equal(found.first, Repeats.find(as_source(X), labels, upper).first)
+
+
+@pytest.mark.parametrize("alike", ["early", "late", "never"])
+def test_long_rows_that_a_few_of_their_numbers_tell_apart_or_not(alike, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(3000, 200)), rng.integers(-1, 2, 3000)
+    if alike == "early":
+        X[1000:] = X[rng.integers(0, 1000, 2000)]
+    else:  # numbers in the same places are the same in all rows
+        X[:, ::6] = 0
+        X[1000:] = X[rng.integers(0, 1000, 2000)] if alike == "late" else X[1000:]
+    found = Repeats.find(as_source(X), labels, np.ones(3000))
+    if alike == "never":
+        assert found is None
+        monkeypatch.setattr(duplicate_rows, "_link", None)  # rows are not compared
+        assert Repeats.find(as_source(rng.normal(size=(3000, 200))), labels, np.ones(3000)) is None
+        return
+    _, first, group = np.unique(np.column_stack([labels, X]), axis=0, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(found.first, np.where(labels >= 0, first[group.ravel()], np.arange(3000)))
 
 
 def test_repeated_floats_are_one_sample_with_their_weight():
