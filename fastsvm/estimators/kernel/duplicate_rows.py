@@ -112,7 +112,7 @@ def _differ_early(words: np.ndarray, kinds: np.ndarray) -> bool:
     order = np.lexsort((key, kinds))
     key, kinds = key[order], kinds[order]
     alike = (key[1:] == key[:-1]) & (kinds[1:] == kinds[:-1]) & (kinds[1:] >= 0)
-    return np.count_nonzero(alike) < _WORTH * len(key)
+    return bool(np.count_nonzero(alike) < _WORTH * len(key))
 
 
 def _hash_of_words(words: np.ndarray) -> np.ndarray:
