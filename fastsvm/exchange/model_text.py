@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.nystroem.landmark_estimator import LandmarkEstimator
 from fastsvm.exchange.liblinear import liblinear_text_of, model_of_liblinear_text
 from fastsvm.exchange.liblinear_text import read_liblinear_text, write_liblinear_text
 from fastsvm.exchange.libsvm import MACHINES, libsvm_text_of, model_of_libsvm_text
@@ -74,7 +75,7 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
     0.5
     -0.5 1:2.0
     """
-    is_linear = isinstance(model, LinearModel)
+    is_linear = isinstance(model, LinearModel) and not isinstance(model, LandmarkEstimator)
     if not is_linear and type(model).__name__ not in {each.estimator for each in MACHINES}:
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 import fastsvm
-from fastsvm import SVC
+from fastsvm import SVC, NystroemSVC, NystroemSVR
 from fastsvm.exchange.libsvm import MACHINES
 
 ROWS = np.array(ROWS)
@@ -143,6 +143,9 @@ def test_what_libsvm_does_not_have_is_refused(three_classes, path):
         fastsvm.save_libsvm(SVC().fit(X, y), path, range_path=path)
     with pytest.raises(TypeError, match="no text for a StandardScaler"):
         fastsvm.save_libsvm(StandardScaler(), path)
+    for model in (NystroemSVC(n_components=5), NystroemSVC(n_components=5, multi_class="ovo"), NystroemSVR()):
+        with pytest.raises(TypeError, match=f"no text for a {type(model).__name__}"):
+            fastsvm.save_libsvm(model.fit(X, y), path)
     with pytest.raises(ValueError, match="not fitted"):
         fastsvm.save_libsvm(SVC(), path)
     assert not path.exists()

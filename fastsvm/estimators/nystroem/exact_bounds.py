@@ -192,5 +192,6 @@ def _best_shares(known: _Sums, machine: Machine, form: np.ndarray) -> tuple[np.n
     whole, half = conjugates(1.0), conjugates(0.5)
     curvature = 4 * (whole - 2 * half)
     slope = curvature / 2 - whole
-    share = np.clip(slope / np.maximum(curvature + form, np.finfo(float).tiny), 0.0, 1.0)
+    with np.errstate(over="ignore"):  # where equal samples of both classes cancel, the form may be 0
+        share = np.clip(slope / np.maximum(curvature + form, np.finfo(float).tiny), 0.0, 1.0)
     return share, np.maximum(-conjugates(share) - np.square(share) * form / 2, 0.0)

@@ -86,3 +86,9 @@ def test_passes_over_several_places_raise_the_bound(rows, monkeypatch):
     one, several, without = found
     assert without.lower < 0.99 * several.lower
     assert several.lower == pytest.approx(one.lower, rel=2e-2) and several.lower < several.upper
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_equal_samples_of_different_classes_cancel(multi_class):
+    model = NystroemSVC(gamma=1.0, multi_class=multi_class).fit(np.ones((4, 2)), [0, 1, 0, 1])
+    assert model.exact_bounds_ == pytest.approx((4.0, 4.0))  # all four at their bound, and no weights
