@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.agreement import SAME
 from bench.cases import AVX2
-from bench.compression import EXACT, FEWER, WITH_LABELS
+from bench.compression import EXACT, FEWER, TOL, WITH_LABELS
 from bench.linear.small import LIBLINEAR, OF_CLASSES, OF_TARGETS
 from bench.machines_agreement import SAME_DECISIONS, SAME_OBJECTIVE
 from bench.search import EACH_FIT, OURS, differences
@@ -184,7 +184,7 @@ def compression() -> list[str]:
         rows.append((
             label, f"{exact['n_support']:,} → {fewer['n_support']:,}", f"{exact['score']:.4f}",
             f"{fewer['score']:.4f}", labels, f"{exact['predict_s']:.2g} → {fewer['predict_s']:.2g} ({ratio:.1f})",
-            f"{found['tol']['n_support']:,}",
+            f"{found[TOL]['n_support']:,}" if TOL in found else "–",
         ))  # fmt: skip
     heading = ["case", "support vectors", "score before", "after", "with labels", "seconds of prediction", "to tol=.1"]
     return table(heading, rows)
