@@ -369,4 +369,9 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "small linear machines in short": studies.small_linear_in_short,
     "small linear regressions": studies.small_targets,
     "other models": studies.other_models,
+    "textbook methods": studies.textbook,
+    "loops of tutorials": studies.loops,
+    "fewer support vectors": studies.compression,
+    "agreement of other machines in short": studies.machines_agreement_in_short,
+    "agreement of other machines": studies.machines_agreement,
 }
