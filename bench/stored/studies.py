@@ -271,8 +271,9 @@ def machines_agreement() -> list[str]:
 
 
 def _largest(found: list[dict[str, Any]], gap: str) -> str:
-    """Return the largest gap; an indefinite kernel has none."""
-    return "–" if "indefinite" in found[0]["reason"] else f"{max(one[gap] for one in found):.0e}"
+    """Return the largest gap; an indefinite kernel has none, and beside an objective of 0 it means nothing."""
+    none = any(word in found[0]["reason"] for word in ("indefinite", "w = 0"))
+    return "–" if none else f"{max(one[gap] for one in found):.0e}"
 
 
 def reading() -> list[str]:
