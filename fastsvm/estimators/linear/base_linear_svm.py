@@ -18,7 +18,7 @@ from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState,
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
-from fastsvm.losses import Loss
+from fastsvm.losses import Loss, is_piecewise
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
 
@@ -74,9 +74,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         A `session` is given if it began before, with work that comes before the problem.
         """
         session, l1 = session or FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
-        kind: Any = PrimalFit if l1 or newton_is_faster(task, loss) else DualFit
-        last = session.initial_state("_fit_state")
-        last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
+        kind: Any = PrimalFit if l1 or newton_is_faster(task, loss, self.criterion) else DualFit
         session.begin()
         with Pool.open() as pool:
             small = None if l1 or task.share is not None else small_fit(self, task, loss, session, pool)
@@ -87,23 +85,35 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
                 session.end(small, warn_of_gap)
                 return
             task = merged(task) if task.source.resident and self._merges_rows else task
-            fit = kind(self, task, loss, pool, last, session.can_be_resumed)
-            solver, state = fit.solver, fit.initial_state()
-            records = last.records if last is not None and state.epoch > 0 else []
-
-            def attributes(state: Any) -> dict[str, Any]:
-                return names | self._weights(solver.finish(state), state.epoch)
-
-            def checkpoint(state: Any) -> Any:
-                return fit.checkpoint(state, records)
-
-            monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records)
-            monitor = DualAscentMonitor(monitored, solver.problem.source)
-            with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
-                state, reason = fit.run(state, self.max_iter, session.deadline, monitor)
-            state = self._note(fit, state, reason, attributes)
-            self._conclude(solver.finish(state), state, pool)
+            monitor = self._run(kind, task, loss, names, session, pool)
+            if kind is PrimalFit and not l1 and is_piecewise(type(loss)) and self.stop_reason_ == StopReason.STALLED:
+                # Rounding errors hide where the objective falls. Steps by coordinates see it.
+                monitor = self._run(DualFit, task, loss, names, session, pool)
         session.end(monitor, warn_of_gap)
+
+    def _run(
+        self, kind: Any, task: Task, loss: Loss, names: dict[str, Any], session: FitSession, pool: Pool
+    ) -> DualAscentMonitor:
+        """Solve the problem by Newton's method or dual ascent, set the fitted attributes, and return what was seen."""
+        last = session.initial_state("_fit_state")
+        last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
+        fit = kind(self, task, loss, pool, last, session.can_be_resumed)
+        solver, state = fit.solver, fit.initial_state()
+        records = last.records if last is not None and state.epoch > 0 else []
+
+        def attributes(state: Any) -> dict[str, Any]:
+            return names | self._weights(solver.finish(state), state.epoch)
+
+        def checkpoint(state: Any) -> Any:
+            return fit.checkpoint(state, records)
+
+        monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records)
+        monitor = DualAscentMonitor(monitored, solver.problem.source)
+        with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
+            state, reason = fit.run(state, self.max_iter, session.deadline, monitor)
+        state = self._note(fit, state, reason, attributes)
+        self._conclude(solver.finish(state), state, pool)
+        return monitor
 
     def _note(self, fit: Any, state: Any, reason: StopReason, attributes: Callable) -> Any:
         """Set the fitted attributes, with a certificate of the best state that is known; return that state."""

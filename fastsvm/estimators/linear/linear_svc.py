@@ -54,7 +54,8 @@ class LinearSVC(BaseLinearClassifier):
     max_iter : int, default=1000
         Largest number of epochs, passes over the samples that change the weights, or up to ten of these for sparse
         samples of many features. Newton steps follow within this limit if the epochs do not suffice and there are few
-        features or few samples. With penalty "l1" an epoch is a Newton step, of two or three passes.
+        features or few samples. With penalty "l1", or the squared hinge loss and at least 10,000 samples in memory of
+        at most 256 features, an epoch is a Newton step, of two or three passes.
     memory : "auto", int or str, default="auto"
         Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
         Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
@@ -64,8 +65,8 @@ class LinearSVC(BaseLinearClassifier):
     max_time : float or None, default=None
         Time limit of a fit in seconds.
     warm_start : bool, default=False
-        Begin the next fit at the dual variables of the last, or with penalty "l1" at its weights, if there are as many.
-        A fit that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
+        Begin the next fit at the dual variables of the last, or after Newton steps at its weights, if there are as
+        many. A fit that was interrupted, or ran out of time or epochs, is resumed if nothing has changed.
     standardize : bool, default=False
         Whether features are standardised to mean 0 and variance 1 during the fit, by statistics of one more pass over
         the samples. The stored samples do not change. `coef_` and `intercept_` are for samples as they are passed.
@@ -95,8 +96,8 @@ class LinearSVC(BaseLinearClassifier):
     duality_gap_ : float
         Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
     kkt_violation_ : float
-        Largest projected gradient of the dual problem, in units of scores; with penalty "l1" the largest distance of 0
-        from the subdifferential of the objective by a weight.
+        Largest projected gradient of the dual problem, in units of scores; where epochs are Newton steps the largest
+        distance of 0 from the subdifferential of the objective by a weight.
     n_iter_ : int
         Epochs.
     converged_ : bool

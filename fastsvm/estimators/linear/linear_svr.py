@@ -42,7 +42,8 @@ class LinearSVR(BaseLinearRegressor):
         Seed of the order in which samples are processed.
     max_iter : int, default=1000
         Largest number of epochs, which are passes over the samples that change the weights. Newton steps follow within
-        this limit if the epochs do not suffice and there are few features or few samples.
+        this limit if the epochs do not suffice and there are few features or few samples. With the squared loss and at
+        least 10,000 samples in memory of at most 256 features, an epoch is a Newton step, of two or three passes.
     memory : "auto", int or str, default="auto"
         Memory that the fit may use beside the weights and the dual variables: bytes, or a size such as "2GB".
         Samples on disk are read once if they fit in a third of it, else window by window in each epoch. "auto" is half
@@ -77,7 +78,8 @@ class LinearSVR(BaseLinearRegressor):
     duality_gap_ : float
         Difference of the two: an upper bound of how far the objective is from its minimum. Computed in float64.
     kkt_violation_ : float
-        Largest projected gradient of the dual problem, in units of scores.
+        Largest projected gradient of the dual problem, in units of scores; where epochs are Newton steps the largest
+        derivative of the objective by a weight.
     n_iter_ : int
         Epochs.
     converged_ : bool

@@ -18,15 +18,21 @@ from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 __all__ = ["PrimalFit", "PrimalFitState", "newton_is_faster"]
 
 _HESSIAN_SHARE = 4  # of the memory
+_FEW_FEATURES, _MANY_SAMPLES = 256, 10_000
 
 
-def newton_is_faster(task: Task, loss: Loss) -> bool:
+def newton_is_faster(task: Task, loss: Loss, criterion: str) -> bool:
     """Return whether Newton's method takes less time than dual coordinate ascent with the penalty ½‖w‖².
 
-    A coordinate of a loss that is not piecewise quadratic takes steps of its own.
+    A coordinate of a loss that is not piecewise quadratic takes steps of its own. For others a step of Newton's method,
+    whose time grows with the square of the number of features, is worth it for tables: many samples of few features.
+    There the violation that `criterion="gradient"` means is that of the dual problem.
     """
-    applies = task.source.resident and provides_newton(type(loss)) and not is_piecewise(type(loss))
-    return applies and not is_wide(task.source, loss)
+    if not (task.source.resident and provides_newton(type(loss))) or is_wide(task.source, loss):
+        return False
+    n, d = task.source.shape
+    is_table = criterion == "gap" and d <= _FEW_FEATURES and n >= _MANY_SAMPLES
+    return is_table or not is_piecewise(type(loss))
 
 
 @storable("linear primal fit")

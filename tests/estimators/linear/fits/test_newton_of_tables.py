@@ -1,0 +1,69 @@
+"""Squared losses of many samples of few features are minimised by Newton's method."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from fastsvm import LinearSVC, LinearSVR
+from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.linear.fits import primal_fit
+from fastsvm.estimators.linear.fits.dual_fit import DualFit
+from fastsvm.estimators.linear.fits.primal_fit import PrimalFit
+
+
+def table(n=12_000, d=100, far=1.0, n_classes=2):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * np.geomspace(1, far, d)
+    score = X @ (rng.normal(size=(d, n_classes)) / np.geomspace(1, far, d)[:, None]) + 2 * rng.normal(
+        size=(n, n_classes)
+    )
+    return X, score.argmax(axis=1)
+
+
+def machines(y):
+    return [LinearSVC(tol=1e-6), LinearSVR(loss="squared_epsilon_insensitive", tol=1e-6)][
+        : 1 + (len(np.unique(y)) == 2)
+    ]
+
+
+@pytest.fixture
+def kinds(monkeypatch):
+    """The kinds of all runs."""
+    found, run = [], BaseLinearSVM._run
+
+    def seen(self, kind, *given):
+        found.append(kind)
+        return run(self, kind, *given)
+
+    monkeypatch.setattr(BaseLinearSVM, "_run", seen)
+    return found
+
+
+@pytest.mark.parametrize(("far", "n_classes"), [(1, 2), (1e3, 2), (1, 3)])
+def test_newton_and_ascent_have_the_same_optimum(far, n_classes, kinds, monkeypatch):
+    X, y = table(far=far, n_classes=n_classes)
+    weight = np.random.default_rng(1).uniform(0, 2, len(y)) * (np.arange(len(y)) % 5 > 0)
+    for machine in machines(y):
+        machine.fit(X, y, sample_weight=weight)
+        with monkeypatch.context() as patched:
+            patched.setattr(primal_fit, "_FEW_FEATURES", 0)
+            other = clone(machine).set_params(tol=1e-3).fit(X, y, sample_weight=weight)
+        assert kinds == [PrimalFit, DualFit]
+        kinds.clear()
+        assert machine.converged_ and other.converged_
+        assert machine.objective_ <= other.objective_ * (1 + 1e-6)
+        assert machine.objective_ >= (other.objective_ - other.duality_gap_) * (1 - 1e-9)
+
+
+def test_ascent_follows_where_rounding_errors_stop_newton(kinds, monkeypatch):
+    X, y = table()
+    step = primal_fit.ProximalNewton.step
+
+    def stalled(self, state, most_steps):
+        return state, step(self, state, 0)[1]._replace(stalled=True)
+
+    monkeypatch.setattr(primal_fit.ProximalNewton, "step", stalled)
+    found = LinearSVC().fit(X, y)
+    assert kinds == [PrimalFit, DualFit]
+    assert found.converged_ and found.stop_reason_ == "converged"
+    assert found.duality_gap_ <= 1e-3 * found.objective_
