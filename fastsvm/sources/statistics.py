@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
@@ -220,7 +220,7 @@ def _add_sparse(block: Any, weight: np.ndarray, centre: np.ndarray, sums: tuple,
     return _sum_sparse(rows, writeable(weight), sums, total)
 
 
-@jit
+@jit_in_order  # so that the weights of a feature that no row lacks have the sum of all weights, to the last bit
 def _sum_sparse(rows, weight, sums, total):
     data, indices, indptr = rows
     added, longest, is_finite, d = 0.0, 0.0, True, sums[0].size
@@ -275,8 +275,12 @@ def _sum_bytes(rows, centre, sums, total):
             value = np.int32(np.int32(row[k]) - centre[k])
             distance = np.int32(distance + value * value)
         longest, farthest = max(longest, norm), max(farthest, distance)
-    mean = of_values / n
-    _merge(sums, total, (mean, of_squares - n * mean**2), float(n))
+    mean, squares = np.empty(d), np.empty(d)
+    for k in range(d):
+        value = np.int64(of_values[k])
+        mean[k] = value / n
+        squares[k] = (n * np.int64(of_squares[k]) - value * value) / n  # of whole numbers: 0 if all are equal
+    _merge(sums, total, (mean, squares), float(n))
     return total + n, float(longest), float(farthest)
 
 

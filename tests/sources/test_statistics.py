@@ -36,6 +36,30 @@ def test_a_large_mean_does_not_cost_the_variance_its_digits(make, monkeypatch):
     np.testing.assert_allclose(feature_statistics(as_source(make(X))).feature_variance, wanted, rtol=1e-7)
 
 
+@pytest.mark.parametrize("n", [10, 107, 300, 1100])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "CSR"])
+def test_constant_features_do_not_vary_whatever_the_weights(make, n):
+    weight = np.random.default_rng(n).random(n)
+    weight[::3] = 0
+    X = np.repeat([[3.7, -1e-8, 255.0, 1e8]], n, axis=0)
+    X[::3] = 0  # rows of weight 0 do not count
+    assert not feature_statistics(as_source(make(X)), weight).varying(n).any()
+
+
+@pytest.mark.parametrize("n", [2, 107, 394, 499, 4096, 5000])
+def test_constant_bytes_do_not_vary(n):
+    X = np.tile(np.arange(256, dtype=np.uint8), (n, 1))
+    assert not feature_statistics(as_source(X)).varying(n).any()
+
+
+def test_one_byte_that_differs_is_seen():
+    X = np.full((4000, 3), 255, np.uint8)
+    X[1234, 1] = 254
+    found = feature_statistics(as_source(X))
+    np.testing.assert_array_equal(found.varying(len(X)), [False, True, False])
+    np.testing.assert_allclose(found.feature_variance[1], X[:, 1].astype(float).var(), rtol=1e-12)
+
+
 def test_the_centre_of_whole_numbers_is_whole():
     centre = feature_statistics(as_source(VALUES.astype(np.uint8))).centre
     np.testing.assert_array_equal(centre, np.rint(centre))
