@@ -202,6 +202,8 @@ class _Search:
         while size > 0:
             self.pivots.grow(size)
             n_found = len(self.pivots.rows)
+            if n_found == 0:  # no kernel value of a row with itself is positive
+                break
             self.fit.begin(self.pivots.rows)
             self._try(np.unique(np.geomspace(max(1, last or n_found / 2**_GRID), n_found, _GRID).astype(int)))
             if tol is None or self.tried[n_found][0] <= tol or n_found < size or size == most:

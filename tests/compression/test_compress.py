@@ -104,6 +104,16 @@ def test_a_model_that_cannot_be_compressed_is_copied(overlapping):
         np.testing.assert_array_equal(found.model.decision_function(X), model.decision_function(X))
 
 
+@pytest.mark.parametrize("kernel", [fastsvm.kernels.Sigmoid(gamma=0.01, coef0=-1), fastsvm.kernels.Linear()])
+def test_a_model_without_positive_kernel_values_is_copied(kernel):
+    X = np.zeros((20, 2))  # no row has a positive kernel value with itself
+    model = SVC(kernel=kernel).fit(X, np.arange(20) % 2)
+    for arguments in ({}, {"n_support": 3}):
+        found = fastsvm.compress(model, X, **arguments)
+        assert found.n_support == len(model.support_) > 0 and not len(found.curve["n_support"])
+        np.testing.assert_array_equal(found.model.decision_function(X), model.decision_function(X))
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_compressed_models_go_to_other_programs(kernel, overlapping, three_classes, tmp_path):
     for X, y in (overlapping, three_classes):
