@@ -55,8 +55,15 @@ class NewtonDirections:
             g; the weight of the constant feature is last.
         share : float
             Between 0 and 1.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_weights,)
+            NaN if the squares of the rows overflow.
         """
         scale = self._diagonal(curvatures)
+        if not np.isfinite(scale).all():
+            return np.full_like(scale, np.nan)
         scale += 1.0
         np.sqrt(scale, out=scale)
         np.reciprocal(scale, out=scale)
@@ -134,6 +141,7 @@ class _DenseRows:
         """Write the sum of all rows, or of their squares, times factors."""
         narrow, parts = factors.astype(self._values.dtype), np.empty((len(self._pieces), self._values.shape[1]))
 
+        @np.errstate(over="ignore")  # `direction` looks for it
         def some(k: int, a: int, b: int) -> None:
             rows = self._values[a:b]
             parts[k] = narrow[a:b] @ (rows**2 if squared else rows)
@@ -168,7 +176,8 @@ class _SparseRows:
         block = self._block
         if squared:
             if not len(self._squares):
-                self._squares = block.data**2
+                with np.errstate(over="ignore"):  # `direction` looks for it
+                    self._squares = block.data**2
             block = block._replace(data=self._squares)
 
         def some(k: int, a: int, b: int) -> None:

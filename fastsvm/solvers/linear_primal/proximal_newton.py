@@ -221,8 +221,12 @@ class ProximalNewton(Memoryless):
         if self._directions is not None:
             for c in active:
                 direction[c] = self._truncated(self._directions, state, c)
+                if not np.isfinite(direction[c]).all():
+                    self._explain()
         else:
             models = self._models(state, active)
+            if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
+                self._explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
         after = self._moved(state, direction)._replace(models=models, epoch=state.epoch + 1)
         certificate = self.certify(after)

@@ -132,6 +132,7 @@ def _add_dense_block(
         rows = _columns(problem, block.values, changed[a:b], model.features)
         scaled = rows * changes[changed[a:b], None]
 
+        @np.errstate(all="ignore")  # whoever uses the Hessian looks for overflow
         def add(low: int, high: int, rows: np.ndarray = rows, scaled: np.ndarray = scaled) -> None:
             hessian[low:high, :high] += scaled[:, low:high].T @ rows[:, :high]
 
@@ -172,7 +173,8 @@ def _add_sparse_block(
     pool.run(add, pieces)
     for hessian, *others in sums:
         for other in others:
-            hessian += other
+            with np.errstate(all="ignore"):  # as above
+                hessian += other
 
 
 @jit

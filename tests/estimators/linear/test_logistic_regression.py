@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import linear_model
 from sklearn.multiclass import OneVsRestClassifier
 
@@ -57,3 +58,12 @@ def test_parameters_of_scikit_learn_that_have_no_meaning_here_are_refused(two):
 def test_l1_ratio_1_is_the_l1_penalty(two):
     other = LogisticRegression(l1_ratio=1, C=0.1).fit(*two)
     np.testing.assert_array_equal(other.coef_, LogisticRegression(penalty="l1", C=0.1).fit(*two).coef_)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("n_features", [5, 70], ids=["Hessian", "conjugate gradients"])
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+def test_rows_whose_squares_overflow_are_refused(penalty, n_features, layout):
+    X = 1e200 * np.random.default_rng(0).normal(size=(60, n_features))
+    with pytest.raises(ValueError, match=r"Products of the rows overflow.*StandardScaler"):
+        LogisticRegression(penalty=penalty, max_iter=99).fit(layout(X), X[:, 0] > 0)

@@ -337,6 +337,7 @@ def _gram(rows: Any, pool: Pool) -> np.ndarray:
         return (rows @ rows.T).toarray()
     gram: np.ndarray = np.empty((len(rows), len(rows)))
 
+    @np.errstate(all="ignore")  # as in the thread that calls: overflow is looked for in the certificate
     def fill(a: int, b: int) -> None:
         np.matmul(rows[a:b], rows[:b].T, out=gram[a:b, :b])
         gram[:a, a:b] = gram[a:b, :a].T
