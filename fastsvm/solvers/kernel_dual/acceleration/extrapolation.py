@@ -115,14 +115,14 @@ class Extrapolation:
         errors = np.array([drift - each.drift for each in self.past])
         members = self._members()
         sums, n_out, n_rows = np.zeros((len(changes), members.shape[1])), 0, 0
-        for _ in range(_ROUNDS):
+        for more in range(_ROUNDS, -1, -1):
             with np.errstate(over="ignore", invalid="ignore"):  # kernel values of unscaled features
                 weights = _weights(changes @ images.T, changes @ gradient, sums)
             step = weights @ changes
             leaving = np.flatnonzero((beta + step < low) | (beta + step > high))
             n_out += len(leaving)
-            if len(leaving) == 0 or n_out > most_out:
-                break
+            if len(leaving) == 0 or n_out > most_out or more == 0:
+                break  # the step is that of the changes and their images as they are now
             for change, image in zip(changes, images, strict=True):
                 self._products.add_rows(image, leaving, -change[leaving])
             n_rows += changes[:, leaving].size

@@ -100,6 +100,21 @@ def test_rows_that_would_leave_their_bounds_stay_where_they_are(kind, pool):
         assert ((state.alpha - begin) * bounded.y)[rows].sum() == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize("rounds", [0, 1, 2, 4])
+@pytest.mark.parametrize("kind", [WithIntercept, WithoutIntercept, WithinClasses])
+def test_the_gradient_is_that_of_the_multipliers_if_rows_leave_in_every_round(kind, rounds, pool, monkeypatch):
+    monkeypatch.setattr(extrapolation_file, "_ROUNDS", rounds)
+    monkeypatch.setattr(extrapolation_file, "_MOST_OUT", 1.0)
+    upper = np.random.default_rng(0).uniform(0.0, 0.3, N) + Case(kind, 1e6, pool).states[-1].alpha
+    case = Case(kind, upper, pool)
+    state, begin = case.states[-1], case.states[-1].alpha.copy()
+    case.extrapolation.improve(state)
+    assert (state.alpha != begin).any() and (state.alpha >= 0).all() and (state.alpha <= upper).all()
+    np.testing.assert_allclose(state.gradient, case.at(state.alpha).gradient, atol=1e-12)
+    for rows in case.groups:
+        assert ((state.alpha - begin) * case.y)[rows].sum() == pytest.approx(0, abs=1e-12)
+
+
 def test_nothing_moves_while_a_newton_step_is_possible_and_nothing_is_kept_of_an_f_that_was_recomputed(pool):
     case = Case(WithIntercept, 1e6, pool, least_free=N)
     state, begin = case.states[-1], case.states[-1].alpha.copy()
