@@ -9,7 +9,7 @@ import functools
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ContextDecorator, contextmanager
 from typing import Any, NamedTuple
@@ -189,14 +189,24 @@ class _Batch:
     def finish(self, most: int = 0) -> None:
         """Work until at most `most` pieces wait; for 0, also wait for the helpers. Raise their first error."""
         self._drain(most)
-        for helper in list(self._helpers):
-            if helper.done():
-                self._helpers.remove(helper)
-                helper.result()
+        self.forget_ended()
         while most == 0 and self._helpers:  # one that ends has added those that it woke
             if not self._cancelled(self._helpers[0]):
                 self._helpers[0].result()
             self._helpers.popleft()  # not before: after an interrupt it is waited for
+
+    def help(self) -> bool:
+        """Do one of the pieces that wait, and return whether there was one."""
+        waiting = len(self._waiting)
+        self._drain(max(0, waiting - 1))
+        return waiting > 0
+
+    def forget_ended(self) -> None:
+        """Forget the helpers that have ended. Raise their first error."""
+        for helper in list(self._helpers):
+            if helper.done():
+                self._helpers.remove(helper)
+                helper.result()
 
     def cancel(self) -> None:
         """Drop the pieces that have not started and wait for the others, which are short."""
@@ -253,6 +263,33 @@ class _Batch:
                 raise
 
 
+class _Call:
+    """A call that some thread makes, and its result."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function, self._ended = function, threading.Event()
+        self._result: Any = None
+        self._error: Exception | None = None
+
+    def make(self) -> None:
+        """Call the function, and keep what it returns or raises."""
+        try:
+            self._result = self._function()
+        except Exception as error:
+            self._error = error
+        finally:
+            self._ended.set()
+
+    def result(self, batch: _Batch) -> Any:
+        """Return the result. Until it is there, make other calls of the batch."""
+        while not self._ended.is_set():
+            if not batch.help():
+                self._ended.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
 @contextmanager
 def at_most(n_threads: int | None) -> Iterator[None]:
     """Limit the threads of pools that are opened in this context; None sets no limit."""
@@ -302,6 +339,30 @@ class Pool:
         except BaseException:
             batch.cancel()
             raise
+
+    def ahead(self, calls: Iterable[Callable[[], Any]], most: int) -> Generator[Any, None, None]:
+        """Yield the results of calls in their order. While one is used, helpers make the next ones.
+
+        Parameters
+        ----------
+        calls : iterable of callable
+            Functions without arguments. This thread asks for each when there is room for its result.
+        most : int
+            Results that are there at once, with the one that is used.
+        """
+        one_threaded_blas.hold()
+        batch, source, made = _Batch(self.n_threads), iter(calls), deque[_Call]()
+        try:
+            while True:
+                while len(made) < most and (function := next(source, None)) is not None:
+                    made.append(_Call(function))
+                    batch.start(made[-1].make, [()])
+                if not made:
+                    return
+                yield made.popleft().result(batch)
+                batch.forget_ended()
+        finally:
+            batch.cancel()
 
     def start(self, function: Callable[..., Any], pieces: Iterable[tuple]) -> None:
         """Start to call `function(*piece)` for every piece. With one thread, return after all calls."""

@@ -13,7 +13,15 @@ from fastsvm._compiled.processor import HAS_WIDE_VECTORS
 from fastsvm._compiled.vectors import add_tile_1, add_tile_2, add_tile_5, byte_square_tile
 from fastsvm.linalg.row_products import readable_rows, write_products
 
-__all__ = ["add_products", "mirror", "readable_rows", "scale_rows", "write_byte_squares", "write_products"]
+__all__ = [
+    "add_products",
+    "mirror",
+    "readable_rows",
+    "scale_rows",
+    "scale_runs",
+    "write_byte_squares",
+    "write_products",
+]
 
 _square_tile: Any = byte_square_tile  # an intrinsic: type checkers also see the parameter of its compiler
 _ROWS, _COLUMNS = 8, 512  # widened at a time, so that weights are read once for all these rows
@@ -160,3 +168,15 @@ def scale_rows(values: np.ndarray, shift: np.ndarray, scale: np.ndarray, out: np
         else:
             for j in range(values.shape[1]):
                 out[i, j] = real(values[i, j])
+
+
+@jit
+def scale_runs(
+    values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, shift: np.ndarray, scale: np.ndarray, out: np.ndarray
+) -> None:
+    """Do as `scale_rows` with some runs of rows, which are written one after another."""
+    place = 0
+    for k in range(starts.size):
+        rows = values[starts[k] : starts[k] + lengths[k]]
+        scale_rows(rows, shift, scale, out[place : place + lengths[k]])
+        place += lengths[k]

@@ -5,7 +5,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scalars import HAS_HALF_FLOATS, half_as_single
 
-__all__ = ["as_float32", "write_float32"]
+__all__ = ["as_float32", "write_float32", "write_runs_as_float32"]
 
 
 @jit
@@ -21,6 +21,36 @@ def write_float32(values: np.ndarray, out: np.ndarray) -> None:
         _widen(values.reshape(-1).view(np.uint16), out.reshape(-1))
     else:
         out[...] = values
+
+
+@jit
+def _widen_runs(halves, starts, lengths, values):
+    """Write runs of rows, given by their bits in float16, one run after another."""
+    place = 0
+    for k in range(starts.size):
+        for i in range(starts[k], starts[k] + lengths[k]):
+            for j in range(halves.shape[1]):
+                values[place, j] = half_as_single(halves[i, j])
+            place += 1
+
+
+def write_runs_as_float32(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
+    """Write runs of rows of a C-contiguous array of float16 to one of float32, one run after another.
+
+    Parameters
+    ----------
+    values : ndarray of float16, shape (n_rows, n_features)
+        Rows.
+    starts, lengths : ndarray of int64, shape (n_runs,)
+        Index of the first row of each run, and its number of rows.
+    out : ndarray of float32, shape (at least as many, n_features)
+        The rows of all runs.
+    """
+    if HAS_HALF_FLOATS:
+        _widen_runs(values.view(np.uint16), starts, lengths, out)
+        return
+    places = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, lengths, strict=True)])
+    out[: len(places)] = values[places]
 
 
 def as_float32(values: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ N_SWEEPS = 3
 """Largest number of sweeps over a block of rows."""
 
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
-_STREAMED_ROWS = 64  # of a block whose Gram matrix is computed again in each epoch
+_STREAMED_ROWS = 32  # of a block whose Gram matrix is computed again in each epoch
 _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
 _DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to three copies in float64 beside all else
 _MOST_WINDOW = 32 << 20  # bytes

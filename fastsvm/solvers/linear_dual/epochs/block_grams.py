@@ -1,12 +1,12 @@
 """Gram matrices of blocks of dense rows, cached for as many blocks as fit.
 
-Many small blocks are one piece of work: a thread that asks for the next piece holds up the others.
+Many small blocks are one piece of work: a thread that asks for the next piece holds up the others. For the same reason
+one compiled function does all that a block needs.
 """
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.vectors import HAS_BYTE_SQUARES
 from fastsvm.kernel_matrix.pairwise import multiplies_bytes
 from fastsvm.linalg.dense_products import mirror, scale_rows, write_byte_squares, write_products
@@ -14,7 +14,6 @@ from fastsvm.linalg.dense_products import mirror, scale_rows, write_byte_squares
 __all__ = ["BlockGrams"]
 
 _TILE = 32
-_PIECE = 25_000_000  # multiplications, about a millisecond
 
 
 class BlockGrams:
@@ -24,28 +23,27 @@ class BlockGrams:
     ----------
     block_rows : int
         Largest number of rows of a block.
-    n_kept : int
-        Number of blocks whose Gram matrices are cached.
+    n_kept, n_spare : int
+        Numbers of Gram matrices that are cached, and of others that are there at once.
     n_blocks : int
         Number of blocks of all rows, if none is cut.
     constant : float
         Value of the feature of the intercept.
     dtype : numpy.dtype
         Type of the products.
-    pool : Pool
-        Threads.
 
     Attributes
     ----------
     grams : ndarray of shape (n_slots, block_rows, block_rows)
-        Gram matrices: those that are cached, then others.
+        Gram matrices: `n_spare` that are not cached, then those that are.
     """
 
     def __init__(
-        self, block_rows: int, n_kept: int, n_blocks: int, constant: float, dtype: np.dtype, pool: Pool
+        self, block_rows: int, n_kept: int, n_spare: int, n_blocks: int, constant: float, dtype: np.dtype
     ) -> None:
-        self.grams = np.empty((0, block_rows, block_rows), dtype)
-        self._n_kept, self._n_blocks, self._constant, self._pool = n_kept, n_blocks, constant, pool
+        self.grams = np.empty((n_spare, block_rows, block_rows), dtype)
+        self._n_kept, self._n_spare, self._n_blocks = n_kept, n_spare, n_blocks
+        self._constant = self.grams.dtype.type(constant)
         self._slots: dict[tuple[int, int], int] = {}
         self._basis = self._shares = np.empty(0, dtype)
 
@@ -53,40 +51,66 @@ class BlockGrams:
         """Set the principal directions of the metric, and their shares."""
         self._basis, self._shares = basis, shares
 
+    def reserve(self, n_blocks: int) -> None:
+        """Allocate slots for some more blocks, at once for all to be cached: untouched memory costs nothing.
+
+        Other threads must not use `grams` meanwhile.
+        """
+        needed = self._n_spare + min(self._n_kept, len(self._slots) + n_blocks)
+        if needed > len(self.grams):
+            size = self.grams.shape[1]
+            most = self._n_spare + min(self._n_kept, 2 * n_blocks + self._n_blocks)
+            grown = np.empty((max(needed, most), size, size), self.grams.dtype)
+            grown[: len(self.grams)] = self.grams
+            self.grams = grown
+
+    def are_cached(self, firsts: np.ndarray, lengths: np.ndarray) -> bool:
+        """Return whether the Gram matrices of all these blocks are cached."""
+        blocks = zip(firsts.tolist(), lengths.tolist(), strict=True)
+        return self._n_kept > 0 and all(block in self._slots for block in blocks)
+
     def slots(
-        self, values: np.ndarray, starts: np.ndarray, firsts: np.ndarray, lengths: np.ndarray, used: np.ndarray
-    ) -> np.ndarray:
-        """Compute the missing Gram matrices, and return the slot of each block.
+        self, firsts: np.ndarray, lengths: np.ndarray, used: np.ndarray, spare: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the slot of each block, and the blocks whose Gram matrices `fill` must write there first.
 
         Parameters
         ----------
-        values : ndarray of shape (n_rows, n_features)
-            Rows.
-        starts, firsts, lengths : ndarray of int64, shape (n,)
-            Place in `values` and index of each block's first row, and its number of rows.
+        firsts, lengths : ndarray of int64, shape (n,)
+            Index of each block's first row, and its number of rows.
         used : ndarray of bool, shape (n,)
             Blocks whose matrices are needed.
+        spare : int
+            First slot for matrices that are not cached.
 
         Returns
         -------
-        ndarray of int64, shape (n,)
+        slots : ndarray of int64, shape (n,)
             Indices in `grams`; 0 for blocks that are not needed.
+        missing : ndarray of int64
+            Indices of the blocks whose matrices are missing.
         """
-        found, missing, spare = np.zeros(len(starts), np.int64), [], self._n_kept
-        for k in np.flatnonzero(used).tolist():
+        found, needed, missing = np.zeros(len(firsts), np.int64), np.flatnonzero(used), []
+        if self._n_kept == 0:
+            found[needed] = np.arange(spare, spare + len(needed))
+            return found, needed
+        for k in needed.tolist():
             block = int(firsts[k]), int(lengths[k])
             slot = self._slots.get(block)
             if slot is None:
                 if len(self._slots) < self._n_kept:
-                    slot = self._slots[block] = len(self._slots)
+                    slot = self._slots[block] = self._n_spare + len(self._slots)
                 else:
                     slot, spare = spare, spare + 1
                 missing.append(k)
             found[k] = slot
-        if missing:
-            self._grow(1 + int(found[missing].max()), len(starts))
-            self._fill(values, np.stack([starts, lengths, found], axis=1)[missing])
-        return found
+        return found, np.array(missing, np.int64)
+
+    def fill(self, values: np.ndarray, blocks: np.ndarray) -> None:
+        """Write the Gram matrices of blocks: place of the first row in `values`, number of rows, and slot."""
+        of_bytes = values.dtype == np.uint8 and HAS_BYTE_SQUARES and multiplies_bytes(values.shape[1])
+        write = _write_byte_grams if of_bytes else _write_grams if values.dtype == self.grams.dtype else _write_wider
+        write(values, blocks, self._constant, self._basis, self._shares, self.grams)
 
     def _grow(self, n_slots: int, n_blocks: int) -> None:
         """Allocate slots, at once for all to be cached: untouched memory costs nothing."""
@@ -97,42 +121,19 @@ class BlockGrams:
             grown[: len(self.grams)] = self.grams
             self.grams = grown
 
-    def _fill(self, values: np.ndarray, blocks: np.ndarray) -> None:
-        """Write the Gram matrices of blocks: first row, number of rows, and slot."""
-        of_bytes = values.dtype == np.uint8 and HAS_BYTE_SQUARES and multiplies_bytes(values.shape[1])
-        write = _write_byte_grams if of_bytes else _write_grams if values.dtype == self.grams.dtype else _write_wider
-        square = self.grams.dtype.type(self._constant**2)
-
-        def some(low: int, high: int) -> None:
-            write(values, blocks[low:high], square, self.grams)
-            if len(self._shares):
-                for start, n, slot in blocks[low:high].tolist():
-                    self._project(values[start : start + n], self.grams[slot])
-
-        size = max(1, _PIECE // (self.grams.shape[1] ** 2 * values.shape[1]))
-        self._pool.run(some, spans(len(blocks), size))
-
-    def _project(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Subtract the principal directions of the metric from a Gram matrix."""
-        n, r = len(rows), len(self._shares)
-        square, parts = out[:n, :n], np.empty((r, n), out.dtype)
-        write_products(rows, np.arange(n), self._basis, (0, n, 0, r), parts)
-        parts += out.dtype.type(self._constant) * self._basis[:, -1:]
-        with np.errstate(all="ignore"):  # the weights overflow too, which raises an error
-            square -= (parts.T * self._shares) @ parts
-
 
 @jit
-def _write_byte_grams(values, blocks, square, grams):
-    """Write Gram matrices of blocks of bytes, and add the square of the constant feature."""
+def _write_byte_grams(values, blocks, constant, basis, shares, grams):
+    """Write Gram matrices of blocks of bytes."""
     for k in range(blocks.shape[0]):
         start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
-        write_byte_squares(values[start : start + n], grams[slot])
-        _complete(grams[slot], n, square)
+        rows = values[start : start + n]
+        write_byte_squares(rows, grams[slot])
+        _complete(rows, constant, basis, shares, grams[slot])
 
 
 @jit
-def _write_wider(values, blocks, square, grams):
+def _write_wider(values, blocks, constant, basis, shares, grams):
     """Write Gram matrices of blocks, whose values are first converted to their type."""
     nothing = np.empty(0, grams.dtype)
     for k in range(blocks.shape[0]):
@@ -140,16 +141,17 @@ def _write_wider(values, blocks, square, grams):
         wide = np.empty((n, values.shape[1]), grams.dtype)
         scale_rows(values[start : start + n], nothing, nothing, wide)
         _write_tiles(wide, grams[slot])
-        _complete(grams[slot], n, square)
+        _complete(wide, constant, basis, shares, grams[slot])
 
 
 @jit
-def _write_grams(values, blocks, square, grams):
+def _write_grams(values, blocks, constant, basis, shares, grams):
     """Write Gram matrices of blocks of their own type."""
     for k in range(blocks.shape[0]):
         start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
-        _write_tiles(values[start : start + n], grams[slot])
-        _complete(grams[slot], n, square)
+        rows = values[start : start + n]
+        _write_tiles(rows, grams[slot])
+        _complete(rows, constant, basis, shares, grams[slot])
 
 
 @jit
@@ -163,9 +165,22 @@ def _write_tiles(rows, out):
 
 
 @jit
-def _complete(out, n, square):
-    """Mirror the lower triangle and add the square of the constant feature."""
-    mirror(out, n)
+def _complete(rows, constant, basis, shares, out):
+    """Add the square of the constant feature to the lower triangle, subtract the principal directions, and mirror."""
+    n, r, first = rows.shape[0], shares.size, np.int64(0)
+    square = constant * constant
     for i in range(n):
-        for j in range(n):
+        for j in range(i + 1):
             out[i, j] += square
+    if r > 0:
+        parts = np.empty((r, n), out.dtype)
+        write_products(rows, np.arange(n), basis, (first, n, first, r), parts)
+        for k in range(r):
+            along, share = parts[k], shares[k]
+            for i in range(n):
+                along[i] += constant * basis[k, basis.shape[1] - 1]
+            for i in range(n):
+                factor = share * along[i]
+                for j in range(i + 1):
+                    out[i, j] -= factor * along[j]
+    mirror(out, n)

@@ -3,16 +3,21 @@
 For each block, one product gives the scores of its rows in all classes. Coordinate updates follow row by row; each adds
 a row of the block's Gram matrix to the scores of the others. Another product changes the weights. Classes one against
 the rest are independent, so that each thread takes some of them through all blocks of a window.
+
+While some blocks are processed, threads that would have nothing to do prepare the next ones: they convert rows, and
+compute Gram matrices that are not cached.
 """
 
+from collections.abc import Callable
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool, spans
-from fastsvm.linalg.dense_products import add_products, readable_rows, scale_rows, write_products
-from fastsvm.linalg.half_floats import write_float32
+from fastsvm.linalg.dense_products import add_products, readable_rows, scale_runs, write_products
+from fastsvm.linalg.half_floats import write_runs_as_float32
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss
 from fastsvm.solvers.linear_dual.epochs.block_grams import BlockGrams
@@ -22,9 +27,10 @@ from fastsvm.sources import DenseBlock
 
 __all__ = ["DenseEpochs", "Layout"]
 
+_READABLE = np.uint8, np.float32, np.float64
 _PIECE = 1 << 17  # multiplications below which one thread is faster
-_CONVERTED_ROWS = 4096  # at a time
-_SPARE_BYTES = 8 << 20  # of uncached Gram matrices, at a time
+_PART_BYTES = 1 << 22  # of converted rows, or of Gram matrices that are not cached: they stay in the processor's cache
+_MOST_AHEAD = 6  # parts of a window that are prepared at once
 
 
 class Layout(NamedTuple):
@@ -79,10 +85,13 @@ class DenseEpochs(Epochs[DenseBlock]):
         self.layout, self.n_features, self.real = layout, n_features, product_type(dtype)
         self._map = layout.shift.astype(self.real), layout.scale.astype(self.real)
         self._as_stored = dtype in (np.uint8, self.real) and layout.scale.size == 0
-        size = layout.block_rows
-        self._grams = BlockGrams(size, layout.kept_blocks, -(len(dual) // -size), constant, self.real, pool)
+        self._n_ahead = min(pool.n_threads + 2, _MOST_AHEAD) if pool.n_threads > 1 else 1
+        self._blocks_of_part, size = self._part_size(), layout.block_rows
+        n_spare, n_blocks = self._n_ahead * self._blocks_of_part, -(len(dual) // -size)
+        self._grams = BlockGrams(size, layout.kept_blocks, n_spare, n_blocks, constant, self.real)
         self._scores = np.zeros((self.n_scores, size), self.real)
         self._changes = np.zeros((self.n_scores, size), self.real)
+        self._converted: list[np.ndarray] = []
 
     def begin(self, path: EpochState) -> None:
         """Round the weights to the type of products."""
@@ -102,33 +111,66 @@ class DenseEpochs(Epochs[DenseBlock]):
         values, places = block.values[places[0] : places[-1] + 1], places - places[0]
         plan, moved = self._window_blocks(places, rows, path, (*seed, 0)), np.zeros(len(values), np.uint8)
         as_stored = self._as_stored and values.flags.c_contiguous
+        is_ready = as_stored and self._grams.are_cached(plan.firsts, plan.lengths)
+        self._grams.reserve(len(plan.starts))
         # Blocks of all parts of the window take turns: epochs over one part after another make less progress.
-        for low, high in spans(len(plan.starts), self._blocks_at_once(as_stored)):
-            some = plan.part(low, high)
-            if as_stored:
-                self._process(values, some, path, moved)
-                continue
-            picked, converted = some.places(), some.moved_together()
-            moved_there = np.zeros(len(picked), np.uint8)
-            self._process(self._converted(values, some), converted, path, moved_there)
-            moved[picked] = moved_there
+        size = len(plan.starts) if is_ready else self._blocks_of_part
+        parts = (plan.part(low, high) for low, high in spans(len(plan.starts), size))
+        calls = (self._preparation(values, part, as_stored, k % self._n_ahead) for k, part in enumerate(parts))
+        with closing(self.pool.ahead(calls, self._n_ahead)) as prepared:
+            for ready in prepared:
+                self._process(ready, path, moved)
         active = np.flatnonzero(path.shrinking.is_active(rows, path.turn))
         path.shrinking.update(rows[active], moved[places[active]], path.turn)
 
-    def _blocks_at_once(self, as_stored: bool) -> int:
-        """Return the number of blocks to process at a time, which bounds converted rows and uncached Gram matrices."""
+    def _part_size(self) -> int:
+        """Return the number of blocks that are prepared together."""
         step = self.layout.block_rows
-        if not as_stored:
-            return max(1, _CONVERTED_ROWS // step)
-        if self.layout.kept_blocks * step >= len(self.dual):
-            return len(self.dual)
-        return max(1, _SPARE_BYTES // (step**2 * self.real.itemsize))
+        values = step * (step if self._as_stored else max(step, self.n_features))
+        return max(1, _PART_BYTES // (values * self.real.itemsize))
 
-    def _process(self, values: np.ndarray, plan: "_WindowBlocks", path: EpochState, moved: np.ndarray) -> None:
-        slots = self._grams.slots(values, plan.starts, plan.firsts, plan.lengths, np.diff(plan.ends) > 0)
+    def _preparation(
+        self, values: np.ndarray, plan: "_WindowBlocks", as_stored: bool, turn: int
+    ) -> Callable[[], "_Prepared"]:
+        """Return what converts the rows of some blocks and computes their Gram matrices; parts have turns."""
+        used, spare = np.diff(plan.ends) > 0, turn * self._blocks_of_part
+        slots, missing = self._grams.slots(plan.firsts, plan.lengths, used, spare)
         plan = plan._replace(slots=slots, grams=self._grams.grams)
+        rows = values if as_stored else self._room(turn)
+        here = plan if as_stored else plan.moved_together()
+
+        def prepare() -> _Prepared:
+            if not as_stored:
+                self._convert(values, plan.starts, plan.lengths, rows)
+            blocks = np.stack([here.starts, here.lengths, slots], axis=1)[missing]
+            self._grams.fill(rows, blocks)
+            return _Prepared(rows, here, None if as_stored else plan.places())
+
+        return prepare
+
+    def _room(self, turn: int) -> np.ndarray:
+        """Return memory for the converted rows of a part."""
+        if not self._converted:
+            shape = self._n_ahead, self._blocks_of_part * self.layout.block_rows, self.n_features
+            self._converted = list(np.empty(shape, self.real))
+        return self._converted[turn]
+
+    def _convert(self, values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
+        """Write the mapped rows of blocks, one block after another, in the type of products."""
+        if values.dtype == np.float16 and values.flags.c_contiguous and not self.layout.scale.size:
+            return write_runs_as_float32(values, starts, lengths, out)
+        if values.dtype not in _READABLE or not values.flags.c_contiguous:
+            runs = zip(starts.tolist(), lengths.tolist(), strict=True)
+            values = readable_rows(np.concatenate([values[start : start + n] for start, n in runs]))
+            starts = np.cumsum(lengths) - lengths
+        scale_runs(values, starts, lengths, *self._map, out)
+
+    def _process(self, ready: "_Prepared", path: EpochState, moved: np.ndarray) -> None:
+        """Update the variables of the rows of some blocks, and note which moved."""
+        values, plan, picked = ready
+        moved_here = moved if picked is None else np.zeros(len(picked), np.uint8)
         weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
-        state = SweepState(self.dual, self._scores, self._changes, moved, path.gaps)
+        state = SweepState(self.dual, self._scores, self._changes, moved_here, path.gaps)
         work = plan.order.size * self.n_features * self.n_scores
         apart = not self.loss.of_classes and work > _PIECE
 
@@ -136,20 +178,8 @@ class DenseEpochs(Epochs[DenseBlock]):
             _process_blocks(self.loss, self.demands, values, plan, weights, state, (low, high))
 
         self.pool.run(some, class_bounds(self.n_scores, self.pool.n_threads if apart else 1))
-
-    def _converted(self, values: np.ndarray, plan: "_WindowBlocks") -> np.ndarray:
-        """Return the mapped rows of blocks, one block after another, in the type of products."""
-        ends = np.cumsum(plan.lengths)
-        out = np.empty((int(ends[-1]), values.shape[1]), self.real)
-        of_halves = values.dtype == np.float16 and values.flags.c_contiguous and not self.layout.scale.size
-
-        def one(start: int, n: int, end: int) -> None:
-            if of_halves:
-                return write_float32(values[start : start + n], out[end - n : end])
-            scale_rows(readable_rows(values[start : start + n]), *self._map, out[end - n : end])
-
-        self.pool.run(one, list(zip(plan.starts.tolist(), plan.lengths.tolist(), ends.tolist(), strict=True)))
-        return out
+        if picked is not None:
+            moved[picked] = moved_here
 
     def _window_blocks(self, places: np.ndarray, rows: np.ndarray, path: EpochState, seed: tuple) -> "_WindowBlocks":
         """Return the blocks of a window in random order; runs of rows are cut at multiples of the block size."""
@@ -222,6 +252,14 @@ class _WindowBlocks(NamedTuple):
         """Return the same blocks with places as if each followed the one before."""
         starts = np.cumsum(self.lengths) - self.lengths
         return self._replace(starts=starts, order=self.order + np.repeat(starts - self.starts, np.diff(self.ends)))
+
+
+class _Prepared(NamedTuple):
+    """Blocks that can be processed: their rows, the blocks there, and the places of all rows in the window if other."""
+
+    values: np.ndarray
+    plan: _WindowBlocks
+    picked: np.ndarray | None
 
 
 class _Weights(NamedTuple):
