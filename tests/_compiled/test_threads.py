@@ -123,3 +123,53 @@ def test_what_is_cancelled_is_not_begun(pool):
     assert count < 20
     time.sleep(0.02)
     assert len(done) == count
+
+
+def test_results_come_in_order_and_no_more_than_asked_for_are_there(pool):
+    asked, used, there = [], [], []
+
+    def calls():
+        for k in range(60):
+            asked.append(k)
+            there.append(len(asked) - len(used))
+            yield lambda k=k: (time.sleep(0.003 if k % 7 == 0 else 0), k)[1]
+
+    for found in pool.ahead(calls(), 4):
+        assert found == len(used)
+        used.append(found)
+    assert used == list(range(60))
+    assert max(there) == 4
+
+
+def test_other_threads_make_the_next_calls_while_a_result_is_used(monkeypatch):
+    monkeypatch.setattr(threads, "thread_count", lambda: 3)
+    threads._executor.cache_clear()
+    made = threading.Event()
+    results = Pool(2).ahead([lambda: 0, made.set, lambda: 2], 3)
+    assert next(results) == 0
+    assert made.wait(timeout=60)
+    assert list(results) == [None, 2]
+    threads._executor().shutdown()
+    threads._executor.cache_clear()
+
+
+def test_an_error_of_a_call_comes_in_its_turn(pool):
+    def fail():
+        raise ValueError("call 2")
+
+    found = []
+    with pytest.raises(ValueError, match="call 2"):
+        for result in pool.ahead([lambda: 0, lambda: 1, fail, lambda: 3], 3):
+            found.append(result)
+    assert found == [0, 1]
+
+
+def test_calls_that_nobody_waits_for_end_with_the_generator(pool):
+    done = []
+    results = pool.ahead([lambda k=k: (time.sleep(0.003), done.append(k)) for k in range(50)], 20)
+    next(results)
+    results.close()
+    count = len(done)
+    assert count < 20
+    time.sleep(0.02)
+    assert len(done) == count
