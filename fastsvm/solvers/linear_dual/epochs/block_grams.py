@@ -106,52 +106,52 @@ class BlockGrams:
             found[k] = slot
         return found, np.array(missing, np.int64)
 
-    def fill(self, values: np.ndarray, blocks: np.ndarray) -> None:
-        """Write the Gram matrices of blocks: place of the first row in `values`, number of rows, and slot."""
+    def fill(self, values: np.ndarray, blocks: np.ndarray) -> bool:
+        """Write the Gram matrices of blocks, and return whether the squares of their rows are finite.
+
+        A block is the place of its first row in `values`, its number of rows, and its slot.
+        """
         of_bytes = values.dtype == np.uint8 and HAS_BYTE_SQUARES and multiplies_bytes(values.shape[1])
         write = _write_byte_grams if of_bytes else _write_grams if values.dtype == self.grams.dtype else _write_wider
-        write(values, blocks, self._constant, self._basis, self._shares, self.grams)
-
-    def _grow(self, n_slots: int, n_blocks: int) -> None:
-        """Allocate slots, at once for all to be cached: untouched memory costs nothing."""
-        if n_slots > len(self.grams):
-            size = self.grams.shape[1]
-            most = min(self._n_kept, 2 * n_blocks + self._n_blocks)
-            grown = np.empty((max(n_slots, most + 2 * n_blocks), size, size), self.grams.dtype)
-            grown[: len(self.grams)] = self.grams
-            self.grams = grown
+        return bool(np.isfinite(write(values, blocks, self._constant, self._basis, self._shares, self.grams)))
 
 
 @jit
 def _write_byte_grams(values, blocks, constant, basis, shares, grams):
-    """Write Gram matrices of blocks of bytes."""
+    """Write Gram matrices of blocks of bytes, and return the sum of their diagonals."""
+    total = 0.0
     for k in range(blocks.shape[0]):
         start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
         rows = values[start : start + n]
         write_byte_squares(rows, grams[slot])
-        _complete(rows, constant, basis, shares, grams[slot])
+        total += _complete(rows, constant, basis, shares, grams[slot])
+    return total
 
 
 @jit
 def _write_wider(values, blocks, constant, basis, shares, grams):
-    """Write Gram matrices of blocks, whose values are first converted to their type."""
+    """Write Gram matrices of blocks, whose values are first converted to their type; return as above."""
+    total = 0.0
     nothing = np.empty(0, grams.dtype)
     for k in range(blocks.shape[0]):
         start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
         wide = np.empty((n, values.shape[1]), grams.dtype)
         scale_rows(values[start : start + n], nothing, nothing, wide)
         _write_tiles(wide, grams[slot])
-        _complete(wide, constant, basis, shares, grams[slot])
+        total += _complete(wide, constant, basis, shares, grams[slot])
+    return total
 
 
 @jit
 def _write_grams(values, blocks, constant, basis, shares, grams):
-    """Write Gram matrices of blocks of their own type."""
+    """Write Gram matrices of blocks of their own type; return as above."""
+    total = 0.0
     for k in range(blocks.shape[0]):
         start, n, slot = blocks[k, 0], blocks[k, 1], blocks[k, 2]
         rows = values[start : start + n]
         _write_tiles(rows, grams[slot])
-        _complete(rows, constant, basis, shares, grams[slot])
+        total += _complete(rows, constant, basis, shares, grams[slot])
+    return total
 
 
 @jit
@@ -166,12 +166,17 @@ def _write_tiles(rows, out):
 
 @jit
 def _complete(rows, constant, basis, shares, out):
-    """Add the square of the constant feature to the lower triangle, subtract the principal directions, and mirror."""
+    """Complete a Gram matrix from its lower triangle.
+
+    The square of the constant feature is added, the principal directions are subtracted, and the rest is mirrored.
+    Return the sum of the diagonal before the subtraction.
+    """
     n, r, first = rows.shape[0], shares.size, np.int64(0)
-    square = constant * constant
+    square, total = constant * constant, 0.0
     for i in range(n):
         for j in range(i + 1):
             out[i, j] += square
+        total += float(out[i, i])
     if r > 0:
         parts = np.empty((r, n), out.dtype)
         write_products(rows, np.arange(n), basis, (first, n, first, r), parts)
@@ -184,3 +189,4 @@ def _complete(rows, constant, basis, shares, out):
                 for j in range(i + 1):
                     out[i, j] -= factor * along[j]
     mirror(out, n)
+    return total

@@ -143,8 +143,8 @@ class DenseEpochs(Epochs[DenseBlock]):
             if not as_stored:
                 self._convert(values, plan.starts, plan.lengths, rows)
             blocks = np.stack([here.starts, here.lengths, slots], axis=1)[missing]
-            self._grams.fill(rows, blocks)
-            return _Prepared(rows, here, None if as_stored else plan.places())
+            is_finite = self._grams.fill(rows, blocks)
+            return _Prepared(rows, here, None if as_stored else plan.places(), is_finite)
 
         return prepare
 
@@ -167,7 +167,10 @@ class DenseEpochs(Epochs[DenseBlock]):
 
     def _process(self, ready: "_Prepared", path: EpochState, moved: np.ndarray) -> None:
         """Update the variables of the rows of some blocks, and note which moved."""
-        values, plan, picked = ready
+        values, plan, picked, is_finite = ready
+        if not is_finite:  # a step would be 0: by weights that are not finite, the solver sees it
+            path.weights[:] = np.nan
+            return
         moved_here = moved if picked is None else np.zeros(len(picked), np.uint8)
         weights = _Weights(path.weights, path.mean, path.position, self._weights, self._change)
         state = SweepState(self.dual, self._scores, self._changes, moved_here, path.gaps)
@@ -255,11 +258,24 @@ class _WindowBlocks(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """Blocks that can be processed: their rows, the blocks there, and the places of all rows in the window if other."""
+    """Blocks that can be processed.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_features)
+        Their rows.
+    plan : _WindowBlocks
+        The blocks, with places among these rows.
+    picked : ndarray of int64, shape (n_rows,), or None
+        Places of the rows in the window; None for the same.
+    is_finite : bool
+        Whether the squares of the rows are finite.
+    """
 
     values: np.ndarray
     plan: _WindowBlocks
     picked: np.ndarray | None
+    is_finite: bool
 
 
 class _Weights(NamedTuple):

@@ -68,3 +68,13 @@ def test_matrices_of_two_parts_that_are_not_cached_have_different_slots():
     other, _ = grams.slots(starts + 20, lengths, used, 2)
     assert len({*one, *other}) == 4
     assert len(grams.grams) > max(*one, *other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_whose_squares_overflow_are_noticed(dtype):
+    values, grams = rows_of(dtype, n=20), BlockGrams(10, 0, 2, 2, 0.0, np.dtype(dtype))
+    grams.begin(np.empty((0, 80), dtype), np.empty(0, dtype))
+    blocks = np.array([[0, 10, 0], [10, 10, 1]])
+    assert grams.fill(values, blocks)
+    values[12, 3] = 1e30 if dtype is np.float32 else 1e200
+    assert not grams.fill(values, blocks)
