@@ -62,9 +62,12 @@ def stored_features(estimator: Any, source: Source, features: FeatureMap, budget
         for start, stop, block in _blocks(estimator, source, most):
             found = scratch.buffer(stop - start)
             features.write(block, found)
-            scratch.append(found)
+            features.pool.finish()  # one block is written while the next one is computed
+            features.pool.start(scratch.append, [(found,)])
+        features.pool.finish()
         yield scratch
     finally:
+        features.pool.cancel()
         scratch.close()
 
 
