@@ -11,7 +11,7 @@ from fastsvm.losses import Loss, loss_slope
 __all__ = ["Line", "best_length", "suits"]
 
 _FLAT = 0.25  # share of the first slope, below which a length is accepted
-_DOUBLINGS, _STEPS, _WIDTH = 6, 60, 1e-3  # limits of the search
+_DOUBLINGS, _STEPS, _WIDTH = 6, 60, 1e-12  # limits of the search; slopes may change by much within a short step
 
 
 class Line(NamedTuple):
