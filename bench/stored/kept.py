@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Ratio", "Spot", "newest", "ratios", "soak", "spots"]
+__all__ = ["Ratio", "Spot", "limit", "newest", "ratios", "soak", "spots"]
 
 _RUNS = Path(__file__).parent / "runs"
 
@@ -56,6 +56,11 @@ def spots(case: str, competitor: str) -> dict[int, Spot]:
         measured = (point[name] for name in ("budget", "seconds", "peak_mb", "accuracy"))
         found[point["budget"]] = Spot(*measured, told.get("bounds"), told.get("rigorous", False))
     return found
+
+
+def limit(case: str, competitor: str) -> float:
+    """Return after how many seconds the fits of a competitor were ended in a case of the suite `millions`."""
+    return float(_newest("millions")[case, competitor][1]["limit"])
 
 
 def ratios(suite: str) -> list[Ratio]:

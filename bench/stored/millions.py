@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from math import log
 
-from bench.stored.kept import Spot, spots
+from bench.stored.kept import Spot, limit, spots
 from bench.stored.markdown import seconds, table
 
 __all__ = ["MILLIONS_TABLES"]
@@ -95,12 +95,14 @@ def _all_fits(case: str) -> list[str]:
 
 def _pipelines() -> list[str]:
     """Return landmarks beside scikit-learn's pipelines."""
-    competitors = (_OURS, _PIPELINE, _DESCENT)
     rows = []
     for m in spots(_SMALLER, _OURS):
-        found = (spots(_SMALLER, name).get(m) for name in competitors)
-        pairs = ((seconds(one.seconds), _share(one.accuracy)) if one else ("not in 80", "") for one in found)
-        rows.append((f"{m:,}", *(cell for pair in pairs for cell in pair)))
+        cells = []
+        for name in (_OURS, _PIPELINE, _DESCENT):
+            one = spots(_SMALLER, name).get(m)
+            ended = f"not in {limit(_SMALLER, name):g}", ""
+            cells += (seconds(one.seconds), _share(one.accuracy)) if one else ended
+        rows.append((f"{m:,}", *cells))
     names = "`NystroemSVC`", "scikit-learn, `LinearSVC`", "scikit-learn, SGD"
     return table(["landmarks", *(word for name in names for word in (name, "accuracy"))], rows)
 
