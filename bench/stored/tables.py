@@ -263,6 +263,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "textbook methods": studies.textbook,
     "loops of tutorials": studies.loops,
     "fewer support vectors": studies.compression,
+    "a large file": studies.large_file,
+    "reading a large file": studies.reading,
     "agreement of other machines in short": studies.machines_agreement_in_short,
     "agreement of other machines": studies.machines_agreement,
 }
