@@ -39,6 +39,7 @@ __all__ = [
     "check_kernel",
     "choose_precision",
     "common_factor",
+    "has_single_range",
     "is_precomputed",
     "resolve_gamma",
     "resolve_kernel",
@@ -61,6 +62,7 @@ _CORRECTED = 1000  # times the error that may be seen, the error of decision val
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
+_LEAST_SINGLE, _MOST_SINGLE = 1e-30, 1e30  # numbers whose parts and multiples float32 has too
 
 
 # --- what `kernel` stands for ----------------------------------------------------------------------------
@@ -151,6 +153,15 @@ def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: fl
     norm = coef.norm_2 if kernel.translation_invariant else coef.norm_1
     seen = rounding * norm > tol / 3 or tol < _FINE
     return np.float64 if seen else np.float32
+
+
+def has_single_range(kernel: Kernel, *sq_norms: float) -> bool:
+    """Return whether float32 has numbers as large and as small as the kernel's parameters and some squared norms.
+
+    Otherwise squared norms overflow, or are 0, and so do parameters that make up for them, such as gamma="scale".
+    """
+    numbers = (abs(float(value)) for value in (*kernel, *sq_norms))
+    return all(value == 0 or _LEAST_SINGLE <= value <= _MOST_SINGLE for value in numbers)
 
 
 class TrainingRows(NamedTuple):
@@ -267,7 +278,7 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
             return Uint8Pairwise(kernel, dtype, quantization.scale)
         return RealPairwise(kernel, dtype, centre_of(statistics), source.sparse)
 
-    if n <= _SMALL:
+    if n <= _SMALL or not has_single_range(kernel, *statistics[-3:]):
         return of(np.float64)
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse

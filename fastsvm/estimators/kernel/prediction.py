@@ -11,6 +11,7 @@ from fastsvm.estimators.kernel.kernel_parameter import (
     Coefficients,
     bytes_for,
     common_factor,
+    has_single_range,
     resolve_kernel,
     user_pairwise,
     value_type,
@@ -22,9 +23,10 @@ from fastsvm.kernel_matrix.expansion import expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source, check_finite
 
-__all__ = ["Predictor"]
+__all__ = ["Predictor", "by_range"]
 
 _MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
+_MOST_SINGLE = 1e15  # value of a row whose square, and its products, are numbers of float32
 
 
 class Predictor:
@@ -128,7 +130,11 @@ class Predictor:
 
     def _scores_of_floats(self, block: Block) -> np.ndarray:
         block = self._standardized(block)
-        return expand(self._pairwise(block), self.support.block, self.coef, block, self.pool)
+        found = np.empty((block.shape[0], self.coef.shape[1]))
+        for pairwise, rows in by_range(self._pairwise(block), block):
+            part = block if isinstance(rows, slice) else block.take(rows)
+            found[rows] = expand(pairwise, self.support.block, self.coef, part, self.pool)
+        return found
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
         sq_norm = 0.0 if self.kernel.translation_invariant else self.geometry.largest_sq_norm
@@ -149,8 +155,29 @@ class Predictor:
 
     def _value_type(self, sq_norm: float) -> type:
         """Return the type of kernel values for rows of this squared norm."""
+        geometry = self.geometry
+        if not has_single_range(self.kernel, geometry.largest_sq_norm, geometry.mean_sq_distance):
+            return np.float64
         if self._dtype is not None:
             return self._dtype
         if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
         return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored))
+
+
+def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Any]]:
+    """Return which rows of a block are paired by which kernel: by one in float64, if float32 has no squares of theirs.
+
+    Others are computed alike whatever stands beside them. Each entry has a kernel and numbers of rows, or a slice of
+    all.
+    """
+    whole = [(pairwise, slice(None))]
+    if not (isinstance(pairwise, RealPairwise) and pairwise.dtype == np.float32):
+        return whole
+    (n, d), values = block.shape, block.stored
+    if values.size == 0 or -_MOST_SINGLE <= values.min() <= values.max() <= _MOST_SINGLE:
+        return whole
+    starts = block.indptr if isinstance(block, CSRBlock) else np.arange(0, n * d + 1, d)
+    places = np.repeat(np.arange(n), np.diff(starts))
+    far = np.bincount(places, np.abs(values.ravel()) > _MOST_SINGLE, n) > 0
+    return [(pairwise, np.flatnonzero(~far)), (pairwise.widened(), np.flatnonzero(far))]

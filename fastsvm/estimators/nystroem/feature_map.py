@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.kernel.prediction import Predictor
+from fastsvm.estimators.kernel.prediction import Predictor, by_range
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.sources import Block, MemorySource, Source
 
@@ -60,7 +60,14 @@ class FeatureMap:
     def write(self, block: Block, out: np.ndarray) -> None:
         """Write the features of a block of samples; products are in float64 if `out` is, else in float32."""
         dtype = np.float64 if out.dtype == np.float64 else np.float32
-        self.map.write(self.predictor(dtype).paired(block), out, self.pool)
+        given, landmarks, source = self.predictor(dtype).paired(block)
+        for pairwise, rows in by_range(given, source.block):
+            if isinstance(rows, slice):
+                self.map.write((given, landmarks, source), out, self.pool)
+            else:
+                found = np.empty((len(rows), self.rank), out.dtype)
+                self.map.write((pairwise, landmarks, source.take(rows)), found, self.pool)
+                out[rows] = found
 
     def trace_error(self, block: Block) -> float:
         """Return the share of the trace of the kernel matrix of samples that the features do not have."""

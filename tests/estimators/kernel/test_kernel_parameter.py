@@ -4,9 +4,10 @@ import naive
 import numpy as np
 import pytest
 from kernel_machines import KERNELS, kernel_matrix
+from scipy import sparse
 from sklearn import svm
 
-from fastsvm import SVC
+from fastsvm import SVC, NystroemFeatures
 from fastsvm.estimators.kernel import kernel_parameter
 
 
@@ -36,3 +37,40 @@ def test_one_far_row_does_not_blur_the_others(far, row):
     wanted = svm.SVC(gamma=0.5, tol=1e-6).fit(X, y)
     found = SVC(gamma=0.5, tol=1e-6).fit(X, y)
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [2.0**-75, 2.0**75])
+@pytest.mark.parametrize("kernel", ["poly", "rbf", "laplacian", "exponential"])
+def test_rows_may_be_of_any_size(kernel, scale, monkeypatch):
+    """Their squares, and the gamma that makes up for them, are no numbers of float32."""
+    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    y = (np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(300) > 0).astype(int)
+    is_root = kernel in ("laplacian", "exponential")
+    wanted = SVC(kernel=kernel, gamma=0.5 if is_root else "scale").fit(X, y)
+    found = SVC(kernel=kernel, gamma=0.5 / scale if is_root else "scale").fit(scale * X, y)
+    assert found.converged_
+    np.testing.assert_allclose(found.decision_function(scale * X), wanted.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("value", [-3.4e38, 1e300])
+def test_rows_to_predict_may_be_far_beyond_the_samples(value, form, monkeypatch):
+    """As where 3.4e38 stands for no value."""
+    monkeypatch.setattr(kernel_parameter, "_SMALL", 0)
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((300, 3)), rng.standard_normal((4, 3))
+    model = SVC(C=0.1).fit(X, X[:, 0] > 0)
+    wanted, Z[1, 2] = model.decision_function(form(Z)), value
+    wanted[1] = model.intercept_[0]
+    np.testing.assert_array_equal(model.decision_function(form(Z)), wanted)
+
+
+def test_features_of_rows_far_beyond_the_samples_are_zeros():
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((300, 3)).astype(np.float32), rng.standard_normal((4, 3)).astype(np.float32)
+    features = NystroemFeatures(n_components=20, random_state=0).fit(X)
+    wanted, Z[1, 2] = features.transform(Z), -3.4e38
+    wanted[1] = 0
+    np.testing.assert_array_equal(features.transform(Z), wanted)
