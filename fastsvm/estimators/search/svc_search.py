@@ -11,7 +11,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import one_threaded_blas
@@ -24,7 +24,7 @@ from fastsvm.estimators.search.cv_results import SearchTable
 from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
 from fastsvm.estimators.search.search_data import SearchData
 from fastsvm.estimators.search.shared_fits import Split
-from fastsvm.sources import MemorySource, check_finite, is_stored
+from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored
 
 __all__ = ["SVCSearch"]
 
@@ -242,9 +242,12 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
         return self
 
     def _rows(self, X: Any, y: Any, fit_params: dict[str, Any]) -> SearchData:
-        """Return samples and labels, checked if the estimator is a kernel machine."""
+        """Return samples and labels, checked if the estimator is a kernel machine, and weights that come with X."""
         if not is_stored(X):
             X, y = indexable(X, y)
+        given = X.sample_weight if isinstance(X, HDF5Data) and fit_params.get("sample_weight") is None else None
+        if given is not None and has_fit_parameter(self._given(), "sample_weight"):
+            fit_params = fit_params | {"sample_weight": given}  # which samples of a split, a source, come without
         if isinstance(self._given(), KernelMachine):
             data = clone(self._given())._checked(X, y, fit_params.get("sample_weight"))
             y = data.y if self._given().has_targets else y

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedS
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from fastsvm import SVC, SVCSearch, kernels
+from fastsvm import SVC, SVCSearch, kernels, open_hdf5
 from fastsvm.estimators.kernel import one_vs_one
 from fastsvm.estimators.search import shared_fits
 
@@ -127,6 +127,20 @@ def test_rows_of_a_file(digits, shared, tmp_path):
     wanted = SVCSearch(SVC(), GRID, cv=3).fit(X, y)
     assert (found.cv_results_["mean_test_score"] == wanted.cv_results_["mean_test_score"]).all()
     assert len(shared) == 2 * 6 * 3 and few.best_score_ > 0.9
+
+
+@pytest.mark.parametrize("parameters", [{}, {"solver": ["coordinate"], "max_iter": [10**9]}])
+def test_weights_of_a_file(digits, parameters, tmp_path):
+    X, y = digits
+    weight = np.random.default_rng(0).choice([0.0, 0.01, 100.0], len(y))
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"], file["y"], file["sample_weight"] = X, y, weight
+    grid = {"C": [1e-3, 1e-2]} | parameters
+    wanted = SVCSearch(SVC(), grid, cv=3).fit(X, y, sample_weight=weight)
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        found = SVCSearch(SVC(), grid, cv=3).fit(data)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], wanted.cv_results_["mean_test_score"])
+    assert found.best_score_ != SVCSearch(SVC(), grid, cv=3).fit(X, y).best_score_
 
 
 def test_a_matrix_of_kernel_values(iris, shared):
