@@ -79,6 +79,7 @@ def _kernel_machine(model: Any) -> SVC:
     )
     names = {"feature_names_in_": model.feature_names_in_} if hasattr(model, "feature_names_in_") else {}
     parameters = shared_parameters(model, SVC) | {"kernel": model.kernel, "loss": "hinge", "max_iter": -1}
+    parameters["fit_intercept"] = True  # without one in the machine, those of the parts are 0
     return kernel_model(SVC, parameters, parts, n_iter_=np.full(len(coef), model.n_iter_), **names)
 
 

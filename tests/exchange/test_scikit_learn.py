@@ -88,6 +88,7 @@ def test_kernel_machines_go_and_come_back(kernel, standardize, layout, n_classes
 @pytest.mark.parametrize("model", [
     NystroemSVC(n_components=20, random_state=0, standardize=True),
     NystroemSVC(n_components=20, random_state=0, kernel=Polynomial(2, 1.0, 0.3), multi_class="crammer_singer"),
+    NystroemSVC(n_components=20, random_state=0, multi_class="ovo", fit_intercept=False),
     NystroemSVR(n_components=20, random_state=0, kernel="laplacian"),
 ], ids=repr)  # fmt: skip
 def test_machines_of_landmarks_become_pipelines(model, layout, three_classes):
