@@ -231,13 +231,19 @@ def _to_bounds(rows, problem, alpha, tol):
 
 @jit
 def _sum_rows(rows, problem, alpha, gradient):
-    """Write F from the multipliers alone."""
-    y = problem.y
+    """Write F from the multipliers alone. Those of one sample, which have one kernel row, are added first.
+
+    Otherwise two that are equal, as at the start with a given total, would leave the rounding error of a large sum.
+    """
+    y, n_samples = problem.y, rows.places.size
     for k in range(y.size):
         gradient[k] = -problem.target[k]
-    for i in range(y.size):
-        if alpha[i] != 0:
-            row, coef = known_row(rows, i), alpha[i] * y[i]
+    for i in range(n_samples):
+        coef = 0.0
+        for k in range(i, y.size, n_samples):
+            coef += alpha[k] * y[k]
+        if coef != 0:
+            row = known_row(rows, i)
             for k in range(y.size):
                 gradient[k] += coef * row[k]
 

@@ -296,3 +296,14 @@ def test_constant_targets_and_no_errors():
         near = SVR(epsilon=10.0).fit(X, Z)
     np.testing.assert_allclose(flat.predict(X), 3.0, atol=0.1)
     assert len(near.support_) == 0 and np.abs(near.predict(X) - Z).max() <= 10.0
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_targets_without_errors_on_long_rows(is_constant):
+    """Both multipliers of a sample are then at their bound, and the sum of their kernel rows is exactly 0."""
+    rng = np.random.default_rng(0)
+    X = 1e6 * rng.normal(size=(40, 5))
+    y = np.full(40, 3.0) if is_constant else 1e-6 * X @ rng.normal(size=5)
+    model = NuSVR(kernel="linear", C=10, max_iter=10_000).fit(X, y)
+    assert model.converged_
+    np.testing.assert_allclose(model.predict(X), y, atol=2e-3)
