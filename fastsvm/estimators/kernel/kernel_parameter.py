@@ -155,7 +155,7 @@ def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: fl
     return np.float64 if seen else np.float32
 
 
-def has_single_range(kernel: Kernel, *sq_norms: float) -> bool:
+def has_single_range(kernel: Any, *sq_norms: float) -> bool:
     """Return whether float32 has numbers as large and as small as the kernel's parameters and some squared norms.
 
     Otherwise squared norms overflow, or are 0, and so do parameters that make up for them, such as gamma="scale".
