@@ -64,6 +64,19 @@ def test_a_run_of_an_earlier_version(file, finished, tmp_path, capsys):
 # --- what may go wrong -------------------------------------------------------------------------------------------
 
 
+def test_the_status_of_a_run_that_may_only_be_read(finished, monkeypatch):
+    """It is that of another user, or on a disk for reading."""
+    opened = Path.open
+
+    def only_read(self, mode="r", *more, **given):
+        if set(mode) & set("wxa+"):
+            raise PermissionError(self)
+        return opened(self, mode, *more, **given)
+
+    monkeypatch.setattr(Path, "open", only_read)
+    assert status(finished)["state"] == "done"
+
+
 def test_a_folder_that_is_used_already(file, finished, tmp_path):
     with pytest.raises(ValueError, match="holds a run already"):
         run(of("sgd", file), finished)
@@ -74,10 +87,27 @@ def test_a_folder_that_is_used_already(file, finished, tmp_path):
         resume(tmp_path)
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_folder_that_another_process_takes_at_the_same_time_is_left_to_it(ended, file, tmp_path, monkeypatch):
+    """The other one is faster by a moment; it still runs, or it was killed soon."""
+    folder = tmp_path / "run"
+
+    def late(lock):
+        (folder / "job.json").write_text("its job")
+        (folder / "train.h5").write_text("its samples")
+        return ended
+
+    monkeypatch.setattr("fastsvm.jobs.training.run_folder.take", late)
+    with pytest.raises(ValueError, match="holds a run already" if ended else "in use by process"):
+        run(of("sgd", file), folder)
+    assert (folder / "job.json").read_text() == "its job" and (folder / "train.h5").exists()
+
+
 def test_a_run_that_was_killed_as_it_began_can_begin_again(file, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "job.json.0a1b2c3d.part").write_text("{")
+    (folder / "lock").write_text("4711")
     run(of("sgd", file), folder)
     assert not list(folder.glob("*.part"))
 

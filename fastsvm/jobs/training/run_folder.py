@@ -42,25 +42,34 @@ class RunFolder:
         return of_earlier_version if of_earlier_version.exists() else self.path / "model.fastsvm"
 
     @classmethod
-    def begun(cls, path: str | Path, job: Job) -> "RunFolder":
-        """Make the folder of a new run, with its job file, and return it.
+    @contextmanager
+    def begun(cls, path: str | Path, job: Job) -> Iterator["RunFolder"]:
+        """Make the folder of a new run, with its job file, and yield it, locked for this process.
 
         Raises
         ------
         ValueError
-            If the folder exists and is not empty.
+            If the folder exists and is not empty, or another process begins a run in it.
         PermissionError, FileNotFoundError
             If it cannot be made.
         """
         folder = cls(path)
-        if folder.job_file.exists():
-            raise ValueError(f"{path} holds a run already. Resume it by 'fastsvm resume {path}', or name a new folder.")
-        if folder.path.exists() and (not folder.path.is_dir() or any(folder._others())):
-            raise ValueError(f"{path} exists and is not empty. Name a new or an empty folder.")
+        folder._check_new()
         folder._made = [one for one in (folder.path, *folder.path.absolute().parents) if not one.exists()]
         folder.path.mkdir(parents=True, exist_ok=True)
-        folder.write(folder.job_file, job._asdict())
-        return folder
+        with folder.locked():
+            folder._check_new()  # another process may have begun a run since
+            folder.write(folder.job_file, job._asdict())
+            yield folder
+
+    def _check_new(self) -> None:
+        """Raise ValueError if the folder exists and is not empty."""
+        if self.job_file.exists():
+            raise ValueError(
+                f"{self.path} holds a run already. Resume it by 'fastsvm resume {self.path}', or name a new folder."
+            )
+        if self.path.exists() and (not self.path.is_dir() or any(self._others())):
+            raise ValueError(f"{self.path} exists and is not empty. Name a new or an empty folder.")
 
     @classmethod
     def found(cls, path: str | Path) -> "RunFolder":
@@ -137,8 +146,9 @@ class RunFolder:
             part.write_text(json.dumps(words, indent=1, default=_plain) + "\n", encoding="utf-8")
 
     def _others(self) -> Iterator[Path]:
-        """Return the files in the folder, except a half-written job file of a process that was killed."""
-        return (one for one in self.path.iterdir() if not one.match(f"{self.job_file.name}.*.part"))
+        """Return the files in the folder, except those of a process that was killed before it wrote the job."""
+        begun = (self.lock_file.name, f"{self.job_file.name}.*.part")
+        return (one for one in self.path.iterdir() if not any(map(one.match, begun)))
 
     def clear_parts(self) -> None:
         """Remove half-written files of a process that was killed."""
@@ -151,8 +161,11 @@ class RunFolder:
         return checkpoints or any(file.exists() for file in (self.search_file, self.model_file, self.result_file))
 
     def undo(self) -> None:
-        """Leave the folder as `begun` found it: empty, or not there."""
-        for one in self.path.iterdir():
+        """Leave the folder as `begun` found it: empty, or not there.
+
+        The job goes last: until then no other process can begin a run.
+        """
+        for one in sorted(self.path.iterdir(), key=self.job_file.__eq__):
             shutil.rmtree(one, ignore_errors=True) if one.is_dir() else one.unlink(missing_ok=True)
         with suppress(OSError):  # another process may have put something there
             for folder in self._made:
@@ -179,8 +192,9 @@ class RunFolder:
         """Return the number of the process that holds the lock, None if no process does."""
         if not self.lock_file.exists():
             return None
-        with self.lock_file.open("r+", encoding="utf-8") as file:
-            return (int(file.read() or 0) or None) if is_taken(file) else None
+        with self.lock_file.open(encoding="utf-8") as file:
+            text = file.read() if is_taken(file) else ""
+        return int(text) if text.isdigit() else None
 
     def log(self, event: str, **facts: Any) -> None:
         """Add an event to the log.
