@@ -42,7 +42,10 @@ def _cache_root() -> Path:
         base = "~/Library/Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser()
+    try:
+        return Path(base).expanduser()
+    except RuntimeError:  # a container may run as a user without a home
+        return _private_root()
 
 
 def _private_root() -> Path:

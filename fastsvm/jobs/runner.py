@@ -59,20 +59,21 @@ def run(job: Job, path: str | Path) -> dict[str, Any]:
     Raises
     ------
     ValueError, FileNotFoundError
-        If the folder, a file or a parameter is not usable. If nothing was trained until then, the folder is left as it
-        was found, so that the corrected job can have it.
+        If the folder, a file or a parameter is not usable, or another process has the folder. If nothing was trained
+        until then, the folder is left as it was found, so that the corrected job can have it.
     Stopped
         After SIGTERM, SIGHUP or Ctrl-C. The run can be resumed.
     """
     _check_files(job)
     check_grid(job)
-    folder = RunFolder.begun(path, _settled(job))
+    own: RunFolder | None = None  # until then it may be that of another process
     try:
-        with folder.locked():
+        with RunFolder.begun(path, _settled(job)) as folder:
+            own = folder
             return _Run(folder, folder.job).go()
     except _BAD_INPUT:
-        if not folder.has_results():
-            folder.undo()
+        if own is not None and not own.has_results():
+            own.undo()
         raise
 
 
@@ -324,10 +325,23 @@ def _settled(job: Job) -> Job:
 
 
 def _check_files(job: Job) -> None:
-    """Raise an error for a file that cannot be read, before the folder is made."""
-    for path in (job.train, job.test):
-        if path is not None:
-            check_input(path)
+    """Raise an error for a file that cannot be read, before the folder is made.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or if keys say how to read a table and no file is one.
+    """
+    files = [path for path in (job.train, job.test) if path is not None]
+    for path in files:
+        check_input(path)
+    given = {"format": job.format, "label": None if job.label is False else job.label, "id": job.id}
+    names = [f"data.{name}" for name, value in given.items() if value is not None]
+    if names and all(map(is_hdf5, files)):
+        raise ValueError(
+            f"{' and '.join(names)} cannot be used: {job.train} is an HDF5 file, whose labels are its dataset y. These "
+            "keys are for files that are converted."
+        )
 
 
 def _digest(job: Job) -> str:

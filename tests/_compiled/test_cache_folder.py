@@ -40,6 +40,16 @@ def test_folders_of_the_user_are_never_removed(tmp_path):
     assert all((tmp_path / name / "kept").exists() for name in names)
 
 
+def test_a_user_without_a_home_has_a_cache(monkeypatch, tmp_path):
+    def homeless(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(cache_folder.numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(cache_folder.Path, "expanduser", homeless)
+    monkeypatch.setattr(cache_folder.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert cache_folder.cache_folder().parent.parent == tmp_path
+
+
 def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setattr(cache_folder, "_cache_root", lambda: tmp_path / "file")

@@ -1,7 +1,9 @@
 import re
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -11,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm import SVC, LinearSVC, SGDClassifier, open_hdf5
+from fastsvm.estimators.fitting.validation import _check_columns
 from fastsvm.sources import as_source
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -31,6 +34,13 @@ def undefined(X, Z):
     return np.full((len(X), len(Z)), np.nan)
 
 
+def without_label(value):
+    """Return labels in words; one of them is missing."""
+    y = np.array(["no", "yes"], object)[Y]
+    y[9] = value
+    return y
+
+
 BAD_DATA = {
     "NaN": ((with_value(np.nan), Y), "NaN.*row 17, column 2"),
     "infinity": ((with_value(np.inf), Y), "infinity.*row 17, column 2"),
@@ -46,10 +56,18 @@ BAD_DATA = {
     "one row": ((X[:1], Y[:1]), "number of classes"),
     "numbers as labels": ((X, X[:, 0]), "continuous"),
     "NaN as a label": ((X, np.where(Y, np.nan, 0.0)), "y contains NaN"),
+    "no label": ((X, without_label(None)), "NaN or None: the label of sample 9 is None"),
+    "NaN among words": ((X, without_label(np.nan)), "NaN or None: the label of sample 9 is nan"),
+    "NA among words": ((X, without_label(pd.NA)), "NaN or None: the label of sample 9 is <NA>"),
+    "no category": ((X, pd.Series(without_label(None), dtype="category")), "the label of sample 9 is nan"),
+    "masked values": ((np.ma.array(X, mask=with_value(np.nan) != with_value(np.nan)), Y), r"X .*first at \[17, 2\]"),
+    "masked labels": ((X, np.ma.array(Y, mask=np.arange(60) == 9)), r"y contains masked values, the first at \[9\]"),
+    "masked weights": ((X, Y, np.ma.array(np.ones(60), mask=np.arange(60) == 9)), r"sample_weight .* at \[9\]"),
     "labels in two columns": ((X, np.stack([Y, Y], axis=1)), "y should be a 1d array|1d"),
     "one dimension": ((X[:, 0], Y), "2D"),
     "three dimensions": ((X[None], Y), "dim"),
     "complex numbers": ((X.astype(complex), Y), "[Cc]omplex"),
+    "times": ((np.arange(180).reshape(60, 3).astype("M8[D]"), Y), "X holds times"),
     "words": ((np.array([["a", "b"]] * 60), Y), "string|numeric|number"),
     "negative weights": ((X, Y, np.where(np.arange(60) == 9, -0.5, 1)), "-0.5 at sample 9"),
     "NaN among weights": ((X, Y, np.where(np.arange(60) == 9, np.nan, 1)), "sample_weight contains NaN"),
@@ -67,6 +85,7 @@ BAD_PARAMETERS = {
     "C": ({"C": 0}, "'C'"),
     "C negative": ({"C": -1.0}, "'C'"),
     "C NaN": ({"C": np.nan}, "'C'"),
+    "C beyond all floats": ({"C": 10**400}, "'C'"),
     "C infinite": ({"C": np.inf}, "'C'"),
     "C a word": ({"C": "1"}, "'C'"),
     "gamma a word": ({"gamma": "large"}, "'gamma'"),
@@ -264,6 +283,12 @@ def test_a_closed_file(data):
     data.close()
     with pytest.raises((ValueError, OSError), match=r"closed|data\.h5"):
         model.predict(source)
+
+
+def test_times_in_a_table_of_polars_are_refused():
+    kind = SimpleNamespace(is_temporal=lambda: True)
+    with pytest.raises(TypeError, match="Column 'day' of X holds times"):
+        _check_columns(SimpleNamespace(columns=["day"], dtypes=[kind]))
 
 
 WEIGHTS = [

@@ -45,10 +45,13 @@ def number(
 
 
 def _is_finite(value: Any, integral: bool) -> bool:
-    if type(value) is int or (type(value) is float and not integral):  # whose abstract classes take long to ask
-        return math.isfinite(value)
-    kind = Integral if integral else Real
-    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        if type(value) is int or (type(value) is float and not integral):  # whose abstract classes take long to ask
+            return math.isfinite(value)
+        kind = Integral if integral else Real
+        return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def one_of(*names: str) -> Rule:

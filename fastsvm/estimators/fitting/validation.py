@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from fastsvm._compiled.writeable import writeable
+from fastsvm.estimators.fitting.missing_values import check_labelled, check_unmasked
 from fastsvm.memory import parse_memory
 from fastsvm.sources import (
     HDF5Data,
@@ -90,9 +91,10 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     Raises
     ------
     TypeError
-        If X is an HDF5 link, or a DataFrame with a column of times.
+        If X is an HDF5 link, or holds times.
     ValueError
-        If X is not numeric, is empty, is a damaged sparse matrix, or has other features than the fit.
+        If X is not numeric, is empty, has masked values, is a damaged sparse matrix, or has other features than the
+        fit.
     """
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
@@ -105,6 +107,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
             return stored
         if sparse.issparse(X):
             _check_convertible(X)
+        check_unmasked("X", X)
         _check_columns(X)
         rows = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False, estimator=estimator)
         stored = MemorySource.of(_plain(rows))
@@ -161,7 +164,8 @@ def _check_columns(X: Any) -> None:
     """Raise TypeError for a column of a DataFrame that holds times, and ValueError for one that holds words."""
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         for place, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-            if getattr(kind, "kind", "") in ("M", "m"):  # times have no type in common with numbers
+            # Times have no type in common with numbers; polars makes whole numbers of them without being asked.
+            if getattr(kind, "kind", "") in ("M", "m") or (hasattr(kind, "is_temporal") and kind.is_temporal()):
                 raise TypeError(
                     f"Column {name!r} of X holds times ({kind}), not numbers. Convert it to numbers or drop it."
                 )
@@ -207,8 +211,10 @@ def _check_convertible(X: Any) -> None:
 
 
 def _plain(X: Any) -> Any:
-    """Return X as real numbers of at most 8 bytes; complex numbers raise ValueError."""
+    """Return X as real numbers of at most 8 bytes; complex numbers raise ValueError, times TypeError."""
     dtype = X.dtype
+    if dtype.kind in "Mm":
+        raise TypeError(f"X holds times ({dtype}), not numbers. Convert them to numbers.")
     if dtype.kind == "b":
         return X.astype(np.uint8)
     if dtype.kind == "c":
@@ -277,10 +283,12 @@ def _checked_labels(y: Any, of_classes: bool) -> np.ndarray:
     if not of_classes and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iuf" and y.size > 0:
         # scikit-learn's checks would find nothing, and take as long as a small fit.
         return _finite(y.astype(np.float64, copy=False), of_classes)
+    check_unmasked("y", y)
     kind = None if of_classes else np.float64
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, ensure_all_finite=False), warn=True)
     _finite(y, of_classes)
     if of_classes:
+        check_labelled(y)
         check_classification_targets(y)
     return y
 
@@ -309,7 +317,11 @@ def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:
         return np.ones(n)
     if sparse.issparse(sample_weight):
         raise TypeError(f"{name} must be an array, found a sparse matrix.")
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    check_unmasked(name, sample_weight)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}.") from error
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
