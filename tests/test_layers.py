@@ -32,7 +32,7 @@ LAYERS = [
     {"__init__"},
     {"jobs.training.checkpoint_version_1"},
     {"jobs.fingerprint", "jobs.nearest", "jobs.say", "jobs.stopping", "jobs.visible"},
-    {"jobs.inputs", "jobs.models"},
+    {"jobs.inputs", "jobs.labels", "jobs.models"},
     {"jobs.training", "jobs.prediction", "jobs.inspection"},
     {"jobs.report"},
     {"jobs"},

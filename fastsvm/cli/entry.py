@@ -1,8 +1,12 @@
 """The command `fastsvm`: exit codes, errors and warnings in a line each."""
 
 import argparse
+import io
+import os
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 for success, 2 for bad input with one line on standard error, 1 for another error, 130 after Ctrl-C, 143
         after SIGTERM, 129 after SIGHUP.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal or a pipe may lack letters
     options = make_parser().parse_args(arguments)
     try:
         with ended_by_signals(), warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)  # the base class of ConvergenceWarning
             warnings.showwarning = _say_warning
             report = options.run(options)
-        show(report, options.json)
+        with _flushed():
+            show(report, options.json)
     except KeyboardInterrupt as stop:
         say(f"interrupted{_how_to_resume(options)}")
         return 128 + getattr(stop, "number", 2)
@@ -52,6 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"failed: {type(error).__name__}: {_one_line(error)}{how}")
         return 1
     return 0
+
+
+@contextmanager
+def _flushed() -> Iterator[None]:
+    """Raise errors of standard output here. Python would raise them at its end, where nobody can say them."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left in its buffer
+        raise
 
 
 def _how_to_resume(options: argparse.Namespace) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 from fastsvm.files.atomic_file import check_input, scratch_folder
 from fastsvm.formats import FORMATS, Summary, convert, recognise
 from fastsvm.jobs.say import in_options, say
-from fastsvm.sources import HDF5Data
+from fastsvm.sources import HDF5Data, error_in_file
 
-__all__ = ["Expected", "InputOptions", "as_hdf5", "converted", "is_hdf5", "naming", "tell"]
+__all__ = ["Expected", "InputOptions", "as_hdf5", "converted", "is_hdf5", "naming", "rows_named", "tell"]
 
 _MEMORY = 256 << 20
 
@@ -97,6 +97,15 @@ def naming(path: str | Path, converted: str | Path) -> Iterator[None]:
             one.replace(str(converted), str(path)) if isinstance(one, str) else one for one in error.args
         )
         raise
+
+
+@contextmanager
+def rows_named(path: str | Path, rows: np.ndarray) -> Iterator[None]:
+    """Name a file and its row in the error of a bad value, where the samples are some rows of the file."""
+    try:
+        yield
+    except ValueError as error:
+        raise error_in_file(error, rows, path) from error.__cause__
 
 
 @contextmanager

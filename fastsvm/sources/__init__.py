@@ -13,7 +13,7 @@ from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
 from fastsvm.sources.hdf5_data import HDF5Data, open_hdf5, read_column
 from fastsvm.sources.quantized import Quantization, find_quantization
 from fastsvm.sources.scaled import ScaledSource
-from fastsvm.sources.statistics import FeatureStatistics, check_finite, feature_statistics
+from fastsvm.sources.statistics import FeatureStatistics, check_finite, error_in_file, feature_statistics
 from fastsvm.sources.windows import Window, windows
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "as_source",
     "check_compressed",
     "check_finite",
+    "error_in_file",
     "feature_statistics",
     "find_quantization",
     "is_stored",

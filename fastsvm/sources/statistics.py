@@ -11,7 +11,7 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.base import Source
 from fastsvm.sources.block import Block, CSRBlock
 
-__all__ = ["FeatureStatistics", "check_finite", "feature_statistics"]
+__all__ = ["FeatureStatistics", "check_finite", "error_in_file", "feature_statistics"]
 
 _PIECE_BYTES = 1 << 20
 _CENTRE_ROWS = 63  # odd, so that the median is one of the values
@@ -157,7 +157,7 @@ def _pieces(source: Source) -> Iterator[tuple[int, Block]]:
 
 
 def check_finite(block: Block, start: int) -> None:
-    """Raise ValueError if a value is NaN or infinite; the message names its row, counted from `start`, and column."""
+    """Raise ValueError if a value is NaN or infinite; it names its row, counted from `start`, and column."""
     data = block.stored
     if data.dtype.kind == "f":
         with np.errstate(all="ignore"):
@@ -284,6 +284,25 @@ def _sum_bytes(rows, centre, sums, total):
     return total + n, float(longest), float(farthest)
 
 
+def _not_finite(name: str, row: int, column: int, path: object = "") -> ValueError:
+    """Return the error of a value. It is a ValueError like scikit-learn's, and knows its place."""
+    where = f"row {row}, column {column}{f' of {path}' if path else ''}"
+    error = ValueError(
+        f"Input X contains {name}. The first is at {where}. SVMs take finite numbers only (no NaN, no inf): remove "
+        "such rows, or impute them, for example with sklearn.impute.SimpleImputer."
+    )
+    error.__dict__["place"] = name, row, column
+    return error
+
+
+def error_in_file(error: ValueError, rows: np.ndarray, path: object) -> ValueError:
+    """Return the error of a bad value with its row in a file, of which the samples were some rows; others unchanged."""
+    if "place" not in error.__dict__:
+        return error
+    name, row, column = error.__dict__["place"]
+    return _not_finite(name, int(rows[row]), column, path)
+
+
 def _refuse(block: Block, start: int) -> None:
     """Raise the error that names the first value that is not finite, or whose square is not."""
     data = block.stored
@@ -300,7 +319,4 @@ def _refuse(block: Block, start: int) -> None:
     else:
         row, column = int(first[0]), int(first[1])
     name = "NaN" if np.isnan(data[first]) else "infinity"
-    raise ValueError(
-        f"Input X contains {name}. The first is at row {start + row}, column {column}. SVMs take finite numbers only "
-        "(no NaN, no inf): remove such rows, or impute them, for example with sklearn.impute.SimpleImputer."
-    )
+    raise _not_finite(name, start + row, column)

@@ -129,7 +129,7 @@ def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
 def _n_features(counts: _Counts, wanted: int | None, path: Path) -> int:
     found = counts.largest + 1 - counts.first_index
     if wanted is not None and wanted < found:
-        raise ValueError(f"n_features={wanted}, but {path} has {found} features; leave it out or raise it.")
+        raise ValueError(f"{path} has {found} features, but {wanted} are expected, by the model or by n_features.")
     if (wanted or found) <= 0:
         raise ValueError(f"{path} holds labels but no features; set n_features= if that is intended.")
     return wanted or found

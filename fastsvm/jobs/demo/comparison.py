@@ -24,12 +24,15 @@ from fastsvm.memory import parse_memory
 from fastsvm.multiclass import pair_coefficients
 from fastsvm.persistence.model_file import load, save
 from fastsvm.sources import open_hdf5
+from fastsvm.sources.hdf5_checks import attribute
 
 __all__ = ["DemoReport", "demo"]
 
 _SIDE, _MEMORY = 24, "64MB"
 _PARAMETERS: dict[str, Any] = {"C": 10.0, "gamma": 0.022}  # of values from 0 to 1
 _BLOCK = 1000
+_FILES = "train.h5", "test.h5", "model.fastsvm", "demo.png"
+_MADE_BY = "fastsvm demo"
 
 
 class DemoReport(NamedTuple):
@@ -98,7 +101,8 @@ def demo(
     Parameters
     ----------
     folder : str or Path or None
-        Folder for the files; None makes a temporary folder, which is not removed.
+        Folder for the files, which replace those of an earlier demo; None makes a temporary folder, which is not
+        removed.
     n_training : int, default=20000
         Number of training images, deformations of 1,347 originals.
     progress : bool, default=False
@@ -109,8 +113,14 @@ def demo(
     Returns
     -------
     DemoReport
+
+    Raises
+    ------
+    NotADirectoryError, ValueError
+        If the folder is a file, or has a file of the same name that the demo did not make.
     """
     folder = Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="fastsvm-demo-"))
+    _check_own(folder)
     folder.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
     parts = train_test_split(digits.images / 16, digits.target, test_size=0.25, random_state=0, stratify=digits.target)
@@ -161,10 +171,27 @@ def demo(
     return report._replace(picture=draw(folder / "demo.png", report, (images, X, _SIDE), (X_test, y_test, predicted)))
 
 
+def _check_own(folder: Path) -> None:
+    """Raise an error if the demo would replace files that it did not make."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file; name a folder.")
+    there = [folder / name for name in _FILES if (folder / name).exists()]
+    if there and not _is_own(folder / _FILES[0]):
+        raise ValueError(f"{there[0]} exists, and the demo would replace it. Name another folder.")
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        with h5py.File(path, "r") as file:
+            return attribute(file, "made_by") == _MADE_BY
+    except (OSError, ValueError):
+        return False
+
+
 def _write(path: Path, X: np.ndarray, y: np.ndarray) -> None:
     def fill(file: h5py.File) -> None:
         file.create_dataset("X", data=X, chunks=(min(256, len(X)), X.shape[1]))
-        file["y"] = y
+        file["y"], file.attrs["made_by"] = y, _MADE_BY
 
     with atomic_write(path) as part, hdf5_written(part) as output:
         output.do(fill)

@@ -3,18 +3,11 @@
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.base import is_classifier, is_outlier_detector
-from sklearn.utils.multiclass import type_of_target
 
+from fastsvm.jobs.labels import classes_of
 from fastsvm.sources import HDF5Data
 
-__all__ = ["Measure", "UnknownLabels", "check_labels", "measure_of", "nothing"]
-
-_SHOWN = 5  # labels in a message
-
-
-class UnknownLabels(ValueError):
-    """No label of a file is a class of the model."""
+__all__ = ["Measure", "measure_of", "nothing"]
 
 
 class Measure(Protocol):
@@ -27,48 +20,7 @@ class Measure(Protocol):
         """Return fields of the report, from the sum over all blocks."""
 
 
-def check_labels(model: Any, data: HDF5Data, path: object) -> str:
-    """Return a note on rows whose class a model does not know, "" if there are none or it is a regressor.
-
-    Raises
-    ------
-    UnknownLabels
-        If it knows no class of the file: the labels are those of another question, or from another column, or they are
-        real numbers.
-    """
-    classes = _classes(model)
-    if data.y is None or classes is None:
-        return ""
-    if type_of_target(data.y).startswith("continuous"):
-        raise UnknownLabels(f"The labels in {path} are real numbers, but the model predicts classes.")
-    found, counts = np.unique(data.y, return_counts=True)
-    n = len(classes)
-    all_ = np.concatenate([classes, found])  # in one type
-    unknown = ~np.isin(all_[n:], all_[:n])
-    if unknown.all():
-        raise UnknownLabels(
-            f"No label in {path} is a class of the model: the labels are {_listed(found)}, the classes are "
-            f"{_listed(classes)}. Name the column of the labels by --label, or its values as in the training."
-        )
-    if not unknown.any():
-        return ""
-    rows = int(counts[unknown].sum())
-    return f"{rows:,} of {len(data):,} rows have a class that the model does not know: {_listed(found[unknown])}."
-
-
-def _classes(model: Any) -> np.ndarray | None:
-    """Return the classes of a classifier, -1 and 1 for outliers and others, or None for a regressor."""
-    if is_outlier_detector(model):
-        return np.array([-1, 1])
-    return model.classes_ if is_classifier(model) else None
-
-
-def _listed(labels: np.ndarray) -> str:
-    more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
-    return ", ".join(map(str, labels[:_SHOWN].tolist())) + more
-
-
-def measure_of(model: Any, data: HDF5Data, path: object) -> Measure:
+def measure_of(model: Any, data: HDF5Data) -> Measure:
     """Return the measure for a model and a file.
 
     Parameters
@@ -76,26 +28,17 @@ def measure_of(model: Any, data: HDF5Data, path: object) -> Measure:
     model : estimator
         A fitted model.
     data : HDF5Data
-        The file, with labels or without.
-    path : str or Path
-        The file as the user knows it, for messages.
+        The file, with labels that `check_labels` passed, or without.
 
     Returns
     -------
     Measure
-
-    Raises
-    ------
-    ValueError
-        If the model is a regressor and the labels are not numbers.
     """
     if data.y is None:
         return nothing
-    classes = _classes(model)
+    classes = classes_of(model)
     if classes is not None:
         return _Confusion(classes, data.y, data.class_names)
-    if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
-        raise ValueError(f"The labels in {path} must be finite numbers, for the model is a regression.")
     return _SquaredError(data.y)
 
 

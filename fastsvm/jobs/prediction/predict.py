@@ -14,10 +14,11 @@ from fastsvm.estimators.prediction import predict_with_decisions
 from fastsvm.exchange.model_text import is_libsvm_text
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.fingerprint import fingerprint
-from fastsvm.jobs.inputs import Expected, InputOptions, as_hdf5, is_hdf5
+from fastsvm.jobs.inputs import Expected, InputOptions, as_hdf5, is_hdf5, rows_named
+from fastsvm.jobs.labels import UnknownLabels, check_labels, classes_of
 from fastsvm.jobs.models import fitting_model, load_model
 from fastsvm.jobs.prediction.layouts import CSVLayout, HDF5Layout, label_type
-from fastsvm.jobs.prediction.metrics import Measure, UnknownLabels, check_labels, measure_of, nothing
+from fastsvm.jobs.prediction.metrics import Measure, measure_of, nothing
 from fastsvm.jobs.prediction.resumable_file import PredictionFile, PredictionState, parts_of
 from fastsvm.jobs.prediction.source_order import SourceOrder
 from fastsvm.jobs.say import say
@@ -161,8 +162,8 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
             raise ValueError(f"{path} has no labels to compare predictions with. Use predict instead.")
-        _say_note(check_labels(model, data, path))
-        report = _score(model, data, measure_of(model, data, path), _NoOutput(), lambda: None)
+        _say_note(check_labels(classes_of(model), data, path))
+        report = _score(model, data, measure_of(model, data), _NoOutput(), lambda: None)
     return report._replace(seconds=time.perf_counter() - begin)
 
 
@@ -182,11 +183,11 @@ def opened(
 def _measure_or_nothing(model: Any, data: HDF5Data, path: str | Path) -> Measure:
     """Return the measure; nothing is measured by labels that the model cannot predict."""
     try:
-        _say_note(check_labels(model, data, path))
+        _say_note(check_labels(classes_of(model), data, path))
     except UnknownLabels as error:
         _say_note(f"{error} Nothing is compared.")
         return nothing
-    return measure_of(model, data, path)
+    return measure_of(model, data)
 
 
 def _say_note(text: str) -> None:
@@ -202,7 +203,8 @@ def _score(
     with _progress(output.state.rows, len(data)) as tell:
         for start in range(output.state.rows, len(data), step):
             rows = np.arange(start, min(start + step, len(data)))
-            labels, decisions = predict_with_decisions(model, data.X.take(rows))
+            with rows_named(data.path, rows):
+                labels, decisions = predict_with_decisions(model, data.X.take(rows))
             _check_unchanged(data)
             found, before = measure.of(start, labels), output.state.tally
             output.append(labels, decisions, found if before is None else before + found)

@@ -132,7 +132,7 @@ def read_job(path: str | Path, flags: Sequence[str] = (), scheduler: str | None 
     if not path.is_file():
         raise FileNotFoundError(f"There is no job file {path}.")
     try:
-        words = tomllib.loads(path.read_text(encoding="utf-8"))
+        words = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors of Windows begin a file by a mark
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}.") from error
     words = with_flags(words, flags)

@@ -13,11 +13,12 @@ from tqdm.auto import tqdm
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS, SVCSearch
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
+from fastsvm.jobs.inputs import rows_named
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_labels
 from fastsvm.memory import parse_memory
-from fastsvm.sources import HDF5Data, open_hdf5
+from fastsvm.sources import HDF5Data, check_finite, open_hdf5
 
 __all__ = ["best_of", "check_grid", "search"]
 
@@ -53,7 +54,8 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
     Raises
     ------
     ValueError
-        If the training samples do not fit in half of the memory, or the fits of all cells fail.
+        If the training samples do not fit in half of the memory, a value is not finite, the model lacks what the
+        scoring needs, or the fits of all cells fail.
     """
     end = time.perf_counter() + seconds
     found, known = list(cells), {_name(cell["parameters"]) for cell in cells}
@@ -63,7 +65,9 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
     with open_hdf5(job.train) as data, at_most(job.threads):
         labels = labels_of(data)
         rows, _ = split(len(data), job.holdout, job.seed)
-        X, y = _rows(job, data, rows), labels[rows]
+        with rows_named(data.path, rows):
+            X = _rows(job, data, rows)
+        y = labels[rows]
         estimator = estimator_of(job, labels).set_params(verbose=False)
         kind = SVCSearch if _shares(job) else GridSearchCV
         failures: dict[str, ValueError] = {}
@@ -77,6 +81,8 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
             compared = kind(estimator, labelled, cv=job.folds, scoring=job.scoring, refit=False, error_score="raise")
             try:
                 found += _cells(grid, compared.fit(X, y).cv_results_)
+            except AttributeError as error:  # such as predict_proba, which the scorer needs
+                raise ValueError(f"[search] scoring={job.scoring!r} cannot be computed: {error}") from error
             except ValueError as error:
                 if len(ParameterGrid(grid)) > 1:
                     done = {_name(cell["parameters"]) for cell in found}
@@ -175,4 +181,6 @@ def _rows(job: Job, data: HDF5Data, rows: np.ndarray) -> Any:
             f"of the memory is {most / 1e6:.0f} MB. Raise limits.memory, or search on a part of the samples."
         )
     source = data.X if len(rows) == len(data) else data.X.take(rows)
-    return source.read(0, len(source)).user_array()
+    block = source.read(0, len(source))
+    check_finite(block, 0)
+    return block.user_array()

@@ -12,6 +12,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import check_output
+from fastsvm.jobs.inputs import rows_named
+from fastsvm.jobs.labels import check_labels
+from fastsvm.jobs.say import say
 from fastsvm.jobs.training.cluster import connected, estimators_of
 from fastsvm.jobs.training.finished import save_surely
 from fastsvm.jobs.training.job_file import Job, learns_labels
@@ -147,6 +150,8 @@ def train(
         check_output(destination, job.train, *([job.test] if job.test else []))
     if not 0 <= job.holdout < 1:
         raise ValueError(f"holdout must be at least 0 and less than 1, found {job.holdout}.")
+    if job.seed < 0:
+        raise ValueError(f"seed must be at least 0, found {job.seed}.")
     if not learns_labels(job.kind) and (job.holdout or job.test):
         raise ValueError(f"A model of kind {job.kind!r} learns no labels to test. Leave out test and holdout.")
     with open_hdf5(job.train) as data, at_most(job.threads):
@@ -154,7 +159,7 @@ def train(
         estimator = estimator_of(job, labels)
         training, held_out = split(len(data), job.holdout, job.seed)
         if job.test is not None:
-            _check_test(job.test, data)
+            _check_test(job.test, data, np.unique(labels) if is_classifier(estimator) else None)
         begin = time.perf_counter()
         with connected(job.cluster) as client, checkpointed(estimator, checkpointer, checkpoint):
             if client is None:
@@ -238,16 +243,20 @@ def estimator_of(job: Job, y: np.ndarray) -> Any:
 
 
 def _predicted(model: Any, data: HDF5Data, rows: np.ndarray) -> np.ndarray:
-    return model.predict(data.X if len(rows) == len(data) else data.X.take(rows))
+    with rows_named(data.path, rows):
+        return model.predict(data.X if len(rows) == len(data) else data.X.take(rows))
 
 
-def _check_test(path: str, training: HDF5Data) -> None:
+def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> None:
     """Raise ValueError if a file cannot be a test, before the time of a fit is spent."""
     with open_hdf5(path) as data:
         if data.y is None:
             raise ValueError(f"{path} has no labels; a test needs them. They are the dataset y of HDF5 files.")
         if data.shape[1] != training.shape[1]:
             raise ValueError(f"{path} has {data.shape[1]} features, the training data have {training.shape[1]}.")
+        note = check_labels(classes, data, path)
+        if note:
+            say(f"note: {note}")
 
 
 def _tested(model: Any, path: str) -> Tested:
@@ -297,11 +306,12 @@ def split(n: int, holdout: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fit(model: Any, data: HDF5Data, y: np.ndarray, rows: np.ndarray) -> None:
-    if len(rows) == len(data):
-        model.fit(data)
-    else:
-        weight = None if data.sample_weight is None else data.sample_weight[rows]
-        model.fit(data.X.take(rows), y[rows], sample_weight=weight)
+    with rows_named(data.path, rows):
+        if len(rows) == len(data):
+            model.fit(data)
+        else:
+            weight = None if data.sample_weight is None else data.sample_weight[rows]
+            model.fit(data.X.take(rows), y[rows], sample_weight=weight)
 
 
 def with_labels(parameters: dict[str, Any], y: np.ndarray) -> dict[str, Any]:

@@ -1,0 +1,170 @@
+"""Mistakes on the command line, in job files and in data: each is told before work is lost, and names its place."""
+
+import re
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from forked import COMMAND
+
+import fastsvm.jobs.demo
+from fastsvm.cli import main
+from fastsvm.jobs.training.train import split
+
+N = 1000
+X = np.random.default_rng(0).normal(size=(N, 3))
+Y = (X[:, 0] > 0).astype(int)
+WORDS = np.array(["no", "yes"], object)[Y]
+
+
+def written(path, **columns):
+    with h5py.File(path, "w") as file:
+        for name, values in columns.items():
+            file[name] = values
+    return path
+
+
+@pytest.fixture
+def data(tmp_path):
+    return written(tmp_path / "data.h5", X=X, y=Y)
+
+
+@pytest.fixture
+def run(capsys):
+    """Return a function that runs a command and returns its exit code and standard error."""
+
+    def do(*words):
+        code = main([str(word) for word in words])
+        return code, capsys.readouterr().err
+
+    return do
+
+
+def test_the_demo_replaces_no_files_of_others(tmp_path, run, monkeypatch):
+    monkeypatch.setattr(fastsvm.jobs.demo, "demo", partial(fastsvm.jobs.demo.demo, n_training=1400))
+    (tmp_path / "train.h5").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    code, told = run("demo", "--folder", tmp_path)
+    assert code == 2 and "train.h5 exists, and the demo would replace it" in told
+    assert (tmp_path / "train.h5").read_text() == "mine" and not (tmp_path / "test.h5").exists()
+    code, told = run("demo", "--folder", tmp_path / "file")
+    assert code == 2 and "is a file; name a folder" in told
+    assert [run("demo", "--folder", tmp_path / "own")[0] for _ in range(2)] == [0, 0]
+
+
+def test_a_model_that_is_not_saved_is_told(data, tmp_path, run):
+    assert "the model is not saved" in run("train", data, "--model", "sgd")[1]
+    assert "not saved" not in run("train", data, "--model", "sgd", "-o", tmp_path / "model")[1]
+
+
+def test_a_seed_is_named(data, run):
+    code, told = run("train", data, "--seed", -1)
+    assert code == 2 and "seed must be at least 0" in told
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_bad_value_is_named_by_its_row_in_the_file(held, data, tmp_path, run, monkeypatch):
+    """It is among the rows of the fit, or among those that are held out, and far from the first block."""
+    monkeypatch.setattr("fastsvm.jobs.prediction.predict._ROWS", 100)
+    model = tmp_path / "model"
+    assert run("train", data, "-o", model, "--model", "sgd")[0] == 0
+    bad = int(split(N, 0.5, 0)[held][-1])
+    with h5py.File(data, "r+") as file:
+        file["X"][bad, 1] = np.nan
+    words = f"row {bad}, column 1 of {data}"
+    code, told = run("predict", model, data, "-o", tmp_path / "out.csv")
+    assert code == 2 and words in told
+    code, told = run("train", data, "--holdout", 0.5, "--model", "linear")
+    assert code == 2 and words in told
+    job = tmp_path / "job.toml"
+    job.write_text(f'[data]\ntrain = "{data}"\nholdout = 0.5\n[model]\nkind = "linear"\n[search]\nC = [0.1, 1]\n')
+    code, told = run("run", job, "--folder", tmp_path / "run")
+    assert code == 2 and words in told and "goes on without" not in told
+
+
+LABELS = {
+    "of another kind": (WORDS, "No label in .*test.h5 is a class of the model"),
+    "of other classes": (Y + 5, "No label in .*test.h5 is a class of the model"),
+    "without a number": (np.where(Y, np.nan, 1.0), "test.h5 contain NaN or infinity"),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_a_test_that_cannot_be_compared_is_refused_before_the_fit(name, data, tmp_path, run):
+    labels, words = LABELS[name]
+    test = written(tmp_path / "test.h5", X=X, y=labels)
+    job = tmp_path / "job.toml"
+    job.write_text(f'[data]\ntrain = "{data}"\ntest = "{test}"\n[model]\nkind = "sgd"\n')
+    code, told = run("run", job, "--folder", tmp_path / "run")
+    assert code == 2 and re.search(words, told)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("kind", ["sgd", "sgd-regressor"])
+def test_labels_without_a_number_keep_nobody_from_predicting(kind, data, tmp_path, run):
+    test = written(tmp_path / "test.h5", X=X, y=np.full(N, np.nan))
+    assert run("train", data, "-o", tmp_path / "model", "--model", kind)[0] == 0
+    code, told = run("predict", tmp_path / "model", test, "-o", tmp_path / "out.csv")
+    assert code == 0 and "The labels in" in told and "Nothing is compared" in told
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == N + 1
+    code, told = run("evaluate", tmp_path / "model", test)
+    assert code == 2 and "The labels in" in told
+
+
+@pytest.mark.parametrize("key", ['label = "kind"', "label = 0", 'format = "csv"', 'id = "name"'])
+def test_keys_that_do_not_apply_to_hdf5_are_refused(key, data, tmp_path, run):
+    job = tmp_path / "job.toml"
+    job.write_text(f'[data]\ntrain = "{data}"\n{key}\n[model]\nkind = "sgd"\n')
+    code, told = run("run", job, "--folder", tmp_path / "run")
+    assert code == 2 and f"data.{key.split()[0]} cannot be used" in told and not (tmp_path / "run").exists()
+    code, told = run("train", data, "--folder", tmp_path / "run", "--label", "kind")
+    assert code == 2 and "data.label cannot be used" in told and not (tmp_path / "run").exists()
+
+
+def test_a_job_file_of_a_windows_editor(data, tmp_path, run):
+    job = tmp_path / "job.toml"
+    job.write_text(f'[data]\ntrain = "{data}"\n[model]\nkind = "sgd"\n', encoding="utf-8-sig")
+    assert run("run", job, "--folder", tmp_path / "run")[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["svc", "linear"])
+def test_a_scoring_that_the_model_cannot_have(kind, data, tmp_path, run):
+    job = tmp_path / "job.toml"
+    job.write_text(
+        f'[data]\ntrain = "{data}"\n[model]\nkind = "{kind}"\n[search]\nC = [0.1, 1]\nscoring = "neg_log_loss"\n'
+    )
+    code, told = run("run", job, "--folder", tmp_path / "run")
+    assert code == 2 and "scoring='neg_log_loss' cannot be computed" in told and "predict_proba" in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_features_that_the_model_does_not_have_are_told(data, tmp_path, run):
+    assert run("train", data, "-o", tmp_path / "model", "--model", "sgd")[0] == 0
+    (tmp_path / "more.txt").write_text("1 1:0.5 2:1 3:1 9:1\n")
+    code, told = run("predict", tmp_path / "model", tmp_path / "more.txt", "-o", tmp_path / "out.csv")
+    assert code == 2 and "more.txt has 9 features, but 3 are expected, by the model" in told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_report_that_cannot_be_written_is_told(data, forks):
+    code = f"import os\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\n{COMMAND}"
+    process = forks.start("info", data, code=code)
+    _, told = process.communicate()
+    assert process.returncode == 1 and told.count("\n") == 1 and "No space left on device" in told
+
+
+@pytest.mark.parametrize("words", [["train", "--help"], ["info"]], ids=str)
+def test_letters_that_the_output_lacks_are_replaced(words, tmp_path, forks):
+    path = written(tmp_path / "data.h5", X=X, y=np.array(["nö", "γ"], object)[Y])
+    code = f"import sys\nsys.stdout.reconfigure(encoding='ascii', errors='strict')\n{COMMAND}"
+    process = forks.start(*words, *([path] if words == ["info"] else []), code=code)
+    out, told = process.communicate()
+    assert process.returncode == 0 and told == "" and ("n\\xf6" in out or words != ["info"])
+
+
+def test_weights_that_are_no_numbers_are_named(tmp_path, run):
+    path = written(tmp_path / "data.h5", X=X, y=Y, sample_weight=WORDS)
+    code, told = run("train", path, "--model", "sgd")
+    assert code == 2 and f"sample_weight of {path} must hold numbers" in told
