@@ -144,7 +144,8 @@ def large_file() -> list[str]:
         rows.append((f"`LinearSVC`, epoch {point['epoch']}", f"{point['after_s']:.1f}", objective, gap, reads))
     labels = {"loop": "`SGDClassifier.partial_fit`, averaged", "loop without average": "the same, last weights"}
     for name, label in labels.items():
-        for point in found[name]["points"][-_LAST_POINTS:]:
+        points = found[name]["points"] if name in found else []
+        for point in points[-_LAST_POINTS:]:
             rows.append((label, f"{point['seconds']:.0f}", f"{point['objective']:.2f}", "", ""))
             label = ""
     return table(["", "seconds since the beginning", "objective", "relative gap", "of a reading"], rows)

@@ -84,8 +84,8 @@ def test_a_large_file_is_told_by_epochs_and_by_moments_of_the_loops(stored):
     assert studies.large_file()[2:] == [
         "| `LinearSVC`, epoch 1 | 10.0 | – | – | 1.50 |",
         "| `LinearSVC`, epoch 2 | 20.0 | 5.00 | 1.0e-03 | |",
-        *(f"| `SGDClassifier.partial_fit`, averaged | {s} | {100 / s:.2f} | | |" for s in (4, 7, 12)),
-    ]
+        "| `SGDClassifier.partial_fit`, averaged | 10 | 10.00 | | |", "| | 11 | 9.09 | | |", "| | 12 | 8.33 | | |",
+    ]  # fmt: skip
     assert "4 s (2,000 MB/s), and 0.5 s" in " ".join(studies.reading())
 
 

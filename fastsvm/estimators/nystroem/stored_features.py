@@ -18,7 +18,7 @@ __all__ = ["is_bounded", "stored_features"]
 
 _EXACT_VALUES = 1 << 22  # so few that float64 costs little
 _SHARE = 2  # of the memory, for features in it
-_WRITTEN_BYTES = 16 << 20  # of a scratch file, at once
+_WRITTEN_BYTES, _WRITTEN_SHARE = 16 << 20, 16  # of a scratch file, at once, and of the memory
 
 
 def is_bounded(estimator: Any) -> bool:
@@ -58,7 +58,7 @@ def stored_features(estimator: Any, source: Source, features: FeatureMap, budget
             return
     scratch = ScratchSource(shape, kinds[-1], estimator.scratch_folder, source.digest())
     try:
-        most = max(1, _WRITTEN_BYTES // (scratch.dtype.itemsize * shape[1]))
+        most = max(1, min(_WRITTEN_BYTES, budget // _WRITTEN_SHARE) // (scratch.dtype.itemsize * shape[1]))
         for start, stop, block in _blocks(estimator, source, most):
             found = scratch.buffer(stop - start)
             features.write(block, found)

@@ -34,6 +34,8 @@ class LinearDualSettings(NamedTuple):
         "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
     least : float
         Absolute value of an objective below which its gap is relative to this.
+    part_bytes : int
+        At most so much of a window is prepared together, as in `dense_epoch.Layout`.
     """
 
     tol: float
@@ -46,6 +48,7 @@ class LinearDualSettings(NamedTuple):
     most_values: int = 0
     criterion: str = "gap"
     least: float = 1e-300
+    part_bytes: int = 1 << 62
 
 
 @storable("linear dual state")

@@ -37,6 +37,7 @@ N_SWEEPS = 3
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
 _STREAMED_ROWS = 32  # of a block whose Gram matrix is computed again in each epoch
 _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
+_PART_SHARE = 64  # of the memory for a part of a window, of which six may be there at once
 _DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to three copies in float64 beside all else
 _MOST_WINDOW = 32 << 20  # bytes
 _WINDOW_WORK = 1 << 31  # multiplications of rows in memory between two readings of the clock
@@ -175,7 +176,10 @@ def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) ->
         kept = 0
     n_visits = 0 if estimator.window_visits == "auto" else int(estimator.window_visits)
     values = memory // _DENSE_SHARE
-    found = LinearDualSettings(estimator.tol, seed, size, N_SWEEPS, kept, window, n_visits, values, estimator.criterion)
+    found = LinearDualSettings(
+        estimator.tol, seed, size, N_SWEEPS, kept, window, n_visits, values, estimator.criterion,
+        part_bytes=memory // _PART_SHARE,
+    )  # fmt: skip
     return found if problem.total is None else found._replace(least=least_objective(problem))
 
 

@@ -25,11 +25,13 @@ from fastsvm.solvers.linear_dual.epochs.block_sweep import GramBlock, SweepState
 from fastsvm.solvers.linear_dual.epochs.epoch import Epochs, EpochState, class_bounds, weight_left
 from fastsvm.sources import DenseBlock
 
-__all__ = ["DenseEpochs", "Layout"]
+__all__ = ["PART_BYTES", "DenseEpochs", "Layout"]
 
 _READABLE = np.uint8, np.float32, np.float64
+PART_BYTES = 1 << 22
+"""Largest size of a part of a window. It stays in the processor's cache."""
+
 _PIECE = 1 << 17  # multiplications below which one thread is faster
-_PART_BYTES = 1 << 22  # of converted rows, or of Gram matrices that are not cached: they stay in the processor's cache
 _MOST_AHEAD = 6  # parts of a window that are prepared at once
 
 
@@ -46,6 +48,8 @@ class Layout(NamedTuple):
         Number of blocks whose Gram matrices are cached.
     shift, scale : ndarray of float64, shape (n_features,)
         Values x are mapped to (x - shift) scale; empty for no mapping.
+    part_bytes : int
+        Converted rows, or Gram matrices that are not cached, that are prepared together. Few parts are there at once.
     """
 
     block_rows: int
@@ -53,6 +57,7 @@ class Layout(NamedTuple):
     kept_blocks: int
     shift: np.ndarray
     scale: np.ndarray
+    part_bytes: int = PART_BYTES
 
 
 class DenseEpochs(Epochs[DenseBlock]):
@@ -127,7 +132,7 @@ class DenseEpochs(Epochs[DenseBlock]):
         """Return the number of blocks that are prepared together."""
         step = self.layout.block_rows
         values = step * (step if self._as_stored else max(step, self.n_features))
-        return max(1, _PART_BYTES // (values * self.real.itemsize))
+        return max(1, self.layout.part_bytes // (values * self.real.itemsize))
 
     def _preparation(
         self, values: np.ndarray, plan: "_WindowBlocks", as_stored: bool, turn: int
