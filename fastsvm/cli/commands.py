@@ -133,9 +133,9 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
     if inputs.label is False and learns_labels(job.kind):
         raise ValueError("Training needs labels; --no-label is for files to predict, and for --model one-class.")
     if options.folder is None:
-        if options.output is None:
-            say("note: the model is not saved. --output FILE saves it; --folder FOLDER saves checkpoints, too.")
         with as_hdf5(path, inputs, seed=options.seed) as file:
+            if options.output is None:
+                say("note: the model is not saved. --output FILE saves it; --folder FOLDER saves checkpoints, too.")
             return train(job._replace(train=str(file)), options.output).report._asdict()
     if options.output is not None:
         raise ValueError("A run saves its model in its folder as model.fastsvm. Pass --folder or --output, not both.")
