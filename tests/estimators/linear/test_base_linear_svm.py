@@ -234,6 +234,18 @@ def test_bad_data_are_refused_and_leave_the_estimator_unfitted(name):
             model.predict(X60)
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_warm_start_after_refused_data_begins_anew(name, request):
+    X, y = data_of(name, request)
+    X, y = np.tile(X, (100, 1)) + np.linspace(0, 0.01, 100 * len(X))[:, None], np.tile(y, 100)  # no rows are equal
+    bad = X.copy()
+    bad[6000, 1] = np.nan  # in a row that is not sampled: it is found in the first epoch
+    model = made(name, tol=1e-2, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="row 6000, column 1"):
+        model.fit(bad, y)
+    assert model.fit(X, y).converged_
+
+
 def test_a_fit_ends_when_time_is_over(three):
     with pytest.warns(ConvergenceWarning, match=r"max_time.*may be too high by.*warm_start=True"):
         model = made("crammer_singer", max_time=1e-9).fit(*three)

@@ -150,8 +150,13 @@ class DualFit:
         """Return a checkpoint between two windows."""
         return DualFitState(self._fingerprint, self._settings.seed, state, self._windows, False, True, records)
 
-    def last_state(self, state: LinearDualState, records: list[tuple]) -> DualFitState:
-        """Return what the next fit resumes after this one ended or was interrupted."""
+    def last_state(self, state: LinearDualState, records: list[tuple]) -> DualFitState | None:
+        """Return what the next fit resumes after this one ended or was interrupted.
+
+        Nothing is resumed if a bad value or overflow has spread to the variables, which change in place.
+        """
+        if not (np.isfinite(state.dual).all() and np.isfinite(state.path.position).all()):
+            return None
         return self.checkpoint(state, records)._replace(finished=self._finished, consistent=self._consistent)
 
 
