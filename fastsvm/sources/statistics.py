@@ -196,10 +196,18 @@ def _sum_dense(rows, weight, centre, sums, total):
     mean, squares = np.zeros(centre.size), np.zeros(centre.size)
     for i in range(weight.size):
         added += weight[i]
+    origin = sums[0]  # differences from it are 0 in constant features, whose mean is then their value to the last bit
+    if total == 0:
+        for i in range(weight.size):
+            if weight[i] > 0:
+                origin = rows[i]
+                break
     for i in range(rows.shape[0]):
         row, share = rows[i], weight[i] / max(added, _TINY)
         for k in range(row.size):
-            mean[k] += share * row[k]
+            mean[k] += share * (row[k] - origin[k])
+    for k in range(mean.size):
+        mean[k] += origin[k]
     for i in range(rows.shape[0]):
         row, norm, distance = rows[i], 0.0, 0.0
         for k in range(row.size):

@@ -77,6 +77,14 @@ def test_constant_features_are_those_of_scikit_learn(weighted, value, dtype, row
     source = ScaledSource.standardized(as_source(X), np.float64, weight)
     wanted = StandardScaler().fit(X[:, :-1].astype(np.float64), sample_weight=weight).scale_
     np.testing.assert_allclose(1 / source.scale, [*wanted, 1.0], rtol=1e-10)
+    assert not source.read(0, 200).values[:, -1].any()
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -123456.789])
+def test_gradient_descent_gives_constant_features_no_weight(value, rows):
+    X = np.column_stack([rows[0], np.full(200, value)])
+    model = SGDClassifier(standardize=True, random_state=0, max_iter=5, tol=None).fit(X, rows[1])
+    assert model.coef_[0, -1] == 0
 
 
 def test_a_feature_that_hardly_varies_is_not_constant():
