@@ -55,8 +55,9 @@ class SGDRegressor(LinearRegressor, BaseSGD):
         and the length of its feature, so that rare features and features of any unit learn as fast as others. On sparse
         rows of many features a step is also no longer than twice the way to a loss of zero (Loizou, Vaswani, Laradji
         and Lacoste-Julien 2021, equation 3). The other rates are one η for all weights in step t = 0, 1, .... "auto"
-        begins with what suits the rows' lengths and falls as η₀ / (√(1 + 4 t / steps per epoch) + alpha η₀ t), without
-        the root if steps follow the exact gradient of a smooth loss; "optimal" is scikit-learn's 1 / (alpha (t₀ + t));
+        begins with what suits the rows' lengths and falls as η₀ / (√(1 + 4 t / steps per epoch) + λ η₀ t), with the
+        factor λ of ½‖w‖² in the objective, without the root if steps follow the exact gradient of a smooth loss;
+        "optimal" is scikit-learn's 1 / (alpha (t₀ + t));
         "pegasos" 1 / (alpha (t + 1)); "invscaling" eta0 / (t + 1)**power_t; "constant" eta0; "adaptive" eta0, divided
         by 5 whenever the fit would otherwise end, until it is below 1e-6.
     eta0 : float, default=0.01

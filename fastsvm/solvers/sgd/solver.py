@@ -353,7 +353,8 @@ class SGD:
     def _penalty(self, coef: np.ndarray) -> float:
         penalty = self.settings.penalty
         length = float(np.abs(coef).sum()) if penalty.l1 > 0 else 0.0
-        return float(penalty.l2 / 2 * np.vdot(coef, coef)) + penalty.l1 * length
+        square = float(np.vdot(coef, coef)) if penalty.l2 > 0 else 0.0  # which may overflow
+        return penalty.l2 / 2 * square + penalty.l1 * length
 
 
 def has_settled(fall: float, objective: float, allowed: float) -> bool:

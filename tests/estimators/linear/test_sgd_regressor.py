@@ -33,6 +33,17 @@ def test_ridge_regression(line_300):
     assert model.intercept_ == pytest.approx(y.mean() - X.mean(axis=0) @ coef, abs=1e-3)
 
 
+@pytest.mark.parametrize("rate", ["adagrad", "auto"])
+@pytest.mark.parametrize("unit", [2.0**-600, 2.0**-20, 2.0**20, 2.0**600])
+def test_targets_may_be_in_any_unit(unit, rate, line_300):
+    X, y = line_300
+    parameters = {"loss": "epsilon_insensitive", "penalty": None, "learning_rate": rate, "random_state": 0}
+    wanted = SGDRegressor(**parameters, epsilon=0.1, tol=None, max_iter=9).fit(X, y)
+    model = SGDRegressor(**parameters, epsilon=0.1 * unit, tol=None, max_iter=9).fit(X, y * unit)
+    np.testing.assert_allclose(model.coef_ / unit, wanted.coef_, rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_ / unit, wanted.intercept_, rtol=1e-9)
+
+
 def test_targets_that_are_not_finite_are_refused(line_300):
     X, y = line_300
     y = y.copy()

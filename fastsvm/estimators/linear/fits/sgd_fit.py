@@ -159,17 +159,18 @@ def _settings(estimator: Any, problem: SGDProblem, task: Task, memory: int, whol
     everything = whole and batch_size == n_rows
     average = estimator.average
     averaged = 0 if isinstance(average, (bool, np.bool_)) else average
-    first = _first_rate(estimator, lengths, np.inf if everything else batch_size)
-    loss = loss_of(estimator)
+    loss, score = loss_of(estimator), _usual_score(task)
+    alpha = float(estimator.alpha) if lengths is None else penalty.l2  # without ½‖w‖² there is no strong convexity
+    first = _first_rate(estimator, lengths, np.inf if everything else batch_size, score)
     exact = everything and np.isfinite(loss.curvature)  # steps need not become shorter
     n_steps = np.inf if exact else max(1 if whole else _STEPS_OF_A_STREAM, -(-n_rows // batch_size))
     return SGDSettings(
         loss=loss,
         penalty=penalty,
-        schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), float(estimator.alpha), n_steps),
+        schedule=Schedule(estimator.learning_rate, first, float(estimator.power_t), alpha, n_steps),
         batch_size=batch_size,
         average_from=averaged // batch_size if average else np.inf,
-        score=_usual_score(task),
+        score=score,
         tol=estimator.tol,
         patience=int(estimator.n_iter_no_change),
         seed=None,
@@ -208,7 +209,9 @@ def _usual_score(task: Task) -> float:
         return 1.0
     targets, weights = task.targets[used], task.weights[used]
     mean = np.average(targets, weights=weights)
-    return float(np.average((targets - mean) ** 2, weights=weights) ** 0.5 or abs(mean) or 1.0)
+    largest = float(np.abs(targets - mean).max()) or 1.0  # whose square may overflow, or underflow
+    deviation = largest * np.average(((targets - mean) / largest) ** 2, weights=weights) ** 0.5
+    return float(deviation or abs(mean) or 1.0)
 
 
 def loss_of(estimator: Any) -> Loss:
@@ -225,14 +228,15 @@ def _penalty(estimator: Any, intercept_rate: float) -> Penalty:
     return Penalty(alpha * (1 - l1_share), alpha * l1_share, float(estimator.momentum), clip, intercept_rate)
 
 
-def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float) -> float:
-    """Return the initial learning rate, by the lengths of the rows if it adapts to them."""
+def _first_rate(estimator: Any, lengths: Lengths | None, batch_size: float, score: float) -> float:
+    """Return the initial learning rate, by the lengths of the rows if it adapts to them; `score` is the usual score."""
     loss = loss_of(estimator)
+    unit = score if np.isinf(loss.curvature) else 1.0  # beside a kink, slopes do not grow with the unit of the targets
     if lengths is not None:
-        return suitable_rate(lengths, loss, batch_size)
+        return unit * suitable_rate(lengths, loss, batch_size)
     if estimator.learning_rate == BY_FEATURE:  # for rows of length 1; the solver measures the features
         longest = suitable_rate(Lengths(1.0, 0.0, 1.0), loss, batch_size)
-        return longest if np.isinf(batch_size) else longest / _CAUTION
+        return unit * (longest if np.isinf(batch_size) else longest / _CAUTION)
     if estimator.learning_rate == "optimal":  # that of scikit-learn, after Bottou: as if a typical weight were α^-¼
         typical = estimator.alpha**-0.25
         return typical if loss.of_classes else typical / max(1.0, float(loss_slope(loss, -typical, 1.0)))
