@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal or a pipe may lack letters
+    if sys.stderr is None:  # closed; progress is shown there
+        sys.stderr = io.StringIO()
     options = make_parser().parse_args(arguments)
     try:
         with ended_by_signals(), warnings.catch_warnings():

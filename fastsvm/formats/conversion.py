@@ -1,5 +1,6 @@
 """Conversion of a published format to one HDF5 file."""
 
+import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -279,7 +280,9 @@ def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
 
 
 def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) -> Generator[Rows, None, None]:
-    with tqdm(total=total, desc=title, unit=" rows", unit_scale=True, disable=None if show else True) as bar:
+    with tqdm(
+        total=total, desc=title, unit=" rows", unit_scale=True, disable=None if show and sys.stderr else True
+    ) as bar:
         for block in blocks:
             yield block
             bar.update(len(block))

@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import re
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -111,7 +112,7 @@ def _transfer(url: str, part: Path, remote: Remote, progress: bool) -> None:
             desc=remote.name,
             unit="B",
             unit_scale=True,
-            disable=None if progress else True,
+            disable=None if progress and sys.stderr else True,
         )
         with bar, open(part, "ab" if start else "wb") as file:
             while piece := response.read(_PIECE):

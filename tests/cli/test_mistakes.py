@@ -11,6 +11,7 @@ from forked import COMMAND
 
 import fastsvm.jobs.demo
 from fastsvm.cli import main
+from fastsvm.formats import convert
 from fastsvm.jobs.training.train import split
 
 N = 1000
@@ -162,6 +163,16 @@ def test_letters_that_the_output_lacks_are_replaced(words, tmp_path, forks):
     process = forks.start(*words, *([path] if words == ["info"] else []), code=code)
     out, told = process.communicate()
     assert process.returncode == 0 and told == "" and ("n\\xf6" in out or words != ["info"])
+
+
+def test_progress_without_standard_error(data, tmp_path, monkeypatch):
+    (tmp_path / "table.csv").write_text("a,label\n1,0\n2,1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", None)
+        fastsvm.SVC(verbose=True).fit(X, Y)
+        fastsvm.SVCSearch(fastsvm.SVC(), {"C": [1.0]}, cv=2, verbose=True).fit(X[:60], Y[:60])
+        convert(tmp_path / "table.csv", tmp_path / "table.h5", progress=True)
+        assert main(["train", str(data), "--model", "sgd"]) == 0
 
 
 def test_weights_that_are_no_numbers_are_named(tmp_path, run):

@@ -1,5 +1,6 @@
 """The time left, as it is shown beside a progress bar."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,8 +31,13 @@ class _NoBar:
 
 
 def progress_bar(total: int, unit: str, name: str, shown: bool) -> Any:
-    """Return a bar of tqdm; if it is not to be shown, what does nothing in its place."""
-    return tqdm(total=total, unit=unit, desc=name, disable=None) if shown else _NoBar()
+    """Return a bar of tqdm; if it is not or cannot be shown, what does nothing in its place.
+
+    There is no standard error if it was closed, or under `pythonw` on Windows.
+    """
+    if not shown or sys.stderr is None:
+        return _NoBar()
+    return tqdm(total=total, unit=unit, desc=name, disable=None)
 
 
 def shown(blocks: Iterator[tuple[int, Block]], n_rows: int, what: str, estimator: Any) -> Iterator[tuple[int, Block]]:

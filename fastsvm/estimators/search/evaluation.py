@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -105,7 +106,9 @@ def _in_this_process(rules: Rules, n_tasks: int) -> bool:
 
 
 def _parallel(rules: Rules) -> Parallel:
-    return Parallel(n_jobs=rules.n_jobs, pre_dispatch=rules.pre_dispatch, return_as="generator_unordered")
+    streams = getattr(get_active_backend()[0], "supports_return_generator", False)  # "multiprocessing" does not
+    return_as = "generator_unordered" if streams else "list"
+    return Parallel(n_jobs=rules.n_jobs, pre_dispatch=rules.pre_dispatch, return_as=return_as)
 
 
 def _within_one_share(models: list[Any], rules: Rules) -> list[Any]:

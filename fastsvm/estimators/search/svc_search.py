@@ -1,5 +1,6 @@
 """Grid search with cross-validation for kernel machines; fits share their kernel values."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
@@ -228,7 +229,10 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
             raise ValueError(f"cv={self.cv!r} gives no splits.")
         table = SearchTable(cells, len(splits))
         with tqdm(
-            total=len(models) * len(splits), unit="fit", desc="SVCSearch", disable=None if self.verbose else True
+            total=len(models) * len(splits),
+            unit="fit",
+            desc="SVCSearch",
+            disable=None if self.verbose and sys.stderr else True,
         ) as bar:
             for scored in evaluate(models, rows, splits, rules):
                 table.note(scored)

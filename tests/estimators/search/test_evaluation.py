@@ -1,13 +1,17 @@
 """Fits that fail, scores of training samples, and processes of a search."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from joblib import parallel_config
 from searches import both
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from fastsvm import SVC, SVCSearch
+from fastsvm.estimators.search.evaluation import _parallel
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the")
@@ -49,6 +53,11 @@ def test_processes(digits, model):
     grid = {"C": [0.1, 1], "gamma": [0.02, 0.1]}
     ours, _ = both(*digits, grid, model, cv=2, n_jobs=2, pre_dispatch="n_jobs", return_train_score=True)
     np.testing.assert_array_equal(ours.predict(digits[0]), ours.best_estimator_.predict(digits[0]))
+
+
+def test_a_backend_that_gives_all_results_at_once():
+    with parallel_config(backend="multiprocessing"):
+        assert not _parallel(SimpleNamespace(n_jobs=2, pre_dispatch="all")).return_generator
 
 
 def test_methods_are_those_of_the_best_model(iris):
