@@ -165,6 +165,14 @@ def test_letters_that_the_output_lacks_are_replaced(words, tmp_path, forks):
     assert process.returncode == 0 and told == "" and ("n\\xf6" in out or words != ["info"])
 
 
+def test_a_table_whose_columns_share_a_name_is_predicted_by_their_order(tmp_path, run):
+    table = tmp_path / "table.csv"
+    table.write_text("a,b,a,label\n" + "".join(f"{a},{b},{c},{y}\n" for (a, b, c), y in zip(X, Y, strict=True)))
+    code, told = run("train", table, "-o", tmp_path / "model", "--model", "sgd")
+    assert code == 0 and "Several features are named 'a'" in told
+    assert run("predict", tmp_path / "model", table, "-o", tmp_path / "out.csv")[0] == 0
+
+
 def test_progress_without_standard_error(data, tmp_path, monkeypatch):
     (tmp_path / "table.csv").write_text("a,label\n1,0\n2,1\n")
     with monkeypatch.context() as patch:

@@ -1,12 +1,13 @@
 """The columns of a table: which of them hold features, labels and identifiers."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastsvm.formats.readers.stream import Options
 
-__all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index"]
+__all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index", "notes_on_names"]
 
 _LABELS = ("label", "labels", "target", "class", "y")
 """Usual names of a column of labels, in lower case."""
@@ -37,12 +38,18 @@ class TableColumns(NamedTuple):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features."""
-        return None if self.names is None else tuple(self.names[k] for k in self.features)
+        """Names of the features; None if the table has none, or two features share one."""
+        names = () if self.names is None else tuple(self.names[k] for k in self.features)
+        return names if names and not _repeated(names) else None
 
     def title(self, position: int) -> str:
         """Return the name of a column for messages."""
         return _title(self.names, position)
+
+
+def _repeated(names: tuple[str, ...]) -> list[str]:
+    """Return the names that occur more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _title(names: tuple[str, ...] | None, position: int) -> str:
@@ -161,6 +168,15 @@ class _Table(NamedTuple):
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise ValueError(f"{self.path} has {found} {missing[0]!r}{more}, a feature of the model.")
         return tuple(names.index(name) for name in features)
+
+
+def notes_on_names(columns: TableColumns) -> tuple[str, ...]:
+    """Return what the user should know about names of features, which predictions could not find again."""
+    names = () if columns.names is None else tuple(columns.names[k] for k in columns.features)
+    repeated = ", ".join(map(repr, _repeated(names)[:_SHOWN]))
+    return (f"Several features are named {repeated}: no names are kept, and columns count by their order.",) * bool(
+        repeated
+    )
 
 
 def note_on_index(columns: TableColumns, position: int) -> str:

@@ -47,6 +47,15 @@ def test_the_names_of_a_data_frame_without_names(tmp_path, header, names):
         assert names is None or list(data.feature_names) == names
 
 
+def test_names_that_repeat_are_not_kept(tmp_path):
+    path = write(tmp_path, "a,b,a,label\n1,2,3,0\n4,5,6,1\n")
+    summary = convert(path, tmp_path / "out.h5", shuffle=False)
+    assert summary.notes == ("Several features are named 'a': no names are kept, and columns count by their order.",)
+    with open_hdf5(summary.path) as data:
+        assert data.feature_names is None and data.X.read(0, 1).values.tolist() == [[1, 2, 3]]
+    assert not convert(path, tmp_path / "id.h5", id=2).notes
+
+
 def test_large_whole_numbers_as_labels(tmp_path, converted):
     lines = [f"1,2,{label}\n" for label in (2**53, 2**53 + 1, -(2**60) - 1)]
     assert converted(write(tmp_path, "".join(lines))).y.tolist() == [2**53, 2**53 + 1, -(2**60) - 1]
