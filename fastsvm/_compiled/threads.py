@@ -85,7 +85,7 @@ class _OneThreadedBLAS(ContextDecorator):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._depth = 0  # threads in the context
+        self._inside: set[int] = set()  # threads in the context
         self._given: list[tuple[_Library, int]] = []
         self._own = threading.local()  # of each thread, how many contexts it is in, and its earlier limits
 
@@ -93,22 +93,35 @@ class _OneThreadedBLAS(ContextDecorator):
         if self._depth_here > 0:
             self._own.depth += 1
             return
-        with self._lock:
-            if self._depth == 0:
-                self._given = [(library, library.get()) for library in _libraries() if not library.of_thread]
-            self._depth += 1
-        self._own.given, self._own.depth = self.hold_thread(), 1
-        self.hold()
+        try:
+            with self._lock:
+                if not self._inside:
+                    self._given = [(library, library.get()) for library in _libraries() if not library.of_thread]
+                self._inside.add(threading.get_ident())
+            self._own.given, self._own.depth = self.hold_thread(), 1
+            self.hold()
+        except BaseException:  # an interrupt: nobody will leave the context
+            self._leave()
+            raise
 
     def __exit__(self, *error: object) -> None:
-        self._own.depth = max(0, self._depth_here - 1)
-        if self._own.depth > 0:
+        if self._depth_here > 1:
+            self._own.depth -= 1
             return
+        try:
+            self._leave()
+        except BaseException:  # an interrupt, and limits may not be restored yet
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """Restore the limits of this thread, and those of the process if no other is in the context."""
         _restore(getattr(self._own, "given", []))
         with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
+            self._inside.discard(threading.get_ident())
+            if not self._inside:
                 _restore(self._given)
+        self._own.depth = 0
 
     @property
     def _depth_here(self) -> int:
@@ -119,12 +132,15 @@ class _OneThreadedBLAS(ContextDecorator):
 
         `threadpoolctl.threadpool_limits` sets such a limit.
         """
-        given = [*self._given, *getattr(self._own, "given", [])] if self._depth else _limits()
+        if self._inside:
+            given = [*self._given, *getattr(self._own, "given", [])]
+        else:
+            given = [(library, library.get()) for library in _libraries()]
         return min((limit for library, limit in given if limit < library.usual), default=None)
 
     def hold(self) -> None:
         """Set the limits again, because another thread may have changed them. Outside of fits, do nothing."""
-        if self._depth:
+        if self._inside:
             for library, _ in self._given:
                 if library.get() != 1:
                     library.set(1)
@@ -139,13 +155,9 @@ class _OneThreadedBLAS(ContextDecorator):
     def after_fork(self) -> None:
         """Forget, in a forked child, the contexts of other threads, which do not exist there."""
         self._lock = threading.Lock()
-        if self._depth and not self._depth_here:
+        if self._inside and not self._depth_here:
             _restore(self._given)
-        self._depth = min(1, self._depth_here)
-
-
-def _limits() -> list[tuple[_Library, int]]:
-    return [(library, library.get()) for library in _libraries()]
+        self._inside = {threading.get_ident()} if self._depth_here else set()
 
 
 def _restore(given: list[tuple[_Library, int]]) -> None:

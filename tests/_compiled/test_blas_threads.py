@@ -10,6 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fastsvm import SVC, LinearSVC, LinearSVR, SGDClassifier
+from fastsvm._compiled import threads
 from fastsvm._compiled.threads import Pool, one_threaded_blas
 
 _RNG = np.random.default_rng(0)
@@ -127,6 +128,22 @@ def test_a_limit_that_is_in_force_when_a_fit_ends_stays():
         threadpool_limits(3, user_api="blas")
     assert set(limits()) == {3}
     threadpool_limits(2, user_api="blas")
+
+
+@pytest.mark.parametrize("name", ["_restore", "hold"])
+def test_an_interrupt_while_limits_are_set_or_restored_does_not_leave_one_thread(name, monkeypatch):
+    owner = one_threaded_blas if name == "hold" else threads
+    real = getattr(owner, name)
+
+    def interrupted(*given):
+        monkeypatch.setattr(owner, name, real)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Watched().fit()
+    assert set(limits()) == {2}
+    assert is_one(Watched().fit().seen) and set(limits()) == {2}
 
 
 def fits(rows):

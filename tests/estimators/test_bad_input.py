@@ -1,4 +1,5 @@
 import re
+from fractions import Fraction
 from types import SimpleNamespace
 
 import h5py
@@ -158,6 +159,10 @@ def test_bad_parameters_leave_the_estimator_unfitted(name):
     with pytest.raises((ValueError, TypeError)):
         model.fit(X, Y)
     unfitted(model)
+
+
+def test_any_real_number_is_a_parameter():
+    assert np.array_equal(SVC(C=Fraction(1, 2)).fit(X, Y).dual_coef_, SVC(C=0.5).fit(X, Y).dual_coef_)
 
 
 FAILING_REFITS = {

@@ -140,4 +140,4 @@ def _bounds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the factor of C of each class, and the upper bound of each row's multiplier, 0 for rows left out."""
     factors = class_weights(estimator.class_weight, classes, labels, weight)
-    return factors, estimator.C * weight * factors[labels]  # rows left out are those of weight 0
+    return factors, float(estimator.C) * weight * factors[labels]  # rows left out are those of weight 0

@@ -189,7 +189,7 @@ shape (n_samples, n_features)
         return self._fitted_to(X, y, sample_weight)
 
     def _state(self, data: TrainingSet) -> Statement:
-        upper = self.C * data.weight
+        upper = float(self.C) * data.weight
         return state_targets(data, upper, 0.0, total=self.nu * float(upper.sum()) / 2)
 
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:

@@ -191,4 +191,4 @@ shape (n_samples, n_features)
         return self._fitted_to(X, y, sample_weight)
 
     def _state(self, data: TrainingSet) -> Statement:
-        return state_targets(data, self.C * data.weight, float(self.epsilon))
+        return state_targets(data, float(self.C) * data.weight, float(self.epsilon))
