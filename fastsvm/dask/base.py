@@ -17,13 +17,13 @@ from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, optional, seed
-from fastsvm.estimators.fitting.progress import progress_bar
 from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear.fits.dual_fit import N_SWEEPS, block_rows_of
 from fastsvm.estimators.linear.prediction import for_rows_as_passed
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
 from fastsvm.losses import Loss
+from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.linear_dual.curvature import metric_of_moments
 from fastsvm.solvers.linear_dual.shards.rounds import RoundsMemory, ShardedAscent
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
@@ -165,7 +165,7 @@ class DistributedLinearSVM(DistributedEstimator):
             solver.recall(last.memory)
             begin -= records[-1][1]
             shards.bytes_sent = records[-1][-1]
-        bar = progress_bar(self.max_iter, "round", type(self).__name__, self.verbose)
+        bar = progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__)
 
         def observe(state: LinearDualState, report: Report) -> bool:
             if report.n_steps == 0:

@@ -1,7 +1,6 @@
 """Linear classification by gradient descent on a cluster, whose shards average their weights."""
 
 import time
-from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,12 +15,12 @@ from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
-from fastsvm.estimators.fitting.progress import progress_bar
 from fastsvm.estimators.fitting.validation import forget
 from fastsvm.estimators.linear import sgd_classifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
 from fastsvm.estimators.linear.training_task import seed_of
 from fastsvm.files.storable import storable
+from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
 from fastsvm.solvers.sgd.solver import has_settled
@@ -264,7 +263,7 @@ shape (n_samples, n_features)
             tasks.together(len(rows)), *scaling,
         )  # fmt: skip
         shares = np.array([one.total for one in facts]) / known.total
-        with closing(progress_bar(self.max_iter, "round", type(self).__name__, bool(self.verbose))) as bar:
+        with progress_bar(shown=self.verbose, total=self.max_iter, unit="round", desc=type(self).__name__) as bar:
             weights = self._descend(tasks, rows, plan, shares, start, begin, bar)
         self.classes_ = known.labels
         self._take(*self._shown(*weights))

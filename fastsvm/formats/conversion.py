@@ -1,6 +1,5 @@
 """Conversion of a published format to one HDF5 file."""
 
-import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -9,7 +8,6 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
-from tqdm import tqdm
 
 from fastsvm.files.atomic_file import atomic_write, check_input, check_output, scratch_folder
 from fastsvm.formats.readers.rows import Rows
@@ -18,6 +16,7 @@ from fastsvm.formats.registry import FORMATS, formats_with, recognise
 from fastsvm.formats.rounding import TooCoarse, narrowed
 from fastsvm.formats.shuffle import shuffled
 from fastsvm.formats.writer import StoredLabels, write
+from fastsvm.progress_bar import progress_bar
 
 __all__ = ["Summary", "convert"]
 
@@ -280,9 +279,7 @@ def _storable(blocks: Iterable[Rows], source: Path) -> Iterator[Rows]:
 
 
 def _counted(blocks: Iterable[Rows], total: int | None, title: str, show: bool) -> Generator[Rows, None, None]:
-    with tqdm(
-        total=total, desc=title, unit=" rows", unit_scale=True, disable=None if show and sys.stderr else True
-    ) as bar:
+    with progress_bar(shown=show, total=total, desc=title, unit=" rows", unit_scale=True) as bar:
         for block in blocks:
             yield block
             bar.update(len(block))

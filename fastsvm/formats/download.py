@@ -3,15 +3,13 @@
 import hashlib
 import http.client
 import re
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
-from tqdm import tqdm
-
 from fastsvm.files.atomic_file import complete, name_beside
+from fastsvm.progress_bar import progress_bar
 
 __all__ = ["FetchError", "Remote", "download"]
 
@@ -106,13 +104,8 @@ def _transfer(url: str, part: Path, remote: Remote, progress: bool) -> None:
         raise
     with response:
         start = _start(response, have)
-        bar = tqdm(
-            total=remote.size,
-            initial=start,
-            desc=remote.name,
-            unit="B",
-            unit_scale=True,
-            disable=None if progress and sys.stderr else True,
+        bar = progress_bar(
+            shown=progress, total=remote.size, initial=start, desc=remote.name, unit="B", unit_scale=True
         )
         with bar, open(part, "ab" if start else "wb") as file:
             while piece := response.read(_PIECE):

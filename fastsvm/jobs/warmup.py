@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from tqdm.auto import tqdm
 
 from fastsvm._compiled.compiler import CACHE_FOLDER
 from fastsvm._compiled.recording import recorded
 from fastsvm.estimators import ESTIMATORS
+from fastsvm.progress_bar import progress_bar
 
 __all__ = ["WarmupReport", "warm_up"]
 
@@ -66,7 +66,7 @@ def warm_up(models: list[str] | None = None, progress: bool = False) -> WarmupRe
     tasks = [(name, *case) for name in names for case in _cases(name)]
     with recorded() as compiled, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, form, n, given in (bar := tqdm(tasks, "compiling", disable=None if progress else True)):
+        for name, form, n, given in (bar := progress_bar(tasks, shown=progress, desc="compiling")):
             bar.set_postfix_str(f"{name}, {form}")
             _fit(name, form, n, given)
     return WarmupReport(names, len(compiled.functions), compiled.seconds, str(CACHE_FOLDER or ""))

@@ -8,9 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
-from fastsvm.estimators.fitting.progress import LATEST, left_of, progress_bar
+from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.kernel_matrix.row_cache import CacheCounts
+from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.outer_loop import Report
 
 __all__ = ["KernelFitMonitor", "KernelMonitor", "NoMonitor"]
@@ -98,7 +99,7 @@ class KernelFitMonitor:
         self.stopped = False
         self._next_refresh = 0.0
         name, shown = type(session.estimator).__name__, session.estimator.verbose
-        self._bar = progress_bar(n_problems, "problem", name, shown)
+        self._bar = progress_bar(shown=shown, total=n_problems, unit="problem", desc=name)
 
     def end(self) -> None:
         """Record that a problem was solved."""

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fastsvm.estimators.fitting.progress import LATEST, left_of, progress_bar
+from fastsvm.estimators.fitting.progress import LATEST, left_of
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.loss_curve import LossCurve
+from fastsvm.progress_bar import progress_bar
 from fastsvm.solvers.outer_loop import Report
 from fastsvm.solvers.sgd.problem import SGDState
 from fastsvm.solvers.sgd.solver import SGD
@@ -66,7 +67,7 @@ class EpochMonitor(ABC):
         self._begin = time.perf_counter() - (self._records[-1][1] if self._records else 0.0)
         self.state = fit.state
         name, shown = type(self._estimator).__name__, self._estimator.verbose
-        self._bar = progress_bar(fit.n_epochs, "epoch", name, shown)
+        self._bar = progress_bar(shown=shown, total=fit.n_epochs, unit="epoch", desc=name)
 
     @abstractmethod
     def row(self, state: Any, report: Report) -> tuple[tuple, dict[str, str]]:

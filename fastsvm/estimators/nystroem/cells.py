@@ -20,10 +20,10 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.utils.extmath import safe_sparse_dot
 
-from fastsvm.estimators.fitting.progress import progress_bar
 from fastsvm.estimators.kernel.prepare import check_memory
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.multiclass import class_pairs
+from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import Source
 
 __all__ = [
@@ -211,7 +211,7 @@ def learn(
     """
     sizes = division.sizes()
     machines: list[Any] = [None] * len(sizes)
-    bar = progress_bar(len(sizes), "cell", "machines of cells", verbose)
+    bar = progress_bar(shown=verbose, total=len(sizes), unit="cell", desc="machines of cells")
     try:
         for group in _groups(sizes, task.source, budget // _SHARE):
             rows = np.flatnonzero(np.isin(division.cell, group))

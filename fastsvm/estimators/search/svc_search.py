@@ -1,6 +1,5 @@
 """Grid search with cross-validation for kernel machines; fits share their kernel values."""
 
-import sys
 import time
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
@@ -13,7 +12,6 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
-from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.doc_link import DocLinkMixin
@@ -25,6 +23,7 @@ from fastsvm.estimators.search.cv_results import SearchTable
 from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
 from fastsvm.estimators.search.search_data import SearchData
 from fastsvm.estimators.search.shared_fits import Split
+from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored
 
 __all__ = ["SVCSearch"]
@@ -228,12 +227,8 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
         if not splits:
             raise ValueError(f"cv={self.cv!r} gives no splits.")
         table = SearchTable(cells, len(splits))
-        with tqdm(
-            total=len(models) * len(splits),
-            unit="fit",
-            desc="SVCSearch",
-            disable=None if self.verbose and sys.stderr else True,
-        ) as bar:
+        n_fits = len(models) * len(splits)
+        with progress_bar(shown=self.verbose, total=n_fits, unit="fit", desc="SVCSearch") as bar:
             for scored in evaluate(models, rows, splits, rules):
                 table.note(scored)
                 bar.update(1)

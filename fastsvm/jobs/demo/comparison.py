@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC as ReferenceSVC
-from tqdm.auto import tqdm
 
 from fastsvm.estimators import SVC
 from fastsvm.files.atomic_file import atomic_write
@@ -23,6 +22,7 @@ from fastsvm.jobs.demo.picture import draw
 from fastsvm.memory import parse_memory
 from fastsvm.multiclass import pair_coefficients
 from fastsvm.persistence.model_file import load, save
+from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import open_hdf5
 from fastsvm.sources.hdf5_checks import attribute
 
@@ -206,7 +206,7 @@ def _timed(function: Any, *arguments: Any) -> tuple[Any, float]:
 def _clock(words: str, progress: bool) -> Iterator[None]:
     """Show the time that passes, on a terminal: what is called here cannot tell how far it is."""
     ended = threading.Event()
-    with tqdm(desc=words, bar_format="{desc}: {elapsed}", disable=None if progress else True) as bar:
+    with progress_bar(shown=progress, desc=words, bar_format="{desc}: {elapsed}") as bar:
 
         def tick() -> None:
             while not ended.wait(0.5):

@@ -7,7 +7,8 @@ support vector machines using selective sampling).
 
 import numpy as np
 from scipy import ndimage
-from tqdm.auto import tqdm
+
+from fastsvm.progress_bar import progress_bar
 
 __all__ = ["deformed", "enlarged"]
 
@@ -40,7 +41,7 @@ def deformed(images: np.ndarray, n: int, side: int, seed: int, progress: bool = 
     rng, width = np.random.default_rng(seed), images.shape[1]
     grid = _grid(side, width)
     rows, originals = np.empty((n, side * side), np.uint8), np.arange(n) % len(images)
-    for i in tqdm(range(n), "deforming images", unit=" images", disable=None if progress else True):
+    for i in progress_bar(range(n), shown=progress, desc="deforming images", unit=" images"):
         angle, shear, scale = rng.normal(0, [_ANGLE, _SHEAR, _SCALE])
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         affine = (1 + scale) * turn @ np.array([[1, shear], [0, 1]])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from fastsvm.estimators.prediction import predict_with_decisions
 from fastsvm.exchange.model_text import is_libsvm_text
@@ -23,6 +22,7 @@ from fastsvm.jobs.prediction.resumable_file import PredictionFile, PredictionSta
 from fastsvm.jobs.prediction.source_order import SourceOrder
 from fastsvm.jobs.say import say
 from fastsvm.jobs.stopping import StopSignals
+from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, open_hdf5
 
 __all__ = ["ScoringReport", "evaluate", "opened", "predict"]
@@ -249,7 +249,7 @@ def _bound_to(model: Any, model_path: str | Path, path: str | Path, options: Inp
 def _progress(done: int, total: int) -> Iterator[Callable[[int], None]]:
     """Yield a function that is told how many rows are done: it moves a bar on a terminal, else it prints some lines."""
     next_line = time.perf_counter() + _SAY_SECONDS
-    with tqdm(total=total, initial=done, desc="predict", unit="row", unit_scale=True, disable=None) as bar:
+    with progress_bar(total=total, initial=done, desc="predict", unit="row", unit_scale=True) as bar:
 
         def tell(rows: int) -> None:
             nonlocal done, next_line

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from tqdm.auto import tqdm
 
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.jobs.prediction.layouts import CSVLayout
+from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data
 
 __all__ = ["SourceOrder"]
@@ -58,7 +58,7 @@ class SourceOrder:
 
     def _blocks(self, labels: np.ndarray, decisions: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
         """Yield the columns of blocks of rows, in the order of the source."""
-        with tqdm(total=len(labels), desc="sort", unit="row", unit_scale=True, disable=None) as bar:
+        with progress_bar(total=len(labels), desc="sort", unit="row", unit_scale=True) as bar:
             for start in range(0, len(labels), _ROWS):
                 rows = self.order[start : start + _ROWS]
                 found = {} if self.ids is None else {"id": self.ids[rows]}

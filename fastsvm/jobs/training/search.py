@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, ParameterGrid
-from tqdm.auto import tqdm
 
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators import ESTIMATORS, SVCSearch
@@ -18,6 +17,7 @@ from fastsvm.jobs.say import say
 from fastsvm.jobs.training.job_file import Job, learns_labels
 from fastsvm.jobs.training.train import estimator_of, labels_of, split, with_labels
 from fastsvm.memory import parse_memory
+from fastsvm.progress_bar import progress_bar
 from fastsvm.sources import HDF5Data, check_finite, open_hdf5
 
 __all__ = ["best_of", "check_grid", "search"]
@@ -71,7 +71,7 @@ def search(job: Job, cells: Sequence[Cell], keep: Callable[[list[Cell]], None], 
         estimator = estimator_of(job, labels).set_params(verbose=False)
         kind = SVCSearch if _shares(job) else GridSearchCV
         failures: dict[str, ValueError] = {}
-        for grid in tqdm(grids, desc="search", unit="group", disable=None):
+        for grid in progress_bar(grids, desc="search", unit="group"):
             if found and time.perf_counter() >= end:
                 say(f"the search reached its time limit after {len(found)} cells; the best of them is used.")
                 break

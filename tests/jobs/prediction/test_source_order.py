@@ -151,7 +151,7 @@ def test_a_killed_prediction_resumes_to_the_same_file(moment, ending, table, row
 
             patch.setattr(PredictionFile, "append", some)
         elif moment == "sorting":
-            patch.setattr(source_order, "tqdm", stop)
+            patch.setattr(source_order, "progress_bar", stop)
         else:
             patch.setattr("fastsvm.files.atomic_file.os.replace", stop)
         with pytest.raises(Killed):

@@ -1,0 +1,62 @@
+"""A bar of tqdm, on a terminal or in a notebook."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any
+
+from tqdm.auto import tqdm
+
+__all__ = ["progress_bar"]
+
+
+class _NoBar:
+    """Stands in for a bar that is not shown: tqdm's own takes a tenth of a small fit."""
+
+    disable = True
+
+    def __init__(self, values: Iterable | None) -> None:
+        self._values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(() if self._values is None else self._values)
+
+    def __enter__(self) -> "_NoBar":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def update(self, n: int = 1) -> None:
+        """Do nothing."""
+
+    def set_postfix(self, *shown: Any, **more: Any) -> None:
+        """Do nothing."""
+
+    def set_postfix_str(self, text: str) -> None:
+        """Do nothing."""
+
+    def refresh(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def progress_bar(values: Iterable | None = None, *, shown: bool | int = True, **given: Any) -> Any:
+    """Return a bar of tqdm; if it is not or cannot be shown, what does nothing in its place.
+
+    There is no standard error if it was closed, or under `pythonw` on Windows.
+
+    Parameters
+    ----------
+    values : iterable or None
+        What the bar iterates over; None if `update` tells it of progress.
+    shown : bool or int, default=True
+        Whether the user wants the bar.
+    **given
+        Arguments of `tqdm`.
+    """
+    if not shown or sys.stderr is None:
+        return _NoBar(values)
+    return tqdm(values, disable=None, **given)  # None: on terminals only
