@@ -9,7 +9,7 @@ import numpy as np
 
 from fastsvm.formats.readers.rows import Rows, check_finite
 from fastsvm.formats.readers.stream import Header, Options, Stream
-from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, notes_on_names
+from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
 
 __all__ = ["read", "recognises"]
 
@@ -62,7 +62,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
             n_samples=table.n_rows,
             feature_names=columns.feature_names,
             label=columns.why,
-            notes=notes + notes_on_names(columns),
+            notes=notes + columns.notes,
         )
         batches = table.batches(options.rows(8 * len(names)))
         yield Stream(header, _blocks(batches, header, columns, path))

@@ -17,7 +17,7 @@ import numpy as np
 from fastsvm.formats.readers.files import Lines, head, opened
 from fastsvm.formats.readers.rows import Rows
 from fastsvm.formats.readers.stream import Header, Options, Stream
-from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index, notes_on_names
+from fastsvm.formats.readers.table_columns import TableColumns, choose_columns, is_name, note_on_index
 
 __all__ = ["read", "recognises"]
 
@@ -57,7 +57,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     layout = _layout(path, options, options.memory // _LINE_SHARE)
     found, columns = _first_pass(layout), layout.columns
     notes: tuple[str, ...] = (note_on_index(columns, 0),) if found.has_index else ()
-    notes += notes_on_names(columns)
+    notes += columns.notes
     if columns.names is not None and all(map(str.isdecimal, columns.names)):
         notes += (
             f"The first line ({', '.join(columns.names[:3])}, ...) counts the columns: it is read as their names.",

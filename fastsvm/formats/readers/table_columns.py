@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fastsvm.formats.readers.stream import Options
 
-__all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index", "notes_on_names"]
+__all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index"]
 
 _LABELS = ("label", "labels", "target", "class", "y")
 """Usual names of a column of labels, in lower case."""
@@ -39,8 +39,21 @@ class TableColumns(NamedTuple):
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the features; None if the table has none, or two features share one."""
-        names = () if self.names is None else tuple(self.names[k] for k in self.features)
+        names = self._names_of_features
         return names if names and not _repeated(names) else None
+
+    @property
+    def _names_of_features(self) -> tuple[str, ...]:
+        return () if self.names is None else tuple(self.names[k] for k in self.features)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about the names of the features: later files could not find them again."""
+        repeated = _repeated(self._names_of_features)
+        if not repeated:
+            return ()
+        shown = ", ".join(map(repr, repeated[:_SHOWN]))
+        return (f"Several features are named {shown}: no names are kept, and columns count by their order.",)
 
     def title(self, position: int) -> str:
         """Return the name of a column for messages."""
@@ -168,15 +181,6 @@ class _Table(NamedTuple):
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise ValueError(f"{self.path} has {found} {missing[0]!r}{more}, a feature of the model.")
         return tuple(names.index(name) for name in features)
-
-
-def notes_on_names(columns: TableColumns) -> tuple[str, ...]:
-    """Return what the user should know about names of features, which predictions could not find again."""
-    names = () if columns.names is None else tuple(columns.names[k] for k in columns.features)
-    repeated = ", ".join(map(repr, _repeated(names)[:_SHOWN]))
-    return (f"Several features are named {repeated}: no names are kept, and columns count by their order.",) * bool(
-        repeated
-    )
 
 
 def note_on_index(columns: TableColumns, position: int) -> str:
