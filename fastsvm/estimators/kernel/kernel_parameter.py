@@ -33,6 +33,7 @@ from fastsvm.sources import (
 
 __all__ = [
     "KERNEL",
+    "MOST_SINGLE",
     "Coefficients",
     "TrainingRows",
     "bytes_for",
@@ -62,7 +63,8 @@ _CORRECTED = 1000  # times the error that may be seen, the error of decision val
 _SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
-_LEAST_SINGLE, _MOST_SINGLE = 1e-30, 1e30  # numbers whose parts and multiples float32 has too
+_LEAST_SINGLE, MOST_SINGLE = 1e-30, 1e30
+"""Numbers whose parts and multiples float32 has too."""
 
 
 # --- what `kernel` stands for ----------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def has_single_range(kernel: Any, *sq_norms: float) -> bool:
     Otherwise squared norms overflow, or are 0, and so do parameters that make up for them, such as gamma="scale".
     """
     numbers = (abs(float(value)) for value in (*kernel, *sq_norms))
-    return all(value == 0 or _LEAST_SINGLE <= value <= _MOST_SINGLE for value in numbers)
+    return all(value == 0 or _LEAST_SINGLE <= value <= MOST_SINGLE for value in numbers)
 
 
 class TrainingRows(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.kernel.kernel_parameter import (
+    MOST_SINGLE,
     Coefficients,
     bytes_for,
     common_factor,
@@ -26,7 +27,7 @@ from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source,
 __all__ = ["Predictor", "by_range"]
 
 _MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
-_MOST_SINGLE = 1e15  # value of a row whose square, and its products, are numbers of float32
+_MOST_SINGLE = MOST_SINGLE**0.5  # value of a row whose square, and its products, are numbers of float32
 
 
 class Predictor:
@@ -131,8 +132,7 @@ class Predictor:
     def _scores_of_floats(self, block: Block) -> np.ndarray:
         block = self._standardized(block)
         found = np.empty((block.shape[0], self.coef.shape[1]))
-        for pairwise, rows in by_range(self._pairwise(block), block):
-            part = block if isinstance(rows, slice) else block.take(rows)
+        for pairwise, part, rows in by_range(self._pairwise(block), block):
             found[rows] = expand(pairwise, self.support.block, self.coef, part, self.pool)
         return found
 
@@ -165,13 +165,13 @@ class Predictor:
         return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored))
 
 
-def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Any]]:
+def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Block, Any]]:
     """Return which rows of a block are paired by which kernel: by one in float64, if float32 has no squares of theirs.
 
-    Others are computed alike whatever stands beside them. Each entry has a kernel and numbers of rows, or a slice of
-    all.
+    Others are computed alike whatever stands beside them. Each entry has a kernel, rows, and their numbers in the
+    block, a slice if they are all.
     """
-    whole = [(pairwise, slice(None))]
+    whole = [(pairwise, block, slice(None))]
     if not (isinstance(pairwise, RealPairwise) and pairwise.dtype == np.float32):
         return whole
     (n, d), values = block.shape, block.stored
@@ -180,4 +180,5 @@ def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Any]]:
     starts = block.indptr if isinstance(block, CSRBlock) else np.arange(0, n * d + 1, d)
     places = np.repeat(np.arange(n), np.diff(starts))
     far = np.bincount(places, np.abs(values.ravel()) > _MOST_SINGLE, n) > 0
-    return [(pairwise, np.flatnonzero(~far)), (pairwise.widened(), np.flatnonzero(far))]
+    parts = (pairwise, np.flatnonzero(~far)), (pairwise.widened(), np.flatnonzero(far))
+    return [(kernel, block.take(rows), rows) for kernel, rows in parts]

@@ -61,12 +61,10 @@ class FeatureMap:
         """Write the features of a block of samples; products are in float64 if `out` is, else in float32."""
         dtype = np.float64 if out.dtype == np.float64 else np.float32
         given, landmarks, source = self.predictor(dtype).paired(block)
-        for pairwise, rows in by_range(given, source.block):
-            if isinstance(rows, slice):
-                self.map.write((given, landmarks, source), out, self.pool)
-            else:
-                found = np.empty((len(rows), self.rank), out.dtype)
-                self.map.write((pairwise, landmarks, source.take(rows)), found, self.pool)
+        for pairwise, part, rows in by_range(given, source.block):
+            found = out[rows]  # a view of all rows, or a copy of some
+            self.map.write((pairwise, landmarks, MemorySource(part)), found, self.pool)
+            if part is not source.block:
                 out[rows] = found
 
     def trace_error(self, block: Block) -> float:
