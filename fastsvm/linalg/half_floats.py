@@ -9,13 +9,6 @@ __all__ = ["as_float32", "write_runs_as_float32"]
 
 
 @jit
-def _widen(halves, values):
-    """Write numbers, given by their bits in float16, to `values`."""
-    for i in range(halves.size):
-        values[i] = half_as_single(halves[i])
-
-
-@jit
 def _widen_runs(halves, starts, lengths, values):
     """Write runs of rows, given by their bits in float16, one run after another."""
     place = 0
@@ -47,8 +40,7 @@ def write_runs_as_float32(values: np.ndarray, starts: np.ndarray, lengths: np.nd
 
 def as_float32(values: np.ndarray) -> np.ndarray:
     """Return an array of float16 as a C-contiguous one of float32."""
-    if not HAS_HALF_FLOATS:
-        return np.ascontiguousarray(values, np.float32)
     found = np.empty(values.shape, np.float32)
-    _widen(np.ascontiguousarray(values).reshape(-1).view(np.uint16), found.reshape(-1))
+    one_row = np.ascontiguousarray(values).reshape(1, -1)
+    write_runs_as_float32(one_row, np.zeros(1, np.int64), np.ones(1, np.int64), found.reshape(1, -1))
     return found
