@@ -48,7 +48,7 @@ from fastsvm.losses import feasible
 from fastsvm.solvers.linear_dual.augmented_lagrangian import newton_applies, newton_solve
 from fastsvm.solvers.linear_dual.certificate import Certificate, certify, combination, primal_of
 from fastsvm.solvers.linear_dual.curvature import metric_of
-from fastsvm.solvers.linear_dual.epochs.dense_epoch import PART_BYTES, DenseEpochs, Layout
+from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs, Layout
 from fastsvm.solvers.linear_dual.epochs.epoch import Epochs
 from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
 from fastsvm.solvers.linear_dual.evaluation import MIN_INEXACTNESS, newton_is_due, recorded, relative_gap
@@ -192,7 +192,7 @@ class LinearDualAscent:
             found = SparseEpochs(*common, values_of_row, problem.constant, self.pool)
         else:
             sizes = settings.block_rows, settings.n_sweeps, settings.kept_blocks
-            layout = Layout(*sizes, problem.shift, problem.scale, min(PART_BYTES, settings.part_bytes))
+            layout = Layout(*sizes, problem.shift, problem.scale, settings.part_bytes)
             found = DenseEpochs(*common, source.shape[1], problem.constant, self.pool, layout, source.dtype)
         self._epochs, self._epochs_metric = found, metric
         return found

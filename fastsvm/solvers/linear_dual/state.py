@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm.files.storable import storable
+from fastsvm.solvers.linear_dual.epochs.dense_epoch import PART_BYTES
 from fastsvm.solvers.linear_dual.epochs.epoch import EpochState
 
 __all__ = ["MAX_INEXACTNESS", "LinearDualSettings", "LinearDualState"]
@@ -35,7 +36,7 @@ class LinearDualSettings(NamedTuple):
     least : float
         Absolute value of an objective below which its gap is relative to this.
     part_bytes : int
-        At most so much of a window is prepared together, as in `dense_epoch.Layout`.
+        As in `dense_epoch.Layout`.
     """
 
     tol: float
@@ -48,7 +49,7 @@ class LinearDualSettings(NamedTuple):
     most_values: int = 0
     criterion: str = "gap"
     least: float = 1e-300
-    part_bytes: int = 1 << 62
+    part_bytes: int = PART_BYTES
 
 
 @storable("linear dual state")

@@ -18,6 +18,7 @@ from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.losses import Demands, Loss, is_piecewise
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
+from fastsvm.solvers.linear_dual.epochs.dense_epoch import PART_BYTES
 from fastsvm.solvers.linear_dual.evaluation import relative_gap
 from fastsvm.solvers.linear_dual.one_class.ascent import GivenSumAscent, least_objective
 from fastsvm.solvers.linear_dual.problem import LinearProblem
@@ -183,7 +184,7 @@ def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) ->
     values = memory // _DENSE_SHARE
     found = LinearDualSettings(
         estimator.tol, seed, size, N_SWEEPS, kept, window, n_visits, values, estimator.criterion,
-        part_bytes=memory // _PART_SHARE,
+        part_bytes=min(PART_BYTES, memory // _PART_SHARE),
     )  # fmt: skip
     return found if problem.total is None else found._replace(least=least_objective(problem))
 
