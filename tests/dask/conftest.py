@@ -1,7 +1,7 @@
 """A cluster within the process, data of three kinds, and a watchdog for every test."""
 
 import faulthandler
-import sys
+import os
 from importlib.util import find_spec
 
 import numpy as np
@@ -12,10 +12,19 @@ collect_ignore_glob = [] if find_spec("distributed") else ["test_*.py"]
 LONGEST = 100  # seconds of a test
 
 
+@pytest.fixture(scope="session")
+def terminal(pytestconfig):
+    """Return standard error as it is while pytest captures nothing: what a process captured ends with it."""
+    with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        number = os.dup(2)
+    with os.fdopen(number, "w") as file:
+        yield file
+
+
 @pytest.fixture(autouse=True)
-def watchdog():
+def watchdog(terminal):
     """End the process, with all stacks, if a test waits for ever."""
-    faulthandler.dump_traceback_later(LONGEST, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(LONGEST, exit=True, file=terminal)
     yield
     faulthandler.cancel_dump_traceback_later()
 

@@ -19,7 +19,6 @@ from fastsvm import SVC
 from fastsvm.dask import ClusterLost, LinearSVC, NystroemSVC
 from fastsvm.dask.nystroem import landmarks
 from fastsvm.dask.rounds.shards import ClusterShards
-from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.estimators.nystroem import cells
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion
@@ -46,7 +45,7 @@ def started():
 
 @pytest.fixture
 def processes(started):
-    started.wait_for_workers(2)  # those of the last test may have been killed
+    started.wait_for_workers(2, timeout=60)  # those of the last test may have been killed
     return started
 
 
@@ -185,20 +184,7 @@ def test_a_task_that_ends_workers_is_told(processes, path, tmp_path):
     with pytest.raises(ClusterLost, match=r"1 workers ended.*want of memory.*allowed-failures"):
         made(processes).fit(path)
     processes.run_on_scheduler(allow, 3)
-
-
-def test_workers_that_have_no_memory_left_are_told(monkeypatch):
-    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
-    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 2)
-    limits = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "terminate")}
-    with (
-        dask.config.set(limits | {"distributed.worker.memory.pause": 0.01}),
-        Client(processes=False, n_workers=1, memory_limit="1GB", dashboard_address=":0") as full,
-        pytest.raises(ClusterLost, match=r"All 1 workers.*paused.*1000 MB"),
-    ):
-        while full.scheduler_info()["workers"].popitem()[1]["status"] != "paused":
-            time.sleep(0.05)
-        LinearSVC(client=full).fit(da.zeros((10, 2), chunks=5), da.ones(10, chunks=5))
+    processes.restart()  # the other worker may be about to end itself
 
 
 @pytest.mark.parametrize("kind", ["cells", "bounds", "pairs"])
@@ -294,18 +280,3 @@ def test_a_fit_whose_cluster_is_lost_resumes_on_another(client, path, model, tmp
     assert other.history_["epoch"].tolist() == list(range(1, model.n_iter_ + 1))
     with checkpointed(other, None, state), pytest.raises(ValueError, match="Cannot resume the fit: its shards"):
         other.fit(da.zeros((10, 2), chunks=5), da.ones(10, chunks=5))
-
-
-def test_workers_that_dask_does_not_tell_of_are_known(client, monkeypatch):
-    monkeypatch.setattr(Client, "scheduler_info", lambda self: {"workers": {}})  # it told of five in 2025
-    assert Tasks.of(client)._is_served() and len(Tasks.of(client)._workers()) == 2
-
-
-def test_without_workers_the_fit_ends(monkeypatch):
-    monkeypatch.setattr("fastsvm.dask.tasks._LOOK", 0.1)
-    monkeypatch.setattr("fastsvm.dask.tasks._ALONE", 2)
-    with (
-        Client(processes=False, n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(RuntimeError, match="no workers"),
-    ):
-        LinearSVC(client=empty).fit(da.zeros((10, 2), chunks=5), da.ones(10, chunks=5))
