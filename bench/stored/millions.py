@@ -137,6 +137,7 @@ MILLIONS_TABLES: dict[str, Callable[[], list[str]]] = {
     "a million images": partial(_all_fits, "mnist-deformed-1000000"),
     "3,600,000 samples": partial(_all_fits, "vessels-75-3600000"),
     "a million samples of 243 bytes": partial(_all_fits, "vessels-243-1000000"),
+    "3,600,000 samples of 243 bytes": partial(_all_fits, "vessels-243-3600000"),
     "growth of landmarks": _growth,
     "pipelines": _pipelines,
     "two other files": _other_files,

@@ -12,9 +12,11 @@ from bench.machines_agreement import SAME_DECISIONS, SAME_OBJECTIVE
 from bench.search import EACH_FIT, OURS, differences
 from bench.stored.kept import newest
 from bench.stored.markdown import seconds, table
+from bench.streaming.kernel import RESIDENT
 
 __all__ = [
-    "agreement", "agreement_in_short", "compression", "grid_search", "large_file", "loops", "machines_agreement",
+    "agreement", "agreement_in_short", "compression", "from_file", "grid_search", "large_file", "loops",
+    "machines_agreement",
     "machines_agreement_in_short", "new_processes", "other_models", "other_searches", "reading", "small_linear",
     "small_linear_in_short", "small_targets", "textbook", "without_avx512",
 ]  # fmt: skip
@@ -46,6 +48,11 @@ _SMALL = {
 _COMPRESSED = {
     "cifar-10-20000": "CIFAR-10 20,000 × 3,072, 10 classes", "digits": "digits", "cod-rna": "cod-rna, 20,000 rows",
     "svr-diabetes": "SVR, diabetes", "one-class-cod-rna": "one class, cod-rna",
+}  # fmt: skip
+
+_FILES = {
+    "cifar-10-20000": "CIFAR-10 20,000 × 3,072", "cifar-10-50000": "CIFAR-10 50,000 × 3,072",
+    "mnist-60000": "MNIST 60,000 × 784",
 }  # fmt: skip
 
 
@@ -287,3 +294,19 @@ def reading() -> list[str]:
         f"{read['again_s']:.3g} s from the system's memory. Peak memory of the fit's process is {ours}, that of the",
         f"loop's {theirs}.",
     ]
+
+
+def from_file() -> list[str]:
+    """Return what exact kernel machines cost from a file and from memory."""
+    rows = []
+    for case, label in _FILES.items():
+        for one in newest("from_file")[case]:
+            is_resident = one["memory"] == RESIDENT
+            rows.append((
+                label, "in memory" if is_resident else "in the file", "auto" if is_resident else one["memory"],
+                seconds(one["seconds"]), f"{one['peak_mb']:,.0f}", "" if is_resident else f"{one['passes']:.0f} times",
+                f"{one['objective']:.10g}", f"{one['accuracy']:.4f}",
+            ))  # fmt: skip
+            label = ""
+    heading = ["bytes", "samples are", "`memory`", "fit s", "peak MB", "file read", "objective", "test accuracy"]
+    return table(heading, rows)

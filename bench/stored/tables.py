@@ -121,9 +121,9 @@ def _last(result: dict[str, Any]) -> dict[str, Any]:
     return result["curve"][-1]
 
 
-def _there(one: Ratio) -> float | None:
-    """Return after how many seconds ours has the objective that scikit-learn's SGD ends with."""
-    wanted = _last(one.peers["sklearn"])["objective"]
+def _there(one: Ratio, peer: str = "sklearn") -> float | None:
+    """Return after how many seconds ours has the objective that another one's descent ends with."""
+    wanted = _last(one.peers[peer])["objective"]
     return next((point["seconds"] for point in one.ours["curve"] if point["objective"] <= wanted), None)
 
 
@@ -149,6 +149,28 @@ def descent() -> list[str]:
 
     heading = ["case", "samples × features", "scikit-learn s", "objective", "ours by then", "ours there after", "ratio"]
     return table(heading, map(row, _descents()))
+
+
+_BESIDE_OTHERS = {
+    "cifar-10-sgd": "CIFAR-10 50,000 × 3,072, standardised, hinge one-vs-rest, α=.01",
+    "a9a-sgd": "a9a 32,561 × 123, sparse, hinge, α=1e-4",
+}
+
+
+def descent_beside_others() -> list[str]:
+    """Return where the descents of several libraries end, and when ours is there."""
+    found, rows = {one.name: one for one in ratios("sgd")}, []
+    for case, label in _BESIDE_OTHERS.items():
+        one = found[case]
+        for name, result in {"fastsvm": one.ours, **one.peers}.items():
+            if not result["curve"]:
+                continue
+            last, there = _last(result), None if result is one.ours else _there(one, name)
+            ratio = f"{last['seconds'] / there:.1f}" if there else ""
+            measured = f"{last['seconds']:.3g}", f"{last['objective']:.5g}", f"{last['accuracy']:.4f}"
+            rows.append((label, name, *measured, f"{there:.3g}" if there else "", ratio))
+            label = ""
+    return table(["case", "library", "s", "objective", "accuracy", "ours there after s", "ratio"], rows)
 
 
 def descent_in_short() -> list[str]:
@@ -239,6 +261,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "other machines": other_machines,
     "gradient descent": descent,
     "gradient descent in short": descent_in_short,
+    "gradient descent beside others": descent_beside_others,
     "linear machines": arrivals,
     "linear machines in short": arrivals_in_short,
     "other linear machines": linear_machines,
@@ -263,6 +286,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "textbook methods": studies.textbook,
     "loops of tutorials": studies.loops,
     "fewer support vectors": studies.compression,
+    "a kernel machine from a file": studies.from_file,
     "a large file": studies.large_file,
     "reading a large file": studies.reading,
     "agreement of other machines in short": studies.machines_agreement_in_short,
