@@ -63,11 +63,12 @@ def _update(loss, demands, at, curvature, changes, gaps):
         linear += float(dual[row, c]) * excess
     gaps[0] += cost * worst + linear
     # β_c = min(u_c, z_c - θ) with u_c = c or 0 and Σ β_c = 0. The active bounds are found by removing variables.
-    total, count = 0.0, k
     for c in range(k):
         # For a row of small values z is large, and β would cancel. Hence the excess of the top class is subtracted.
         below = 0.0 if c == top else margin_excess(scores, place, label, loss.margin, c) - worst
         changes[c] = float(dual[row, c]) - below / ridge
+    total, count = 0.0, k
+    for c in range(k):
         total += changes[c]
     level = total / count
     for _ in range(_ROUNDS):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import inlined, jit
 from fastsvm._compiled.generic import generic
 from fastsvm.losses.interface import (
     Demands,
@@ -56,13 +56,21 @@ def _add_each_score(loss, scores, targets, weights, balance, gradient):
     total = 0.0
     for i in range(n):
         for c in range(k):
-            target, weight = targets[i], weights[i]
-            if k > 1:
-                target = 1.0 if target == c else -1.0
-                weight *= balance[c] if target > 0 else 1.0
+            target, weight = _in_score(targets[i], weights[i], balance, c)
             total += weight * loss_value(loss, scores[i, c], target)
+    for i in range(n):
+        for c in range(k):
+            target, weight = _in_score(targets[i], weights[i], balance, c)
             gradient[i, c] = weight * loss_slope(loss, scores[i, c], target)
     return total
+
+
+@inlined
+def _in_score(target, weight, balance, c):
+    """Return the target ±1, or the real one, and the weight of a row in a score."""
+    if balance.size == 1:
+        return target, weight
+    return (1.0, weight * balance[c]) if target == c else (-1.0, weight)
 
 
 def _add_all_scores(loss, scores, targets, weights, balance, gradient):

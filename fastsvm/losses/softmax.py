@@ -21,9 +21,10 @@ def _value(loss, scores, label, gradient):
     highest = scores[0]
     for c in range(scores.size):
         highest = max(highest, scores[c])
-    total = 0.0
     for c in range(scores.size):
         gradient[c] = np.exp(scores[c] - highest)
+    total = 0.0
+    for c in range(scores.size):
         total += gradient[c]
     for c in range(scores.size):
         gradient[c] /= total

@@ -38,10 +38,10 @@ def _value(loss, scores, label, gradient):
     for c in range(scores.size):
         if c != label:
             excess = max(0.0, scores[c] - scores[label] + loss.margin)
-            violated = excess > 0
-            gradient[c] = 1.0 if violated else 0.0
             total += excess
-            count += violated
+            count += excess > 0
+    for c in range(scores.size):
+        gradient[c] = 1.0 if scores[c] - scores[label] + loss.margin > 0 else 0.0
     gradient[label] = -count
     return total
 
@@ -55,13 +55,15 @@ def _conjugate(loss, dual, label, cost):
 def _update(loss, demands, at, curvature, changes, gaps):
     dual, row, scores, place = at
     label, cost, k = int(demands.targets[row]), demands.costs[row], changes.size
-    ridge, before = least_curvature(curvature[0]), float(dual[row, label])
+    ridge, before, gap = least_curvature(curvature[0]), float(dual[row, label]), 0.0
     for c in range(k):
         if c != label:
-            own = -float(dual[row, c])
             excess = margin_excess(scores, place, label, loss.margin, c)
-            gaps[0] += cost * max(0.0, excess) - own * excess
-            changes[c] = own + excess / ridge
+            gap += cost * max(0.0, excess) + float(dual[row, c]) * excess
+    gaps[0] += gap
+    for c in range(k):
+        if c != label:
+            changes[c] = margin_excess(scores, place, label, loss.margin, c) / ridge - float(dual[row, c])
     # α_c = min(max(z_c - γ, 0), c) with γ = Σ α_c - before: the root of a decreasing, piecewise linear function.
     low, high, shift = -before, k * cost, 0.0
     for _ in range(_ROUNDS):
@@ -82,9 +84,13 @@ def _update(loss, demands, at, curvature, changes, gaps):
     moved, total = False, 0.0
     for c in range(k):
         if c != label:
-            new = -changes.dtype.type(min(max(changes[c] - shift, 0.0), cost))
-            total -= float(new)
-            changes[c] = new - dual[row, c]
+            changes[c] = min(max(changes[c] - shift, 0.0), cost)
+    for c in range(k):
+        if c != label:
+            total += float(changes[c])
+    for c in range(k):
+        if c != label:
+            changes[c] = -changes[c] - dual[row, c]
             moved |= changes[c] != 0
     changes[label] = changes.dtype.type(total) - dual[row, label]
     return moved

@@ -136,6 +136,7 @@ def _finish(mean, squares, total, centre):
     within, middle, between, away = 0.0, 0.0, 0.0, 0.0
     for k in range(mean.size):
         squares[k] /= total
+    for k in range(mean.size):
         within += squares[k]
         middle += mean[k]
     middle /= mean.size

@@ -96,6 +96,7 @@ def _direction(factor, gradient, step, first_m):
     rho, rest = of_gradient / total if total > 0 else np.inf, 0.0
     for s in range(step.size):
         step[s] = rho * of_ones[s] - step[s]
+    for s in range(step.size):
         rest += step[s]
     for s in range(step.size):
         step[s] -= rest / step.size
