@@ -12,6 +12,7 @@ __all__ = ["figure"]
 _MARKS = "osDv^PX*"
 _ACCURACIES = 0.08  # below the best that are shown: worse ones would squeeze the others together
 _NAMES = 4  # in a line of the legend
+_APART = 0.04  # share of the height of a panel between two labels, at least
 
 
 def figure(finished: list[Finished], clock: str, timeout: float) -> Any:
@@ -30,11 +31,12 @@ def figure(finished: list[Finished], clock: str, timeout: float) -> Any:
             seconds = [point.seconds for point in points]
             look = {"color": colours[each.competitor], "marker": marks[each.competitor], "ms": 5}
             left.plot(seconds, [point.accuracy for point in points], **look)
-            _write_budgets(left, points, colours[each.competitor])
+            _write_first_budget(left, points, colours[each.competitor])
             if each.competitor == OURS:
                 _draw_bounds(right, points, colours[OURS])
         if accuracies and min(accuracies) < max(accuracies) - _ACCURACIES:
             left.set_ylim(bottom=max(accuracies) - _ACCURACIES)
+        _write_last_budgets(left, {colours[each.competitor]: points_of(each) for each in one.results})
         for axes in (left, right):
             axes.set_xscale("log")
             plain_ticks(axes.xaxis)
@@ -56,6 +58,7 @@ def _draw_bounds(axes: Any, points: list[Point], colour: str) -> None:
         return
     seconds, (lower, upper) = [point.seconds for point in known], zip(*(p.told["bounds"] for p in known), strict=True)
     axes.fill_between(seconds, lower, upper, color=colour, alpha=0.2, linewidth=0)
+    axes.margins(0.12)  # for labels of points
     for values, style in ((lower, "--"), (upper, "-")):
         axes.plot(seconds, values, style, color=colour, marker="o", ms=4)
     axes.set_yscale("log")
@@ -63,8 +66,23 @@ def _draw_bounds(axes: Any, points: list[Point], colour: str) -> None:
         axes.annotate(f"{point.budget}", (point.seconds, point.told["bounds"][1]), (4, 4), textcoords="offset points")
 
 
-def _write_budgets(axes: Any, points: list[Point], colour: str) -> None:
-    for point in {point.budget: point for point in (*points[:1], *points[-1:])}.values():
-        if point.budget:
-            at = point.seconds, point.accuracy
-            axes.annotate(f"{point.budget:,}", at, (4, 4), textcoords="offset points", fontsize=8, color=colour)
+def _write_first_budget(axes: Any, points: list[Point], colour: str) -> None:
+    if len(points) > 1:
+        at = points[0].seconds, points[0].accuracy
+        axes.annotate(
+            f"{points[0].budget:,}", at, (0, -5), textcoords="offset points", fontsize=8, color=colour, ha="center",
+            va="top",
+        )  # fmt: skip
+
+
+def _write_last_budgets(axes: Any, curves: dict[str, list[Point]]) -> None:
+    """Write the last budgets beside the panel, with lines to their points: these lie close together."""
+    ends = [(curve[-1], colour) for colour, curve in curves.items() if curve and curve[-1].budget]
+    low, high = axes.get_ylim()
+    place = -_APART
+    for point, colour in sorted(ends, key=lambda end: end[0].accuracy):
+        place = max(place + _APART, (point.accuracy - low) / (high - low))
+        axes.annotate(
+            f"{point.budget:,}", (point.seconds, point.accuracy), (1.03, place), textcoords="axes fraction",
+            fontsize=8, color=colour, va="center", arrowprops={"arrowstyle": "-", "color": colour, "alpha": 0.4},
+        )  # fmt: skip

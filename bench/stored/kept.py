@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Ratio", "Spot", "limit", "newest", "ratios", "soak", "spots"]
+__all__ = ["Kept", "Ratio", "Spot", "kept", "limit", "newest", "ratios", "soak", "spots"]
 
 _RUNS = Path(__file__).parent / "runs"
 
@@ -36,22 +36,38 @@ class Ratio(NamedTuple):
         return min(peer["median_s"] or peer["limit"] for peer in took) / self.ours["median_s"]
 
 
+class Kept(NamedTuple):
+    """A result and the limit of its fits, its case, and the file and the content of its run."""
+
+    path: Path
+    run: dict[str, Any]
+    case: dict[str, Any]
+    result: dict[str, Any]
+
+
 @functools.cache
-def _newest(suite: str) -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the newest (case, result) of each case and competitor."""
+def _newest(suite: str) -> dict[tuple[str, str], Kept]:
+    """Return the newest result of each case and competitor."""
     found = {}
     for path in sorted(_RUNS.glob(f"{suite}-*.json")):  # names have the date
         run = json.loads(path.read_text(encoding="utf-8"))
         for case in run["cases"]:
             for result in case["results"]:
-                found[case["name"], result["competitor"]] = case, result | {"limit": run["options"]["timeout"]}
+                limited = result | {"limit": run["options"]["timeout"]}
+                found[case["name"], result["competitor"]] = Kept(path, run, case, limited)
     return found
+
+
+def kept(suite: str) -> list[Kept]:
+    """Return the newest result of each case and competitor of a suite."""
+    return list(_newest(suite).values())
 
 
 def spots(case: str, competitor: str) -> dict[int, Spot]:
     """Return what a competitor reached in a case of the suite `millions`, by its budget."""
     found = {}
-    for point in _newest("millions").get((case, competitor), ({}, {"curve": []}))[1]["curve"]:
+    one = _newest("millions").get((case, competitor))
+    for point in one.result["curve"] if one else []:
         told = point["told"]
         measured = (point[name] for name in ("budget", "seconds", "peak_mb", "accuracy"))
         found[point["budget"]] = Spot(*measured, told.get("bounds"), told.get("rigorous", False))
@@ -60,7 +76,7 @@ def spots(case: str, competitor: str) -> dict[int, Spot]:
 
 def limit(case: str, competitor: str) -> float:
     """Return after how many seconds the fits of a competitor were ended in a case of the suite `millions`."""
-    return float(_newest("millions")[case, competitor][1]["limit"])
+    return float(_newest("millions")[case, competitor].result["limit"])
 
 
 def ratios(suite: str) -> list[Ratio]:
@@ -68,9 +84,9 @@ def ratios(suite: str) -> list[Ratio]:
     runs = _newest(suite)
     found = []
     for name in dict.fromkeys(name for name, _ in runs):
-        case, ours = runs[name, "fastsvm"]
-        peers = {other: result for (of, other), (_, result) in runs.items() if of == name and other != "fastsvm"}
-        found.append(Ratio(name, tuple(case["shape"]), ours, peers))
+        ours = runs[name, "fastsvm"]
+        peers = {other: one.result for (of, other), one in runs.items() if of == name and other != "fastsvm"}
+        found.append(Ratio(name, tuple(ours.case["shape"]), ours.result, peers))
     return found
 
 

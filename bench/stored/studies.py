@@ -16,9 +16,8 @@ from bench.streaming.kernel import RESIDENT
 
 __all__ = [
     "agreement", "agreement_in_short", "compression", "from_file", "grid_search", "large_file", "loops",
-    "machines_agreement",
-    "machines_agreement_in_short", "new_processes", "other_models", "other_searches", "reading", "small_linear",
-    "small_linear_in_short", "small_targets", "textbook", "without_avx512",
+    "machines_agreement", "machines_agreement_in_short", "new_processes", "other_models", "other_searches", "reading",
+    "small_linear", "small_linear_in_short", "small_targets", "textbook", "without_avx512",
 ]  # fmt: skip
 
 _LAST_POINTS = 3  # of a loop: each is after twice the time of the one before

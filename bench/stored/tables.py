@@ -191,7 +191,7 @@ def _spread(title: str, values: list[float]) -> str:
 
 def arrivals_in_short() -> list[str]:
     """Return sentences about all cases of the suite `linear`."""
-    found = [peer for one in ratios("linear") for peer in one.peers.values()]
+    found = [one.peers["liblinear"] for one in ratios("linear")]
     ended = sum(not peer["arrival"] for peer in found)
     lines = [_spread("LIBLINEAR", [peer["ratio"] for peer in found if peer["arrival"]])]
     return [*lines, f"It was ended after {found[0]['limit']:g} s in {ended} case more."] if ended else lines
@@ -206,7 +206,7 @@ def wide_samples_in_short() -> list[str]:
     return lines
 
 
-_SETTINGS = {"fastsvm": "{:g} epochs", "liblinear": "tol {:g}"}
+_SETTINGS = {"fastsvm": "{:g} epochs", "liblinear": "tol {:g}", "snapml": "{:g} epochs"}
 
 
 def arrivals() -> list[str]:

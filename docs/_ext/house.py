@@ -16,6 +16,7 @@ _WORDS = {
     "_compiled": "everything that uses Numba",
     "files": "atomic files, locks",
     "memory": "budgets",
+    "progress_bar": "on terminals only",
     "losses": "a file per loss",
     "kernels": "a scalar map per kernel",
     "sources": "samples, wherever they are",

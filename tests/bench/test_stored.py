@@ -10,6 +10,7 @@ from bench.cases import AVX2
 from bench.search import EACH_FIT, OURS
 from bench.stored import kept, tables
 from bench.stored.pages import PAGES, ROOT, filled
+from bench.stored.pictures import PICTURES
 from bench.stored.tables import TABLES
 
 
@@ -23,6 +24,12 @@ def test_a_page_has_the_tables_of_its_runs(path):
 def test_every_table_is_on_a_page():
     texts = [path.read_text(encoding="utf-8") for path in PAGES]
     assert not [name for name in TABLES if not any(f"<!-- table: {name} -->" in text for text in texts)]
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.path.name)
+def test_a_picture_shows_the_newest_runs(picture):
+    assert picture.shown() == picture.runs(), "python -m bench.stored draws it anew"
+    assert len(picture.figure().axes) == 2
 
 
 def test_no_run_names_a_folder_of_the_machine_that_measured():
