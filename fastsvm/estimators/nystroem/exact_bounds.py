@@ -32,7 +32,8 @@ from fastsvm.estimators.nystroem.exact_ascent import ascend
 __all__ = ["ExactBounds", "exact_bounds"]
 
 _MOST_PASSES, _GAIN = 20, 0.01  # of ascent, and the least share of the bound that one must add for another
-_VALUES = 1 << 30  # kernel values of pairs of rows, beside as many as twice the features took
+_MOST_VALUES = 1 << 30  # kernel values of pairs of rows, beside as many as twice the features took
+_LEAST_VALUES, _TIMES_FEATURES = 1 << 27, 8  # some tenths of a second; as many take as long as the rest of a fit
 _LEAST_SAMPLE = 256
 _ERRORS = 3.3  # standard errors
 
@@ -80,7 +81,7 @@ def exact_bounds(
     upper = machine.by_problem(added(_each(expansions, DualExpansion.losses)) + sizes / 2)
     support = [expansions.at(number, DualExpansion.support) for number in range(len(expansions))]
     counts, limits = _each(expansions, DualExpansion.count, support), _limits(expansions)
-    n, values = max(1, sum(counts)), _VALUES + 2 * expansions.n_rows * len(square)
+    n, values = max(1, sum(counts)), _affordable(expansions.n_rows * len(square), wanted)
     most = max(_LEAST_SAMPLE, min(values // n, limits.n_read))
     is_rigorous = wanted == "rigorous" or most >= n
     if most >= n:  # passes would read a file again and again
@@ -99,6 +100,12 @@ def exact_bounds(
             if lower.sum() <= (1 + _GAIN) * before.sum():
                 break
     return ExactBounds(float(lower.sum()), float(upper.sum()), is_rigorous)
+
+
+def _affordable(n_known: int, wanted: str) -> int:
+    """Return how many kernel values of pairs of rows may be computed; the features took `n_known`."""
+    most = _MOST_VALUES + 2 * n_known
+    return most if wanted == "rigorous" else min(most, max(_LEAST_VALUES, _TIMES_FEATURES * n_known))
 
 
 def _each(expansions: Expansions, method: Any, *given: Any) -> list[Any]:

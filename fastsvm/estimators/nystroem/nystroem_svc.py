@@ -90,7 +90,7 @@ default="uniform"
         10,000, and each has a machine of its own. That takes time in proportion to the number of samples, and
         predictions change abruptly between cells. "exact": one machine, that of `SVC`, in the time that it takes.
     bounds : {"auto", "rigorous"} or None, default="auto"
-        Whether to compute `exact_bounds_`: "auto" takes about as long as the features and estimates the lower bound if
+        Whether to compute `exact_bounds_`: "auto" takes about as long as all else and estimates the lower bound if
         that does not suffice, "rigorous" takes the square of the number of support vectors if it must.
     warm_start : bool, default=False
         Begin the next fit at the dual variables of the last, if the numbers of samples and classes are the same.
