@@ -308,6 +308,17 @@ def _finite(y: np.ndarray, of_classes: bool) -> np.ndarray:
     return y
 
 
+def check_squares(y: np.ndarray) -> None:
+    """Raise ValueError for finite targets whose squares overflow; so would the squared weights of a linear machine."""
+    with np.errstate(over="ignore"):
+        is_finite = bool(np.isfinite(np.square(y).sum()))
+    if not is_finite:
+        raise ValueError(
+            f"The targets are as large as {np.abs(y).max():g}, so that their squares overflow. Divide them, and "
+            "epsilon, by a constant."
+        )
+
+
 def _block_bytes(memory: str | int) -> int:
     return max(_LEAST_BLOCK, parse_memory(memory) // _BLOCK_SHARE)
 

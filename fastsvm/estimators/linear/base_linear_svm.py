@@ -12,7 +12,7 @@ from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_training_set, forget
+from fastsvm.estimators.fitting.validation import check_squares, check_training_set, forget
 from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, small_fit
 from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState, newton_is_faster
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
@@ -173,6 +173,7 @@ class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):
         """Learn the targets with a loss."""
         forget(self)
         data = check_training_set(self, X, y, sample_weight, of_classes=False)
+        check_squares(data.y[data.weight > 0])
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         task = Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False)
         self._fit(task, loss, {})

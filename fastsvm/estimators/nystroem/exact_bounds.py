@@ -81,7 +81,9 @@ def exact_bounds(
     upper = machine.by_problem(added(_each(expansions, DualExpansion.losses)) + sizes / 2)
     support = [expansions.at(number, DualExpansion.support) for number in range(len(expansions))]
     counts, limits = _each(expansions, DualExpansion.count, support), _limits(expansions)
-    n, values = max(1, sum(counts)), _affordable(expansions.n_rows * len(square), wanted)
+    if not any(counts):  # all dual variables are 0, and so is their objective
+        return ExactBounds(0.0, float(upper.sum()), is_rigorous=True)
+    n, values = sum(counts), _affordable(expansions.n_rows * len(square), wanted)
     most = max(_LEAST_SAMPLE, min(values // n, limits.n_read))
     is_rigorous = wanted == "rigorous" or most >= n
     if most >= n:  # passes would read a file again and again

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import fastsvm
-from fastsvm import SVR, LinearSVC, LinearSVR, NuSVR, OneClassSVM, SGDClassifier, SVCSearch, open_hdf5
+from fastsvm import SVR, LinearSVC, LinearSVR, NuSVR, NystroemSVR, OneClassSVM, SGDClassifier, SVCSearch, open_hdf5
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -82,6 +82,14 @@ def test_a_column_of_words_is_named():
 def test_targets_whose_differences_overflow(machine):
     with pytest.raises(ValueError, match=r"targets range from -1e\+308 to 1e\+308, so that their differences overflow"):
         machine().fit(np.eye(4), [1e308, -1e308, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("machine", [LinearSVR, NystroemSVR])
+def test_targets_whose_squares_overflow(machine):
+    y = np.array([1e299, 1.0, -1.0, 2.0])
+    with pytest.raises(ValueError, match=r"targets are as large as 1e\+299, so that their squares overflow. Divide"):
+        machine().fit(np.eye(4), y)
+    assert machine().fit(np.eye(4), y, [0, 1, 1, 1]).predict(np.eye(4)).max() < 3  # it is left out
 
 
 def test_a_column_of_times_is_named():

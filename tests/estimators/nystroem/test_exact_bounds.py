@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fastsvm import NystroemSVC
+from fastsvm import NystroemSVC, NystroemSVR
 from fastsvm.estimators.nystroem import exact_bounds, nystroem_machine
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, Solved
 from fastsvm.sources import MemorySource
@@ -86,6 +86,15 @@ def test_passes_over_several_places_raise_the_bound(rows, monkeypatch):
     one, several, without = found
     assert without.lower < 0.99 * several.lower
     assert several.lower == pytest.approx(one.lower, rel=2e-2) and several.lower < several.upper
+
+
+@pytest.mark.parametrize("wanted", ["auto", "rigorous"])
+@pytest.mark.parametrize("unit", [1e-2, 1e-300])
+def test_targets_within_epsilon_cost_nothing(unit, wanted):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = NystroemSVR(epsilon=0.1, n_components=10, bounds=wanted, random_state=0).fit(X, unit * np.tanh(X[:, 0]))
+    assert model.exact_bounds_ == (0.0, 0.0) and model.exact_bounds_kind_ == "rigorous"
+    np.testing.assert_array_equal(model.predict(X), np.zeros(60))
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
