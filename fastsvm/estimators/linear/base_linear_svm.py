@@ -17,7 +17,7 @@ from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, small
 from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState, newton_is_faster
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
-from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
+from fastsvm.estimators.linear.training_task import Task, check_weights, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss, is_piecewise
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
@@ -73,6 +73,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
 
         A `session` is given if it began before, with work that comes before the problem.
         """
+        check_weights(self.memory, len(task.balance), task.source.shape[1])
         session, l1 = session or FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
         kind: Any = PrimalFit if l1 or newton_is_faster(task, loss, self.criterion) else DualFit
         session.begin()

@@ -1,6 +1,7 @@
 """A linear SVM is the same however its samples are passed, and names values that are not finite."""
 
 import functools
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,14 @@ from linear_svms import LOSSES, assert_same, data_of, made, objectives
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from fastsvm import LinearSVC
+from fastsvm import (
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    SGDClassifier,
+    SGDRegressor,
+)
 from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
@@ -218,3 +226,35 @@ def test_a_file_that_is_cut_off_in_the_middle(layout, tmp_path, stored, monkeypa
     monkeypatch.setattr(DenseEpochs if layout is np.asarray else SparseEpochs, "process", cutting)
     with pytest.raises((OSError, ValueError), match=r"0\.h5 changed"):
         made("hinge", memory=200_000, max_iter=3).fit(source, y)
+
+
+WIDE = sparse.csr_matrix((np.ones(4), [0, 5, 7, 1_999_999_999], np.arange(5)), shape=(4, 2_000_000_000))
+MACHINES = LinearSVC, LinearSVR, LogisticRegression, LinearOneClassSVM, SGDClassifier, SGDRegressor
+
+
+@pytest.mark.parametrize("method", ["fit", "standardized", "partial_fit"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_weights_beyond_the_memory_are_refused_before_they_are_there(machine, method):
+    model = machine(memory="1GB", standardize=method == "standardized")
+    learn = getattr(model, method.replace("standardized", "fit"), None)
+    if learn is None:
+        pytest.skip("there are no partial fits")
+    given = {"classes": [0, 1]} if method == "partial_fit" and machine is SGDClassifier else {}
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            ValueError, match=r"X has 2,000,000,000 features, so .* would take 16 GB, and memory allows 1"
+        ):
+            learn(WIDE, [0, 1, 0, 1], **given)
+        assert tracemalloc.get_traced_memory()[1] < 1e8
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("machine", [LinearSVC, LogisticRegression, SGDClassifier])
+def test_the_weights_of_all_scores_count(machine):
+    X = sparse.random(40, 20_000, 0.01, "csr", random_state=0)
+    model = machine(memory=500_000, max_iter=100)
+    model.fit(X, np.arange(40) % 2)
+    with pytest.raises(ValueError, match=r"weights of 4 scores would take 0.00064 GB, and memory allows 0.0005 GB"):
+        model.fit(X, np.arange(40) % 4)

@@ -11,7 +11,7 @@ from fastsvm.estimators.linear import loss_parameter
 from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
 from fastsvm.estimators.linear.loss_curve import CurveParts
 from fastsvm.estimators.linear.progress import SGDMonitor
-from fastsvm.estimators.linear.training_task import Task, as_stored, merged
+from fastsvm.estimators.linear.training_task import Task, as_stored, check_weights, merged
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses import Loss, loss_slope
@@ -103,6 +103,7 @@ class SGDFit:
         rate: "LearningRate | None" = None,
         merge: bool = False,
     ) -> None:
+        check_weights(estimator.memory, len(task.balance), task.source.shape[1])
         self.estimator, self.seed = estimator, seed
         if not partial and np.count_nonzero(task.weights) <= _FEW:
             task = merged(task)
