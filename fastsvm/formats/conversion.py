@@ -71,6 +71,7 @@ class ConversionOptions(TypedDict, total=False):
     last_label: bool | None
     array: str | None
     n_features: int | None
+    model_features: int | None
     least_features: int | None
     dtype: DTypeLike | str
     id: str | int | None
@@ -126,8 +127,9 @@ def convert(
           dimensions or more.
         - id : str or int, optional. CSV and Arrow: name or position of a column that identifies the rows. It is stored
           as the dataset `id`, and is not a feature. The command line writes it beside the predictions.
-        - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs. A
-          table with so many columns has no labels by default.
+        - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs.
+        - model_features : int, optional. CSV and Arrow: number of features of a model. A table with so many columns has
+          no labels by default.
         - least_features : int, optional. Number of features of svmlight text, if no larger index occurs.
         - feature_names : iterable of str, optional. CSV and Arrow: names of the columns that are features, in order. By
           default one other column holds the labels, if there is one.
@@ -330,6 +332,7 @@ def _reader_options(options: ConversionOptions) -> Options:
         None if feature_names is None else tuple(feature_names),
         options.get("least_features"),
         options.get("last_label"),
+        options.get("model_features"),
     )
 
 

@@ -55,7 +55,7 @@ FORMATS: dict[str, Format] = {
     "npz": Format("an archive of NumPy arrays", frozenset({"array", "label"}), npz.recognises, npz.read),
     "arrow": Format(
         "Parquet, Feather or Arrow tables (with pyarrow)",
-        frozenset({"label", "last_label", "id", "dtype", "n_features", "feature_names"}),
+        frozenset({"label", "last_label", "id", "dtype", "model_features", "feature_names"}),
         arrow.recognises,
         arrow.read,
     ),
@@ -68,7 +68,7 @@ FORMATS: dict[str, Format] = {
     ),
     "csv": Format(
         "numbers separated by commas, semicolons or tabs, plain, .gz or .bz2",
-        frozenset({"label", "last_label", "id", "dtype", "n_features", "feature_names"}),
+        frozenset({"label", "last_label", "id", "dtype", "model_features", "feature_names"}),
         csv_text.recognises,
         csv_text.read,
         text=True,

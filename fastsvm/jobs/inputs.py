@@ -180,7 +180,8 @@ def converted(
         dtype = None if expected.coarse else exact
         least = expected.or_more and "least_features" in FORMATS[kind].options
         n_features = "least_features" if least else "n_features"
-        wanted = {n_features: expected.n_features, "feature_names": expected.names, "dtype": dtype}
+        wanted: dict[str, Any] = {n_features: expected.n_features, "model_features": expected.n_features}
+        wanted |= {"feature_names": expected.names, "dtype": dtype}
         given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"memory": _MEMORY if memory is None else memory, "progress": True, **more}

@@ -150,6 +150,13 @@ def test_an_index_that_is_too_large_is_told(tmp_path, run):
     )
 
 
+def test_a_number_of_features_is_refused_for_tables(tmp_path, run):
+    table, output = tmp_path / "table.csv", tmp_path / "out.h5"
+    table.write_text("a,b,label\n1,2,0\n3,4,1\n")
+    code, told = run("convert", table, output, "--n-features", 9)
+    assert code == 2 and "n_features does not apply to csv, only to svmlight" in told and not output.exists()
+
+
 def test_features_that_the_model_does_not_have_are_told(data, tmp_path, run):
     assert run("train", data, "-o", tmp_path / "model", "--model", "sgd")[0] == 0
     (tmp_path / "more.txt").write_text("1 1:0.5 2:1 3:1 9:1\n")

@@ -77,7 +77,7 @@ class Options(NamedTuple):
     array : str or None
         Name of the array with the rows.
     n_features : int or None
-        Columns of X. Tables have a column of labels if they have one column more.
+        Columns of X.
     dtype : numpy.dtype or None
         Type of the values parsed from text.
     id : str, int or None
@@ -88,6 +88,8 @@ class Options(NamedTuple):
         Columns of X, if not more are found.
     last_label : bool or None
         False if a column of a table does not hold labels for being the last.
+    model_features : int or None
+        Number of features of a model. A table with so many columns has no labels.
     block_bytes : int
         Rough size of a block.
     memory : int
@@ -104,6 +106,7 @@ class Options(NamedTuple):
     feature_names: tuple[str, ...] | None = None
     least_features: int | None = None
     last_label: bool | None = None
+    model_features: int | None = None
     block_bytes: int = 4 << 20
     memory: int = 256 << 20
 

@@ -85,7 +85,7 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
     width : int
         Number of columns.
     options : Options
-        `label` and `id` name columns. Without `label`, a table that has only `feature_names`, or only `n_features`
+        `label` and `id` name columns. Without `label`, a table that has only `feature_names`, or only `model_features`
         columns, has no labels. Any other table has them in the column with a usual name, else in the last one unless
         `last_label` is False.
     path : Path
@@ -100,7 +100,7 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
     id = None if options.id is None else table.position(options.id, "id")
     known = table.known(options.feature_names or ())
     others = tuple(k for k in range(width) if k != id and k not in known)
-    label, why = _label(table, others, options, 0 if known else options.n_features)
+    label, why = _label(table, others, options, 0 if known else options.model_features)
     if label is not None and label == id:
         raise ValueError(f"{path}: {table.title(label)} cannot be both label and id.")
     rest = tuple(k for k in others if k != label)

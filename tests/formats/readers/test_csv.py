@@ -165,7 +165,7 @@ def test_what_is_told_of_the_labels(tmp_path):
     for label, told in (("c", "real numbers from -6 to 3.5"), ("b", "2 classes")):
         assert convert(path, tmp_path / "rows.h5", label=label).labels.endswith(f", as asked: {told}")
     assert convert(path, tmp_path / "rows.h5", label=False).labels == "none, as asked"
-    assert convert(path, tmp_path / "rows.h5", n_features=3).labels == "none, there are only features of the model"
+    assert convert(path, tmp_path / "rows.h5", model_features=3).labels == "none, there are only features of the model"
 
 
 def test_features_in_the_order_of_a_model(tmp_path):

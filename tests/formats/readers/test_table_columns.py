@@ -59,10 +59,10 @@ def test_a_column_is_not_label_and_identifier():
 
 @pytest.mark.parametrize("names", [("a", "b"), None])
 def test_as_many_columns_as_features_have_no_labels(names):
-    assert chosen(names, 2, n_features=2)[1:3] == ((0, 1), None)
+    assert chosen(names, 2, model_features=2)[1:3] == ((0, 1), None)
     more = None if names is None else (*names, "kind")
-    assert chosen(more, 3, n_features=2)[1:3] == ((0, 1), 2)
-    assert chosen(more, 3, n_features=2, id=0)[1:3] == ((1, 2), None)
+    assert chosen(more, 3, model_features=2)[1:3] == ((0, 1), 2)
+    assert chosen(more, 3, model_features=2, id=0)[1:3] == ((1, 2), None)
 
 
 class TestFeaturesOfAModel:
@@ -90,7 +90,7 @@ class TestFeaturesOfAModel:
 
     @pytest.mark.parametrize("names", [None, ("0", "1", "2")])
     def test_tables_without_these_names_go_by_their_width(self, names):
-        assert chosen(names, 3, feature_names=("a", "b", "c"), n_features=3)[1:3] == ((0, 1, 2), None)
+        assert chosen(names, 3, feature_names=("a", "b", "c"), model_features=3)[1:3] == ((0, 1, 2), None)
 
 
 def test_columns_that_do_not_exist():
