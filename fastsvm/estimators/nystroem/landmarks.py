@@ -162,8 +162,10 @@ def _given(estimator: Any) -> Any:
 def _distinct(block: Block) -> np.ndarray:
     """Return the numbers of the rows that no earlier row is equal to."""
     if isinstance(block, CSRBlock):
-        ends = block.indptr
-        keys = [(block.indices[a:b].tobytes(), block.data[a:b].tobytes()) for a, b in pairwise(ends)]
+        there = block.data != 0  # zeros may be stored, or not
+        ends = np.append(0, np.cumsum(there))[block.indptr]
+        places, values = block.indices[there], block.data[there]
+        keys = [(places[a:b].tobytes(), values[a:b].tobytes()) for a, b in pairwise(ends)]
     else:
-        keys = [(row.tobytes(), b"") for row in block.values]
+        keys = [(row.tobytes(), b"") for row in block.values + block.values.dtype.type(0)]  # -0.0 becomes 0.0
     return np.sort(np.array(list({key: k for k, key in reversed(list(enumerate(keys)))}.values()), np.int64))

@@ -200,6 +200,20 @@ def test_given_landmarks():
         NystroemSVC(landmarks=np.full((3, 4), np.nan)).fit(X, SIGNS)
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("chosen", ["all", "given"])
+def test_zeros_of_both_signs_are_the_same_landmark(layout, chosen):
+    rows = np.array([[0.0, 1.0], [0.0, 1.0], [2.0, 1.0], [2.0, 0.0]])
+    samples = layout(rows)
+    if sparse.issparse(samples):
+        samples = sparse.csr_matrix((np.append(-0.0, samples.data), np.append(0, samples.indices), [0, 2, 3, 5, 6]))
+    else:
+        samples[0, 0] = -0.0
+    given = {"landmarks": samples} if chosen == "given" else {"n_components": 4}
+    model = NystroemSVR(random_state=0, **given).fit(samples, [1.0, 2.0, 3.0, 4.0])
+    assert model.components_.shape == (3, 2)
+
+
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     """Return the same samples in several kinds, of bytes and of CSR rows, and in files."""
