@@ -193,4 +193,6 @@ shape (n_samples, n_features)
         return state_targets(data, upper, 0.0, total=self.nu * float(upper.sum()) / 2)
 
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
-        return super()._expansion(outcome, classes) | {"epsilon_": -float(outcome.margin[0])}
+        # Rounding may lead to less than 0 where nu is near 1. The primal objective is no higher at 0 then: by each unit
+        # of epsilon below 0, losses rise by the sum of all C, and the term of epsilon falls by nu times that.
+        return super()._expansion(outcome, classes) | {"epsilon_": max(0.0, -float(outcome.margin[0]))}

@@ -307,3 +307,17 @@ def test_targets_without_errors_on_long_rows(is_constant):
     model = NuSVR(kernel="linear", C=10, max_iter=10_000).fit(X, y)
     assert model.converged_
     np.testing.assert_allclose(model.predict(X), y, atol=2e-3)
+
+
+@pytest.mark.parametrize("nu", [0.95, 1.0])
+def test_epsilon_is_not_below_zero(nu):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0] + rng.normal(scale=0.1, size=40)
+    for C in (0.1, 10.0):
+        model = NuSVR(nu=nu, C=C, tol=1e-2).fit(X, y)
+        assert model.epsilon_ >= 0
+        losses = np.maximum(np.abs(model.predict(X) - y) - model.epsilon_, 0)
+        squares = model.dual_coef_[0] @ (model.predict(X)[model.support_] - model.intercept_[0])
+        primal = 0.5 * squares + C * (losses.sum() + nu * len(y) * model.epsilon_)
+        assert primal == pytest.approx(model.objective_, rel=1e-3)
