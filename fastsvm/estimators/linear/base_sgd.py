@@ -197,7 +197,12 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Return the rows, standardised if asked to: by their own statistics, or `again` by those of the first fit."""
         if again and self.standardize != (getattr(self, "_scale", None) is not None):
             self._state = None  # its weights are for another scale; the fit resumes from `coef_`
-        if self.standardize and again and self._scale is not None:
-            shift = None if source.sparse else self._shift
-            return ScaledSource(source, shift, self._scale, product_type(source.dtype))
-        return self._standardized(source, weight)
+        if not (self.standardize and again and self._scale is not None):
+            return self._standardized(source, weight)
+        if not source.sparse:
+            return ScaledSource(source, self._shift, self._scale, product_type(source.dtype))
+        # Weights that were learnt from centred rows are for centred rows alone, and these are dense.
+        shift = None if self._shift is None or not self._shift.any() else self._shift
+        view = ScaledSource(source, shift, self._scale, np.float64)
+        is_kept = view.sparse or not view.resident or view.nbytes <= parse_memory(self.memory) // 3
+        return view if is_kept else view.streamed()

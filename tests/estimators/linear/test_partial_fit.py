@@ -58,6 +58,19 @@ def test_standardize_may_change_between_partial_fits(first, two_300):
     assert model.score(wide, y) > before - 0.05
 
 
+@pytest.mark.parametrize("memory", ["auto", 4096])
+@pytest.mark.parametrize("first, later", [(np.asarray, sparse.csr_array), (sparse.csr_array, np.asarray)])
+def test_standardized_parts_may_be_dense_or_sparse(first, later, memory, two_300):
+    X, y = two_300
+    shifted = 10 * X + 50
+    model, wanted = (SGDClassifier(random_state=0, standardize=True, memory=memory) for _ in range(2))
+    for start in range(0, 300, 100):
+        part = slice(start, start + 100)
+        model.partial_fit((later if start else first)(shifted[part]), y[part], classes=[0, 1])
+        wanted.partial_fit(first(shifted[part]), y[part], classes=[0, 1])
+    np.testing.assert_allclose(model.decision_function(shifted), wanted.decision_function(shifted), rtol=1e-6)
+
+
 @pytest.mark.parametrize("n", [10, 100, 128, 129, 500])
 def test_the_size_of_the_parts_of_a_stream_matters_little(n):
     rng = np.random.default_rng(0)
