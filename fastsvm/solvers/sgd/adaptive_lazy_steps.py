@@ -332,7 +332,8 @@ def _slowed(squares, unit, floor, score, w):
 
 @jit
 def _intercept_rate(squares, score, intercept):
-    return max(INTERCEPT_REACH * score, abs(intercept)) / max(np.sqrt(squares), _TINY)
+    """Return the rate; 0 before the first slope that is not 0, as slopes of a batch may cancel."""
+    return max(INTERCEPT_REACH * score, abs(intercept)) / np.sqrt(squares) if squares > 0 else 0.0
 
 
 @jit

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from linear_svms import assert_same
+from scipy import sparse
 from sgd_models import STEPWISE, made_sgd, plain
 from sklearn import linear_model
 
@@ -42,6 +43,16 @@ def test_targets_may_be_in_any_unit(unit, rate, line_300):
     model = SGDRegressor(**parameters, epsilon=0.1 * unit, tol=None, max_iter=9).fit(X, y * unit)
     np.testing.assert_allclose(model.coef_ / unit, wanted.coef_, rtol=1e-9)
     np.testing.assert_allclose(model.intercept_ / unit, wanted.intercept_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive"])
+def test_slopes_of_the_first_batch_may_cancel(loss):
+    X = sparse.random_array((400, 1000), density=0.005, rng=np.random.default_rng(0), format="csr")
+    y = np.tile([50.0, -50.0], 200)  # in each batch a slope and its opposite
+    given = {"shuffle": False, "batch_size": 2, "max_iter": 3, "tol": None}
+    model = SGDRegressor(loss, **given).fit(X, y)
+    wanted = SGDRegressor(loss, **given).fit(X.toarray(), y)
+    assert model.objective_ == pytest.approx(wanted.objective_, rel=0.1)
 
 
 def test_targets_that_are_not_finite_are_refused(line_300):
