@@ -15,13 +15,12 @@ from bench.harness.processes import Crew
 from bench.harness.report import Report
 from bench.harness.runs import run_case
 from bench.harness.study import RESULTS
-from bench.harness.suite import Case
+from bench.harness.suite import DPI, Case
 from bench.suites import SUITES, competitors_of
 
 __all__ = ["main"]
 
 _ALL = "all"
-_DPI = 150
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -163,12 +162,10 @@ def _close(suite: str, report: Report) -> None:
 
 
 def _draw(suite: str, report: Report) -> None:
-    """Draw the picture. Its title is the question and the machine."""
-    asked, picture = SUITES[suite], report.path.with_suffix(".png")
-    figure = asked.view.figure(report.finished, asked.clock, report.options.timeout)
-    figure.suptitle(f"{asked.question}\n{report.content['machine']['cpu']}, {report.options.threads} threads")
-    figure.savefig(picture, dpi=_DPI)
-    print(f"Saved {picture}\n")
+    path, options = report.path.with_suffix(".png"), report.options
+    cpu = report.content["machine"]["cpu"]
+    SUITES[suite].picture(report.finished, options.timeout, options.threads, cpu).savefig(path, dpi=DPI)
+    print(f"Saved {path}\n")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ from bench.harness.competitor import Competitor
 from bench.harness.data import Data
 from bench.harness.outcomes import Options, Result
 
-__all__ = ["Case", "Findings", "Finished", "Stored", "Suite", "View"]
+__all__ = ["DPI", "Case", "Findings", "Finished", "Stored", "Suite", "View"]
+
+DPI = 150
+"""Resolution of pictures."""
 
 Stored = Mapping[str, np.ndarray]
 Findings = list[dict[str, Any] | str]
@@ -134,3 +137,10 @@ class Suite:
     prepare: Callable[[Case, Options, Path], tuple[Case, Data]] = from_recipe
     most_repeats: int = 1_000_000
     enough_s: float = math.inf
+
+    def picture(self, finished: list[Finished], timeout: float, threads: int, cpu: str) -> Any:
+        """Return the figure of a view that has one, with a title. Raise ImportError if matplotlib is missing."""
+        assert self.view.figure is not None
+        figure = self.view.figure(finished, self.clock, timeout)
+        figure.suptitle(f"{self.question}\n{cpu}, {threads} threads")
+        return figure

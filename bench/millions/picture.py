@@ -24,9 +24,9 @@ def figure(finished: list[Finished], clock: str, timeout: float) -> Any:
     marks = dict(zip(colours, _MARKS * len(colours), strict=False))
     drawn = Figure(figsize=(12, 1.6 + 3.8 * len(finished)), layout="constrained")
     for (left, right), one in zip(drawn.subplots(len(finished), 2, squeeze=False), finished, strict=True):
-        accuracies = []
+        accuracies, curves = [], {}
         for each in one.results:
-            points = points_of(each)
+            points = curves[colours[each.competitor]] = points_of(each)
             accuracies += [point.accuracy for point in points]
             seconds = [point.seconds for point in points]
             look = {"color": colours[each.competitor], "marker": marks[each.competitor], "ms": 5}
@@ -36,7 +36,7 @@ def figure(finished: list[Finished], clock: str, timeout: float) -> Any:
                 _draw_bounds(right, points, colours[OURS])
         if accuracies and min(accuracies) < max(accuracies) - _ACCURACIES:
             left.set_ylim(bottom=max(accuracies) - _ACCURACIES)
-        _write_last_budgets(left, {colours[each.competitor]: points_of(each) for each in one.results})
+        _write_last_budgets(left, curves)
         for axes in (left, right):
             axes.set_xscale("log")
             plain_ticks(axes.xaxis)

@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.harness.outcomes import Result
-from bench.harness.suite import Case, Finished
+from bench.harness.suite import DPI, Case, Finished
 from bench.stored.kept import Kept, kept
 from bench.suites import SUITES
 
 __all__ = ["PICTURES", "Picture"]
 
 _DOCS = Path(__file__).parents[2] / "docs"
-_DPI = 150
 _FIELDS = "competitor", "status", "message", "records", "findings"
 
 
@@ -35,12 +34,15 @@ class Picture(NamedTuple):
         return " ".join(sorted({one.path.name for one in self._results()}))
 
     def shown(self) -> str:
-        """Return the names of the files of the runs that it shows; "" if it says nothing."""
-        return str(_texts(self.path).get("Description", ""))
+        """Return the names of the files of the runs that it shows, "" if it says nothing."""
+        from PIL import Image  # which comes with matplotlib
+
+        with Image.open(self.path) as picture:
+            return str(picture.info.get("Description", ""))
 
     def figure(self) -> Any:
         """Return a figure. Raise ImportError if matplotlib is missing."""
-        shown, suite = self._results(), SUITES[self.suite]
+        shown = self._results()
         results: dict[str, list[Kept]] = {}
         for one in shown:
             results.setdefault(one.case["name"], []).append(one)
@@ -52,26 +54,12 @@ class Picture(NamedTuple):
             )
             for name, found in results.items()
         ]
-        figure = suite.view.figure(finished, suite.clock, shown[0].run["options"]["timeout"])
         options, machine = shown[0].run["options"], shown[0].run["machine"]
-        figure.suptitle(f"{suite.question}\n{machine['cpu']}, {options['threads']} threads")
-        return figure
+        return SUITES[self.suite].picture(finished, options["timeout"], options["threads"], machine["cpu"])
 
     def draw(self) -> None:
         """Write the file."""
-        self.figure().savefig(self.path, dpi=_DPI, metadata={"Description": self.runs()})
-
-
-def _texts(path: Path) -> dict[str, str]:
-    """Return the texts in a PNG file, by their keywords (PNG specification, 11.3.3.2)."""
-    found, data, place = {}, path.read_bytes(), 8
-    while place < len(data):
-        size, kind = int.from_bytes(data[place : place + 4], "big"), data[place + 4 : place + 8]
-        if kind == b"tEXt":
-            name, _, text = data[place + 8 : place + 8 + size].partition(b"\0")
-            found[name.decode("latin-1")] = text.decode("latin-1")
-        place += size + 12
-    return found
+        self.figure().savefig(self.path, dpi=DPI, metadata={"Description": self.runs()})
 
 
 PICTURES = (

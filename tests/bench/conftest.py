@@ -69,7 +69,7 @@ def crew_for():
 def command_in_process(monkeypatch):
     """Make `bench.__main__` run its workers in this process, and draw small pictures: nobody looks at them."""
     monkeypatch.setattr("bench.__main__.Crew", InProcess)
-    monkeypatch.setattr("bench.__main__._DPI", 40)
+    monkeypatch.setattr("bench.__main__.DPI", 40)
 
 
 @pytest.fixture(scope="session")
