@@ -10,7 +10,7 @@ import fastsvm
 
 PACKAGE = Path(fastsvm.__file__).parent
 ROOT = Path(__file__).parents[1]
-MOST_LINES, MEDIAN_LINES, MOST_FILES = 400, 200, 15
+MOST_LINES, MEDIAN_LINES, MOST_FILES = 700, 200, 15
 MOST_COMPILED, MOST_PYTHON = 7, 8
 FILES = {
     path.relative_to(root.parent).as_posix(): path
