@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastsvm import memory
-from fastsvm._compiled import cache_folder
+from fastsvm._compiled.code_cache import folders
 from fastsvm.files import atomic_file, locks
 from fastsvm.jobs.stopping import Stopped, StopSignals, ended_by_signals
 
@@ -156,19 +156,19 @@ def test_peak_memory_elsewhere(monkeypatch):
     ("platform", "folder"), [("win32", "appdata"), ("darwin", "home/Library/Caches"), ("linux", "home/.cache")]
 )
 def test_the_cache_folder_is_that_of_the_system(platform, folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(cache_folder.numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(folders.numba.config, "CACHE_DIR", "")
     monkeypatch.setattr(sys, "platform", platform)
     for name, value in {"HOME": "home", "USERPROFILE": "home", "LOCALAPPDATA": "appdata"}.items():
         monkeypatch.setenv(name, str(tmp_path / value))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache_folder._cache_root() == tmp_path / folder
+    assert folders._cache_root() == tmp_path / folder
 
 
 def test_without_numbers_of_users_the_private_folder_has_a_name(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "getuid", raising=False)
     monkeypatch.setenv("USERNAME", "ada")
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    assert cache_folder._private_root() == tmp_path / "fastsvm-cache-ada"
+    assert folders._private_root() == tmp_path / "fastsvm-cache-ada"
 
 
 def test_without_pathconf_names_have_255_bytes(monkeypatch, tmp_path):

@@ -6,10 +6,12 @@ classes is not cached.
 
 import contextlib
 import functools
+import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -19,7 +21,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.ufunc import parallel as _parallel
 
-from fastsvm._compiled.cache_folder import PACKAGE, cache_folder
+from fastsvm._compiled.code_cache.digests import PACKAGE, function_digest
+from fastsvm._compiled.code_cache.folders import folders, writeable_folder
 from fastsvm._compiled.machine_code import OUTLINED, Compiler, is_linked_only, linked_only
 from fastsvm._compiled.processor import JIT_DISABLED
 
@@ -38,6 +41,8 @@ _config: Any = numba.config  # Numba sets its settings at import, so type checke
 FASTMATH = {"contract", "reassoc", "nsz", "arcp", "afn"}
 # A wrapper for calls by address would take a twentieth of the time to compile; nothing calls by address.
 OPTIONS: Any = {"fastmath": FASTMATH, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+_KEPT_VERSIONS = 4  # of the code of a function
 
 
 def thread_count() -> int:
@@ -63,19 +68,6 @@ if not JIT_DISABLED:
     cpu_target.target_context.refresh()
 
 
-CACHE_FOLDER: Path | None = None if JIT_DISABLED else cache_folder()
-
-
-@contextlib.contextmanager
-def _own_cache() -> Iterator[None]:
-    users = _config.CACHE_DIR
-    _config.CACHE_DIR = str(CACHE_FOLDER)
-    try:
-        yield
-    finally:
-        _config.CACHE_DIR = users
-
-
 def _is_ours(kind: Any) -> bool:
     """Return whether all NamedTuple classes in an argument's type belong to the package."""
     owner = getattr(kind, "instance_class", None)
@@ -95,6 +87,10 @@ def _tell_of_compiling() -> None:
 class _Stored(caching.CompileResultCacheImpl):
     """How code is stored: Numba's way, or as code for callers alone."""
 
+    def __init__(self, function: Callable) -> None:  # Numba's own would look for a folder, of which we have several
+        self._locator = SimpleNamespace(_py_file=inspect.getfile(function))  # where warnings point to
+        self._lineno = function.__code__.co_firstlineno
+
     def rebuild(self, target_context: Any, payload: Any) -> Any:
         """Return stored code; None where machine code is needed and only code for callers is stored."""
         found = linked_only(target_context, payload)
@@ -108,9 +104,38 @@ class _OurCode(caching.FunctionCache):
 
     The digest does not cover a user's sources, so stale code would be loaded after an edit. Numba also pickles the
     class into an index. A process without the user's module could not read that index, not even for our classes.
+
+    Code is read from the first folder that has it, and written to the first that takes it.
     """
 
-    _impl_class = _Stored
+    def __init__(self, function: Callable) -> None:
+        self._name, self._py_func, self._impl = repr(function), function, _Stored(function)
+        self.enable()
+
+    @functools.cached_property
+    def _name_of_files(self) -> str:
+        """Name of the index and of the code, without what differs between versions of the function."""
+        module = self._py_func.__module__.removeprefix(f"{PACKAGE.name}.")
+        return f"{module}.{self._py_func.__qualname__}".replace("<", "").replace(">", "")
+
+    @functools.cached_property
+    def _version(self) -> str:
+        top = self._py_func.__qualname__.partition(".")[0]
+        digest = function_digest(self._py_func.__module__, top, inspect.getfile(self._py_func))
+        return f"{digest}.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+
+    def _index(self, folder: Path) -> Any:
+        return caching.IndexDataCacheFile(str(folder), f"{self._name_of_files}-{self._version}", self._version)
+
+    @property
+    def cache_path(self) -> str:
+        """The folder that takes new code."""
+        return str(writeable_folder() or "")
+
+    def flush(self) -> None:
+        """Forget the stored code."""
+        if (folder := writeable_folder()) is not None:
+            self._index(folder).flush()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code for the types `sig`, or None."""
@@ -119,10 +144,38 @@ class _OurCode(caching.FunctionCache):
             _tell_of_compiling()
         return found
 
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        key = self._index_key(sig, target_context.codegen())
+        for folder in folders():
+            try:
+                stored = self._index(folder).load(key)
+            except OSError:  # the folder belongs to somebody else
+                continue
+            found = None if stored is None else self._impl.rebuild(target_context, stored)
+            if found is not None:
+                return found
+        return None
+
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store the code for the types `sig`."""
-        if all(map(_is_ours, sig)):
-            super().save_overload(sig, data)
+        """Store the code for the types `sig`, where there is a place."""
+        folder = writeable_folder()
+        if folder is None or not all(map(_is_ours, sig)) or not self._impl.check_cachable(data):
+            return
+        with self._guard_against_spurious_io_errors():
+            index = self._index(folder)
+            is_new = not Path(index._index_path).exists()
+            index.save(self._index_key(sig, data.codegen), self._impl.reduce(data))
+            if is_new:
+                self._prune(folder)
+
+    def _prune(self, folder: Path) -> None:
+        """Remove the code of all but the newest few versions of the function: several checkouts may be in use."""
+        with contextlib.suppress(OSError):  # another process may prune too
+            indices = list(folder.glob(f"{self._name_of_files}-*.nbi"))
+            indices.sort(key=lambda path: path.stat().st_mtime)
+            for path in indices[:-_KEPT_VERSIONS]:
+                for code in folder.glob(f"{path.stem}.*"):
+                    code.unlink(missing_ok=True)
 
 
 class _Dispatcher(CPUDispatcher):
@@ -179,8 +232,7 @@ def _compiled(function: Callable, options: dict[str, Any]) -> Callable:
     options = {"nopython": True, "boundscheck": None, "nogil": True} | options
     compiled: Any = _Dispatcher(function, targetoptions=options, pipeline_class=Compiler)
     compiled._compiler._customize_flags = _without_wrapper
-    with _own_cache():
-        compiled._cache = _OurCode(function)  # in place of Numba's own, which cache=True would set
+    compiled._cache = _OurCode(function)  # in place of Numba's own, which cache=True would set
     return compiled
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fastsvm._compiled.compiler import CACHE_FOLDER
+from fastsvm._compiled.code_cache.folders import writeable_folder
 from fastsvm._compiled.recording import recorded
 from fastsvm.estimators import ESTIMATORS
 from fastsvm.progress_bar import progress_bar
@@ -69,7 +69,7 @@ def warm_up(models: list[str] | None = None, progress: bool = False) -> WarmupRe
         for name, form, n, given in (bar := progress_bar(tasks, shown=progress, desc="compiling")):
             bar.set_postfix_str(f"{name}, {form}")
             _fit(name, form, n, given)
-    return WarmupReport(names, len(compiled.functions), compiled.seconds, str(CACHE_FOLDER or ""))
+    return WarmupReport(names, len(compiled.functions), compiled.seconds, str(writeable_folder() or ""))
 
 
 def _cases(name: str) -> Iterator[tuple[str, int, dict[str, Any]]]:

@@ -1,0 +1,283 @@
+"""Digests of the sources that decide a function's machine code, so that an edit compiles anew only what it concerns.
+
+Numba's own cache compares the time and the contents of one file, that of the function. After an edit of a helper in
+another file it would load stale code, and after one of a comment it would compile everything in the file.
+
+A digest covers the definition of the function, the definitions of the names that it uses, in whatever file they are,
+and so on, and the bodies that are registered for the functions with a body for each class. Comments, docstrings and
+annotations are left out. It covers no version of other packages: Numba's index names its own.
+"""
+
+import ast
+import atexit
+import functools
+import hashlib
+import json
+import os
+import sys
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from fastsvm._compiled.code_cache.folders import folders, writeable_folder
+
+__all__ = ["PACKAGE", "Sources", "function_digest"]
+
+PACKAGE = Path(__file__).parents[2]
+_MACHINERY = ("_compiled.compiler", "_compiled.machine_code", "_compiled.generic", "_compiled.processor")
+_CACHE = "_compiled.code_cache"  # changes nothing in what is compiled
+_SETTINGS = (
+    "FASTSVM_WIDE_VECTORS",
+    "FASTSVM_BYTE_PRODUCTS",
+)  # environment variables that are constants of compiled code
+_REGISTERING = {"register", "default"}  # methods of generic functions that add bodies, as Numba's `overload` does
+_KEPT = 4  # lists of digests of different sources, as of several checkouts of the package
+
+
+class _Statement(NamedTuple):
+    """What a statement at the top of a module means for compiled code."""
+
+    code: str
+    """Digest of it."""
+    names: frozenset[str]
+    imports: dict[str, tuple[str, str]]
+    """Names that imports within the statement bind: the module, and the name there or "" for the module itself."""
+
+
+class _Module(NamedTuple):
+    """Statements of a module."""
+
+    definitions: dict[str, list[_Statement]]
+    imports: dict[str, tuple[str, str]]
+    registrations: dict[str, list[_Statement]]
+    """By the name of a generic function, the statements that register bodies for it."""
+
+
+class Sources:
+    """The sources of a package, read once and parsed as far as they are asked for.
+
+    Parameters
+    ----------
+    package : Path
+        Folder of the package.
+    """
+
+    def __init__(self, package: Path) -> None:
+        self._texts = {_module_name(path, package): path.read_bytes() for path in sorted(package.rglob("*.py"))}
+        self._package = package.name
+        self._modules: dict[str, _Module] = {}
+        self._nodes: dict[tuple[str, str], tuple[list[str], set[tuple[str, str]]]] = {}
+
+    @functools.cached_property
+    def raw_digest(self) -> str:
+        """Digest of all files as they are."""
+        digest = hashlib.sha256()
+        for name, text in self._texts.items():
+            digest.update(name.encode() + b"\0" + text + b"\0")
+        return digest.hexdigest()[:16]
+
+    def digest(self, module: str, name: str) -> str:
+        """Return the digest of a function; `module` is its name within the package."""
+        wanted = [(module, name), *((each, "") for each in _MACHINERY if each in self._texts)]
+        found: dict[tuple[str, str], list[str]] = {}
+        while wanted:
+            node = wanted.pop()
+            if node not in found:
+                if node not in self._nodes:
+                    self._nodes[node] = self._node(*node)
+                found[node], uses = self._nodes[node]
+                wanted.extend(uses)
+        settings = [os.environ.get(each, "") for each in _SETTINGS]
+        content = json.dumps([settings, sorted((*node, *codes) for node, codes in found.items())])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def _node(self, module: str, name: str) -> tuple[list[str], set[tuple[str, str]]]:
+        """Return the code of a definition, or of a whole module for "", and the definitions that it uses."""
+        codes: list[str] = []
+        uses: set[tuple[str, str]] = set()
+        for each in self._module(module).definitions if name == "" else [name]:
+            own = [(module, statement) for statement in self._module(module).definitions.get(each, [])]
+            for owner, statement in own + self._registrations.get((module, each), []):
+                codes.append(statement.code)
+                uses.update(self._resolved(owner, used, statement.imports) for used in statement.names)
+        return codes, {each for each in uses if each[0] in self._texts and not each[0].startswith(_CACHE)}
+
+    @functools.cached_property
+    def _registrations(self) -> dict[tuple[str, str], list[tuple[str, _Statement]]]:
+        """Statements that register bodies, with their modules, by the generic function."""
+        found: dict[tuple[str, str], list[tuple[str, _Statement]]] = {}
+        for module, text in self._texts.items():
+            if not any(f"{name}(".encode() in text for name in (*_REGISTERING, "overload")):
+                continue
+            for name, statements in self._module(module).registrations.items():
+                found.setdefault(self._resolved(module, name, {}), []).extend((module, each) for each in statements)
+        return found
+
+    def _resolved(self, module: str, name: str, inner: dict[str, tuple[str, str]]) -> tuple[str, str]:
+        """Return the module that defines a name which is used in `module`, and its name there."""
+        seen = set()
+        imports = inner
+        while (module, name) not in seen:  # a package may import a name from a module that imports it
+            seen.add((module, name))
+            place = imports.get(name) or self._module(module).imports.get(name)
+            if place is None:
+                break
+            module, name = place
+            if name == "" or module not in self._texts:
+                break
+            imports = {}
+        return module, name
+
+    def _module(self, name: str) -> _Module:
+        if name not in self._modules:
+            self._modules[name] = self._parsed(name)
+        return self._modules[name]
+
+    def _parsed(self, name: str) -> _Module:
+        module = _Module({}, {}, {})
+        for node in ast.parse(self._texts[name]).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                module.imports.update(self._bound_by(node))
+                continue
+            statement = self._statement(node)
+            for each in _defined(node):
+                module.definitions.setdefault(each, []).append(statement)
+            for each in _registered_for(node):
+                module.registrations.setdefault(each, []).append(statement)
+        return module
+
+    def _statement(self, node: ast.stmt) -> _Statement:
+        imports: dict[str, tuple[str, str]] = {}
+        names = set()
+        _bare(node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Import | ast.ImportFrom):
+                imports.update(self._bound_by(part))
+            elif isinstance(part, ast.Name):
+                names.add(part.id)
+        return _Statement(hashlib.sha256(ast.dump(node).encode()).hexdigest(), frozenset(names), imports)
+
+    def _bound_by(self, node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
+        """Return the names of the package that an import binds."""
+        bound = {}
+        for alias in node.names:
+            whole = node.module if isinstance(node, ast.ImportFrom) else alias.name
+            owner, _, within = (whole or "").partition(".")
+            if owner != self._package:
+                continue
+            if isinstance(node, ast.Import):
+                bound[alias.asname or owner] = (within if alias.asname else "", "")
+                continue
+            inner = f"{within}.{alias.name}".lstrip(".")
+            bound[alias.asname or alias.name] = (inner, "") if inner in self._texts else (within, alias.name)
+        return bound
+
+
+def _module_name(path: Path, package: Path) -> str:
+    """Return the dotted name of a module within its package, "" for the package itself."""
+    parts = path.relative_to(package).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _bare(node: ast.stmt) -> None:
+    """Remove docstrings, other lone texts, and annotations of functions."""
+    for part in ast.walk(node):
+        body = getattr(part, "body", None)
+        if isinstance(body, list):
+            part.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+        if isinstance(part, ast.FunctionDef):
+            part.returns = None
+        elif isinstance(part, ast.arg):
+            part.annotation = None
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """Return the names that a statement at the top of a module binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    bound = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return bound | {part.name for part in ast.walk(node) if isinstance(part, ast.FunctionDef | ast.ClassDef)}
+
+
+def _registered_for(node: ast.stmt) -> set[str]:
+    """Return the names of functions for which a statement registers bodies."""
+    found = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and part.attr in _REGISTERING:
+            owner = part.value
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "overload":
+            owner = part.args[0]
+        else:
+            continue
+        if isinstance(owner, ast.Name):
+            found.add(owner.id)
+    return found
+
+
+class _Digests:
+    """Digests of the functions of the package, kept on disk for processes with the same sources."""
+
+    def __init__(self) -> None:
+        self._sources = Sources(PACKAGE)
+        settings = "".join(f"{os.environ.get(each, '')};" for each in _SETTINGS)
+        content = f"{self._sources.raw_digest};{settings}{sys.version_info[:2]}"
+        self._file = f"digests-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
+        self._known: dict[str, str] = {}
+        for folder in folders():
+            with suppress(OSError, ValueError):
+                self._known |= json.loads((folder / self._file).read_text(encoding="utf-8"))
+        self._new = False
+
+    def of(self, module: str, name: str) -> str:
+        """Return the digest of a function of a module of the package."""
+        key = f"{module}:{name}"
+        if key not in self._known:
+            self._known[key] = self._sources.digest(module, name)
+            if not self._new:
+                atexit.register(self._store)
+            self._new = True
+        return self._known[key]
+
+    def _store(self) -> None:
+        folder = writeable_folder()
+        if folder is None:
+            return
+        with suppress(OSError):  # the disk may be full, and another process may store or remove the same
+            part = folder / f"{self._file}.{uuid.uuid4().hex[:16]}"
+            part.write_text(json.dumps(self._known, indent=0), encoding="utf-8")
+            part.replace(folder / self._file)
+            old = sorted(folder.glob("digests-*.json"), key=lambda path: path.stat().st_mtime)
+            for path in old[:-_KEPT]:
+                path.unlink(missing_ok=True)
+
+
+@functools.cache
+def _digests() -> _Digests:
+    return _Digests()
+
+
+def function_digest(module: str, name: str, file: str) -> str:
+    """Return the digest of a function.
+
+    A function of another package that is compiled as ours are, such as one of a test, has that of its file and of all
+    our sources.
+
+    Parameters
+    ----------
+    module : str
+        Name of its module.
+    name : str
+        Its name at the top of the module.
+    file : str
+        Path of the module.
+    """
+    package, _, within = module.partition(".")
+    if package == PACKAGE.name and Path(file).is_relative_to(PACKAGE):
+        return _digests().of(within, name)
+    content = Path(file).read_bytes() + _digests()._sources.raw_digest.encode()
+    return hashlib.sha256(content).hexdigest()[:16]
