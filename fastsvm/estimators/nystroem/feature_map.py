@@ -57,13 +57,16 @@ class FeatureMap:
             self._predictors[dtype] = Predictor(estimator, coef, source, self.pool, self.landmarks, dtype.type)
         return self._predictors[dtype]
 
-    def write(self, block: Block, out: np.ndarray) -> None:
-        """Write the features of a block of samples; products are in float64 if `out` is, else in float32."""
+    def write(self, block: Block, out: np.ndarray, by_row: bool = False) -> None:
+        """Write the features of a block of samples; products are in float64 if `out` is, else in float32.
+
+        With `by_row`, those of a sample do not depend on the others.
+        """
         dtype = np.float64 if out.dtype == np.float64 else np.float32
         given, landmarks, source = self.predictor(dtype).paired(block)
         for pairwise, part, rows in by_range(given, source.block):
             found = out[rows]  # a view of all rows, or a copy of some
-            self.map.write((pairwise, landmarks, MemorySource(part)), found, self.pool)
+            self.map.write((pairwise, landmarks, MemorySource(part)), found, self.pool, by_row)
             if part is not source.block:
                 out[rows] = found
 

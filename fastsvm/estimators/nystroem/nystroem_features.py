@@ -265,5 +265,5 @@ shape (n_samples, n_features)
             for start, block in blocks:
                 check_finite(block, start)
                 found = np.empty((block.shape[0], self.rank_), dtype)
-                features.write(block, found)
+                features.write(block, found, by_row=True)
                 yield start, found

@@ -33,6 +33,15 @@ def test_the_machine_learns_on_these_features():
     assert linear.objective_ == pytest.approx(model.objective_, rel=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_features_of_a_sample_have_the_same_bits_whatever_samples_are_beside_it(dtype):
+    rows = np.random.default_rng(0).normal(size=(600, 3)).astype(dtype)
+    model = NystroemFeatures(n_components=20, random_state=0).fit(rows[:300])
+    together = model.transform(rows)
+    for begin, n in ((0, 1), (5, 2), (7, 3), (11, 17), (100, 64), (511, 2), (40, 513)):
+        np.testing.assert_array_equal(model.transform(rows[begin : begin + n]), together[begin : begin + n])
+
+
 def test_from_file_to_file(tmp_path, monkeypatch):
     weight = RNG.random(300)
     with h5py.File(tmp_path / "rows.h5", "w") as file:

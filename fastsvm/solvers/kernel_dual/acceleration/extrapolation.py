@@ -101,7 +101,7 @@ class Extrapolation:
         with np.errstate(over="ignore", invalid="ignore"):  # kernel values of unscaled features
             gain_of_set = before - float(last.beta @ (self._problem.target - last.gradient)) / 2
         n_rows = self._move(state, most_out)
-        least = min(_WORTH, n_rows / max(1, len(state.working_set))) * gain_of_set
+        least = max(min(_WORTH, n_rows / max(1, len(state.working_set))) * gain_of_set, 0.0)  # a fall is rounding error
         self.failures = 0 if objective(state) - before > least else self.failures + 1
         self.waited = 0
 
