@@ -1,6 +1,6 @@
 """Exact support vector machines, many times faster, on data that need not fit in memory."""
 
-from fastsvm import kernels
+from fastsvm import _interrupt, kernels  # noqa: F401, for its effect
 from fastsvm._compiled.threads import note_usual_limits
 from fastsvm.compression.compress import compress
 from fastsvm.estimators import (

@@ -1,6 +1,7 @@
 """The commands: each takes its arguments and returns a report."""
 
 import argparse
+import os
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def _refuse_existing(options: argparse.Namespace, path: str | None, *inputs: str
     if path is None:
         return
     check_output(path, *inputs)
-    if Path(path).exists() and not options.force:
+    if os.path.lexists(path) and not options.force:
         raise ValueError(f"{path} exists. Pass --force to replace it, or name another file.")
 
 

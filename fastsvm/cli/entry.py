@@ -1,25 +1,46 @@
 """The command `fastsvm`: exit codes, errors and warnings in a line each."""
 
 import argparse
+import errno
 import io
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import fastsvm.cli.commands as commands
 from fastsvm.cli.arguments import make_parser
 from fastsvm.cli.output import show
+from fastsvm.jobs.inputs import remove_left_tables
 from fastsvm.jobs.say import in_options, say
 from fastsvm.jobs.stopping import ended_by_signals
 from fastsvm.jobs.visible import visible
 
 __all__ = ["main"]
 
-_BAD_INPUT = (ValueError, TypeError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_BAD_INPUT = (
+    ValueError,
+    TypeError,
+    BlockingIOError,
+    FileNotFoundError,
+    PermissionError,
+    IsADirectoryError,
+    NotADirectoryError,
+)
+_BAD_PATHS = {  # what is said of a path
+    errno.ENOENT: "There is no file or folder {}.",
+    errno.ENOTDIR: "{} cannot exist: a part of this path is a file.",
+    errno.EISDIR: "{} is a folder; name a file.",
+    errno.EEXIST: "{} exists; name another one.",
+    errno.EACCES: "{} cannot be used: permission is denied.",
+    errno.EPERM: "{} cannot be used: permission is denied.",
+    errno.EROFS: "{} cannot be written: its file system is read-only.",
+    errno.ELOOP: "{} is a symbolic link that leads to itself.",
+    errno.ENAMETOOLONG: "The path {} is too long: most systems allow 255 bytes in a name and 4,096 in all.",
+}
+_MOST_SHOWN = 80  # characters of a path that is too long
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     try:
         with ended_by_signals(), warnings.catch_warnings():
+            remove_left_tables()
             warnings.simplefilter("always", UserWarning)  # the base class of ConvergenceWarning
             warnings.showwarning = _say_warning
             report = options.run(options)
@@ -54,9 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has ended
         return 1
     except _BAD_INPUT as error:
-        say(_one_line(error))
+        say(_one_line(_of_path(error) or error))
         return 2
     except Exception as error:
+        if (words := _of_path(error)) is not None:
+            say(_one_line(words))
+            return 2
         how = _how_to_resume(options) if isinstance(error, OSError) and options.run is not commands.do_predict else ""
         say(f"failed: {type(error).__name__}: {_one_line(error)}{how}")
         return 1
@@ -80,7 +105,17 @@ def _how_to_resume(options: argparse.Namespace) -> str:
     if options.run is commands.do_predict:
         return "; the same command resumes where it stopped"
     folder = getattr(options, "folder", None) or getattr(options, "run_folder", None)
-    return f"; resume with: fastsvm resume {folder}" if folder and Path(folder, "job.json").exists() else ""
+    is_run = folder and os.path.exists(os.path.join(folder, "job.json"))  # False for paths that are too long
+    return f"; resume with: fastsvm resume {folder}" if is_run else ""
+
+
+def _of_path(error: Exception) -> str | None:
+    """Return what an error of the system says of a path, in plain words; None for other errors."""
+    if not isinstance(error, OSError) or error.filename is None or error.errno not in _BAD_PATHS:
+        return None
+    path = str(error.filename)
+    short = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}..."
+    return _BAD_PATHS[error.errno].format(short if error.errno == errno.ENAMETOOLONG else path)
 
 
 def _one_line(error: BaseException | str) -> str:

@@ -9,6 +9,8 @@ import dask.array as da
 import numpy as np
 from sklearn.base import is_classifier
 
+from fastsvm.dask.rows import blocks_of
+
 __all__ = ["decision_function", "predict", "score", "transform"]
 
 
@@ -220,7 +222,7 @@ def _blocks(X: Any) -> list[Any]:
     """Return the blocks of rows of a collection as delayed values."""
     if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
-    return list(np.asarray(X.to_delayed(), dtype=object).ravel())
+    return blocks_of(X)
 
 
 def _column(column: Any, X: Any, n_blocks: int) -> list[Any]:

@@ -14,7 +14,7 @@ from fastsvm.dask.tasks import RETRIES, Tasks
 from fastsvm.dask.worker import FilePart, ShardFacts, facts_of, gather_rows, read_rows
 from fastsvm.sources import open_hdf5
 
-__all__ = ["joined_facts", "load_shards"]
+__all__ = ["blocks_of", "joined_facts", "load_shards"]
 
 
 def load_shards(
@@ -125,7 +125,8 @@ def _blocks(X: Any, y: Any, sample_weight: Any) -> list[list[Any] | None]:
         if column is not None and len(column) != len(found[0] or ()):
             raise ValueError(
                 f"X has {len(found[0] or ())} blocks and {name} has {len(column)}: they need the same blocks of rows. "
-                "Rechunk one like the other; of unknown chunk sizes, call compute_chunk_sizes() first."
+                "Rechunk one like the other; of unknown chunk sizes, call compute_chunk_sizes() first. Pass columns of "
+                "a dataframe as they are, without .values, and persist the frame instead of its columns."
             )
     return found
 
@@ -152,10 +153,20 @@ def _is_delayed(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(one, Delayed | Future) for one in value)
 
 
+def blocks_of(collection: Any) -> list[Any]:
+    """Return the blocks of a collection of Dask as delayed values.
+
+    Dask would read fewer, larger partitions of a Parquet file where few of its columns are used, so that rows and
+    labels of one frame would be in different blocks. Only the optimisation of frames does that.
+    """
+    whole = {} if isinstance(collection, da.Array) else {"optimize_graph": False}
+    return list(np.asarray(collection.to_delayed(**whole), dtype=object).ravel())
+
+
 def _delayed(value: Any, name: str) -> list[Any]:
     """Return the blocks of a collection of Dask as delayed values."""
     if hasattr(value, "to_delayed") and dask.is_dask_collection(value):
-        return list(np.asarray(value.to_delayed(), dtype=object).ravel())
+        return blocks_of(value)
     if isinstance(value, Delayed | Future):
         return [value]
     if _is_delayed(value):

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from fastsvm.displays._canvas import axes_on, pyplot, tint
 from fastsvm.displays._images import as_images, names_of, rows_at
 from fastsvm.estimators.fitting.validation import labels_of
-from fastsvm.sources import HDF5Data
+from fastsvm.sources import HDF5Data, of_open_file
 
 __all__ = ["ConfusionDisplay"]
 
@@ -142,6 +142,7 @@ class ConfusionDisplay:
             If matplotlib is missing.
         """
         pyplot()
+        X = of_open_file(X)
         y_true, y_pred = _pair(labels_of(X, y_true), y_pred, X)
         labels = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
         names = names_of(labels, class_names if class_names is not None else _stored_names(X, labels))

@@ -16,8 +16,8 @@ __all__ = ["ConvergenceDisplay", "Curve"]
 
 _MOST_NAMED = 6  # curves that a legend lists separately
 _FEW = 40  # points that have markers
-_PALE, _TOLERANCE = "fastsvm mini-batches", "fastsvm tolerance"  # a later call recognises lines by these
-_BELOW = 0.01  # of the tolerance: smaller gaps, as after Newton steps, are out of view
+_PALE, _TOLERANCE, _ENDS = "fastsvm mini-batches", "fastsvm tolerance", "fastsvm ends"  # what a later call recognises
+_BELOW = 0.01  # of the tolerance: smaller gaps, as after Newton steps, are out of view, if the curve has larger ones
 
 
 class Curve(NamedTuple):
@@ -195,6 +195,8 @@ class ConvergenceDisplay:
             self._draw(curve, look)
         if self.tol is not None:
             self._draw_tolerance(self.tol)
+        if all(len(curve.x) == 1 for curve in self.curves):
+            self._say_what_is_recorded(label)
         self._dress()
         if legend and ax.get_legend_handles_labels()[0]:
             ax.legend(fontsize=9)
@@ -234,13 +236,26 @@ class ConvergenceDisplay:
     def _draw_tolerance(self, tol: float) -> None:
         """Draw the tolerance, unless another model drew the same one in these axes."""
         there = [line.get_ydata()[0] for line in self.ax_.lines if line.get_gid() == _TOLERANCE]
+        before = self.ax_.get_ylim()[0] if there else np.inf
         self.ax_.set_yscale("log", nonpositive="mask")
         if tol not in there:
             look = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": _TOLERANCE}
             self.ax_.axhline(tol, label=f"tol = {tol:g}", **look)
         self.ax_.autoscale(axis="y")  # for curves that came after the limits were set
         high = self.ax_.get_ylim()[1]
-        self.ax_.set_ylim(_BELOW * min([tol, *there]), max(high, 10 * tol))
+        largest = [curve.y.max() for curve in self.curves if curve.y.max() > 0]
+        self.ax_.set_ylim(min([before, _BELOW * tol, *(gap / 3 for gap in largest)]), max(high, 10 * tol))
+
+    def _say_what_is_recorded(self, label: str | None) -> None:
+        """Say, once in these axes, that a point is all there is: small problems are solved in one compiled call.
+
+        A gap of 0 has no place on a logarithmic axis, so the value of a single point is written.
+        """
+        if any(text.get_gid() == _ENDS for text in self.ax_.texts):
+            return
+        value = f": {self.curves[0].y[0]:.3g}" if len(self.curves) == 1 and label is None else ""
+        place = {"transform": self.ax_.transAxes, "va": "top", "fontsize": 9, "color": "0.3", "gid": _ENDS}
+        self.ax_.text(0.02, 0.6, f"a fit that records only its end{value}", **place)
 
     def _dress(self) -> None:
         from matplotlib.ticker import MaxNLocator

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm.displays._canvas import axes_on, colours_of, legend_on, pyplot
 from fastsvm.displays._plane import Points
+from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.kernels import Linear
 
 __all__ = ["HyperplaneDisplay"]
@@ -114,7 +115,7 @@ class HyperplaneDisplay:
         if len(points.classes) != 2:
             raise ValueError(f"One line separates two classes; y has {len(points.classes)}.")
         models = [_fitted(estimator, X, y, steps, last=steps == max_iters[-1]) for steps in max_iters]
-        coef = np.array([np.ravel(model.coef_) for model in models], dtype=np.float64)
+        coef = np.array([dense_coef(model).ravel() for model in models], dtype=np.float64)
         intercept = np.array([np.ravel(model.intercept_)[0] for model in models], dtype=np.float64)
         return cls(points, coef, intercept, max_iters).plot(ax, **drawing)
 

@@ -4,11 +4,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.displays._canvas import figure_on, pyplot
 from fastsvm.displays._images import as_images, names_of
+from fastsvm.estimators.linear.prediction import dense_coef
 
 __all__ = ["TemplatesDisplay"]
 
@@ -93,10 +93,9 @@ class TemplatesDisplay:
         """
         pyplot()
         check_is_fitted(estimator)
-        coef = getattr(estimator, "coef_", None)
-        if coef is None:
+        if not hasattr(estimator, "coef_"):
             raise ValueError(f"This {type(estimator).__name__} has no coef_: only linear models have templates.")
-        coef = np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
+        coef = dense_coef(estimator)
         templates = as_images(coef, image_shape, channels)
         return cls(templates, _titles(estimator, len(coef), class_names)).plot(figure, **drawing)
 

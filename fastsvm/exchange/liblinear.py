@@ -8,10 +8,10 @@ fitted: what comes back is the one that minimises the objective of the text's so
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from fastsvm.estimators import LinearOneClassSVM, LogisticRegression, SGDClassifier, SGDRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_of
+from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.exchange.imported import estimator_named, linear_model
 from fastsvm.exchange.labels import whole_labels
 from fastsvm.exchange.liblinear_text import ONE_CLASS, LiblinearText
@@ -86,8 +86,7 @@ def liblinear_text_of(model: Any) -> LiblinearText:
     ValueError
         If labels are not whole numbers.
     """
-    coef: Any = model.coef_
-    coef = coef.toarray() if sparse.issparse(coef) else np.atleast_2d(coef)
+    coef = dense_coef(model)
     intercept, classes = np.atleast_1d(model.intercept_), getattr(model, "classes_", None)
     name, labels = _solver_of(model), None
     if name == ONE_CLASS:

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from fastsvm.estimators import SVC, NystroemSVC, NystroemSVR
 from fastsvm.estimators.kernel.kernel_parameter import resolve_kernel
 from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.exchange import scikit_learn_kernel as of_kernel
 from fastsvm.exchange.imported import KernelParts, kernel_model, landmark_model
 from fastsvm.exchange.scikit_learn_parts import scaler_of, shared_parameters, unscaled
@@ -64,7 +65,7 @@ def to_sklearn(model: Any) -> Any:
 
 def _kernel_machine(model: Any) -> SVC:
     """Return the kernel machine that has the landmarks as support vectors, which all pairs of classes share."""
-    coef = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
+    coef = dense_coef(model)
     m, k = coef.shape[1], len(model.classes_)
     parts = KernelParts(
         dual_coef=coef,
@@ -98,7 +99,7 @@ def _machine(model: Any) -> Any:
     kind = TWINS[type(model).__name__][1]
     several = {} if getattr(model, "multi_class", "ovr") == "ovr" else {"multi_class": "crammer_singer"}
     found = kind(**shared_parameters(model, kind) | several)
-    coef = model.coef_.toarray() if sparse.issparse(model.coef_) else np.array(model.coef_, np.float64)
+    coef = dense_coef(model).copy()
     is_classifier = hasattr(model, "classes_")
     found.coef_, found.intercept_ = coef if is_classifier else coef[0], np.array(model.intercept_, np.float64)
     found.n_features_in_ = coef.shape[1]
@@ -126,8 +127,7 @@ def from_sklearn(features: Nystroem, machine: Any, map_: Standardization | None)
     landmarks = features.components_ if map_ is None else unscaled(features.components_, map_)
     m, d = landmarks.shape
     kernel = _kernel_parameters(features, d)
-    coef: Any = machine.coef_
-    coef = np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef) @ features.normalization_
+    coef = dense_coef(machine) @ features.normalization_
     parts = KernelParts(
         dual_coef=coef,
         intercept=np.broadcast_to(np.asarray(machine.intercept_, np.float64), len(coef)),

@@ -17,6 +17,7 @@ from fastsvm.estimators import (
 )
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
+from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.exchange.imported import linear_model
 from fastsvm.exchange.scikit_learn_parts import shared_parameters
 
@@ -108,8 +109,7 @@ def from_sklearn(name: str, model: Any, map_: Standardization | None) -> Any:
         parameters = shared_parameters(model, kind)
         if parameters.get("eta0") == 0:  # the default before scikit-learn 1.8, for rates that do not use it
             del parameters["eta0"]
-    coef: Any = model.coef_
-    coef = np.atleast_2d(coef.toarray() if sparse.issparse(coef) else coef)
+    coef = dense_coef(model)
     intercept = -model.offset_ if kind is LinearOneClassSVM else model.intercept_
     intercept = np.broadcast_to(np.asarray(intercept, np.float64), len(coef))
     if map_ is not None:

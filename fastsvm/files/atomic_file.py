@@ -7,16 +7,27 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from fastsvm.files.locks import has_locks, is_taken
+from fastsvm.files.locks import LOCK, locked_folder
 
-__all__ = ["FULL", "atomic_write", "check_input", "check_output", "complete", "name_beside", "scratch_folder"]
+__all__ = [
+    "FULL",
+    "atomic_write",
+    "check_folder",
+    "check_input",
+    "check_output",
+    "complete",
+    "name_beside",
+    "remove_left",
+    "scratch_folder",
+]
 
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors that end when there is room again
 _NO_MORE = FULL | {errno.EFBIG}
 _NAME_BYTES = 255  # the longest name of a file, if the system does not say
+_ENDING = ".????????.part"  # of the names of scratch folders
 
 
 def check_input(path: str | Path) -> None:
@@ -54,23 +65,24 @@ def check_output(output: str | Path, *inputs: str | Path) -> None:
         raise IsADirectoryError(f"{output} is a folder; name a file to write.")
     if output.exists() and not output.is_file():
         raise ValueError(f"{output} is a pipe, a socket or a device; name a file to write.")
-    _check_folder(folder, output)
+    try:
+        with scratch_folder(output):  # on some file systems, and for some users, permissions say nothing
+            pass
+    except OSError as error:
+        if error.errno not in FULL:  # there may be room later
+            raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
     for path in map(Path, inputs):
         if output.exists() and path.exists() and output.samefile(path):
             raise ValueError(f"{output} is read by this command; name another file to write.")
 
 
-def _check_folder(folder: Path, output: Path) -> None:
-    """Create a file and remove it. On some file systems, and for some users, permissions say nothing."""
-    trial = name_beside(output, f".{secrets.token_hex(4)}.part")
-    try:
-        trial.touch(exist_ok=False)
-    except OSError as error:
-        if error.errno in FULL:  # there may be room later
-            return
-        raise PermissionError(f"The folder {folder} cannot be written to: {error.strerror}.") from error
-    finally:  # also after an interrupt
-        trial.unlink(missing_ok=True)
+def check_folder(path: str | Path) -> None:
+    """Raise NotADirectoryError if a path that shall be a folder, old or new, is something else."""
+    path = Path(path)
+    if path.is_symlink() and not path.exists():
+        raise NotADirectoryError(f"{path} is a symbolic link that leads nowhere; name a folder.")
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"{path} is a file; name a folder.")
 
 
 def name_beside(path: Path, ending: str) -> Path:
@@ -91,7 +103,7 @@ def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
     path : str or Path
         The file to write or replace.
     part : Path, optional
-        The temporary path, on the same file system; by default a random name beside `path`.
+        The temporary path, on the same file system; by default in a `scratch_folder`.
 
     Raises
     ------
@@ -101,13 +113,14 @@ def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    part = name_beside(path, f".{secrets.token_hex(4)}.part") if part is None else part
-    try:
+    with ExitStack() as stack:
+        if part is None:
+            part = stack.enter_context(scratch_folder(path)) / "new"
+        else:
+            stack.callback(part.unlink, missing_ok=True)
         with _named(path):
             yield part
             complete(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -119,14 +132,14 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     while True:
         room = name_beside(path, f".{secrets.token_hex(4)}.part")
-        room.mkdir()
+        room.mkdir(0o700)  # others may use the folder of temporary files
         try:
-            with _locked(room) as alone:
-                if not alone and has_locks():  # another process takes it for an old folder and removes it
+            with locked_folder(room) as alone:
+                if alone is False:  # another process takes it for an old folder and removes it
                     continue
-                with _locked(room) as again:
-                    if not again:  # some file systems ignore locks
-                        _remove_left(path)
+                with locked_folder(room) as again:
+                    if alone and not again:  # some file systems ignore locks
+                        remove_left(path)
                 with _named(path):
                     yield room
                 return
@@ -145,29 +158,18 @@ def _named(path: Path) -> Iterator[None]:
         raise
 
 
-def _remove_left(path: Path) -> None:
+def remove_left(path: Path) -> None:
     """Remove the scratch folders of a path that no process has locked."""
-    ending = ".????????.part"
-    start = name_beside(path, ending).name.removesuffix(ending)
-    for room in path.absolute().parent.glob(glob.escape(start) + ending):
+    start = name_beside(path, _ENDING).name.removesuffix(_ENDING)
+    for room in path.absolute().parent.glob(glob.escape(start) + _ENDING):
         if room.is_dir() and not room.is_symlink():
-            with _locked(room) as alone:
+            with locked_folder(room) as alone:
                 if alone:
                     shutil.rmtree(room, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Lock a folder; yield whether that succeeded."""
-    try:
-        number = os.open(folder, os.O_RDONLY) if has_locks() else -1
-    except OSError:
-        number = -1
-    try:
-        yield number >= 0 and not is_taken(number, shared=False)
-    finally:
-        if number >= 0:
-            os.close(number)
+            if alone:
+                with suppress(OSError):  # Windows removes the lock only now that it is closed
+                    (room / LOCK).unlink(missing_ok=True)
+                    room.rmdir()
 
 
 def complete(part: Path, path: Path) -> None:

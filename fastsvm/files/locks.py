@@ -1,17 +1,25 @@
-"""Locks of files. The system releases them when the process ends, even if it is killed."""
+"""Locks of files and folders. The system releases them when the process ends, even if it is killed."""
 
+import os
 import time
-from contextlib import suppress
-from typing import IO
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
 
 try:
     import fcntl
 except ImportError:  # Windows has no such locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["has_locks", "is_taken", "take"]
+windows: Any = None  # Windows' own locks
+with suppress(ImportError):
+    import msvcrt as windows
+
+__all__ = ["LOCK", "has_locks", "is_taken", "locked_folder", "take"]
 
 _TRIALS, _PAUSE = 10, 0.05  # seconds: `is_taken` in another process holds a lock for a moment
+LOCK = "owner.lock"  # the file that stands for a folder on Windows, where a folder cannot be locked
 
 
 def has_locks() -> bool:
@@ -37,4 +45,34 @@ def is_taken(file: IO | int, shared: bool = True) -> bool:
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
+    return False
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[bool | None]:
+    """Lock a folder. Yields whether that succeeded; None if it cannot be locked, by nobody or not by this user."""
+    number, succeeded = -1, None
+    try:
+        if windows is not None:
+            number = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+            succeeded = not _is_taken_on_windows(number)
+        elif fcntl is not None:
+            number = os.open(folder, os.O_RDONLY)
+            succeeded = not is_taken(number, shared=False)
+    except FileNotFoundError:  # another process removed it
+        succeeded = False
+    except OSError:
+        pass
+    try:
+        yield succeeded
+    finally:
+        if number >= 0:
+            os.close(number)
+
+
+def _is_taken_on_windows(number: int) -> bool:
+    try:
+        windows.locking(number, windows.LK_NBLCK, 1)
+    except OSError:
+        return True
     return False

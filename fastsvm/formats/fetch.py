@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from fastsvm.files.atomic_file import check_output
+from fastsvm.files.atomic_file import check_folder, check_output
 from fastsvm.formats.conversion import convert
 from fastsvm.formats.download import FetchError, Remote, download
 
@@ -109,6 +109,7 @@ def fetch(name: str, folder: str | Path, *, progress: bool = True, base_url: str
     if name not in DATASETS:
         raise ValueError(f"There is no data set {name!r} to fetch; there are {', '.join(DATASETS)}.")
     dataset, folder = DATASETS[name], Path(folder)
+    check_folder(folder)
     originals = folder / name
     originals.mkdir(parents=True, exist_ok=True)
     addresses = dataset.addresses if base_url is None else (base_url.rstrip("/") + "/",)

@@ -2,19 +2,29 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 
-from fastsvm.files.atomic_file import check_input, scratch_folder
+from fastsvm.files.atomic_file import check_input, remove_left, scratch_folder
 from fastsvm.formats import FORMATS, Summary, convert, recognise
 from fastsvm.jobs.say import in_options, say
 from fastsvm.sources import HDF5Data, error_in_file
 
-__all__ = ["Expected", "InputOptions", "as_hdf5", "converted", "is_hdf5", "naming", "rows_named", "tell"]
+__all__ = [
+    "Expected",
+    "InputOptions",
+    "as_hdf5",
+    "converted",
+    "is_hdf5",
+    "naming",
+    "remove_left_tables",
+    "rows_named",
+    "tell",
+]
 
 _MEMORY = 256 << 20
 
@@ -146,16 +156,20 @@ def as_hdf5(
             raise ValueError(f"{path} is an HDF5 file: format, label, id and split apply to files that are converted.")
         yield Path(path)
         return
-    if beside is not None:
-        with scratch_folder(Path(beside)) as folder:
-            file = converted(path, folder / "data.h5", options, expected, memory=memory, **more)
-            with naming(path, file):
-                yield file
-    else:
-        with tempfile.TemporaryDirectory(prefix="fastsvm-") as name:
-            file = converted(path, Path(name) / "data.h5", options, expected, memory=memory, **more)
-            with naming(path, file):
-                yield file
+    with scratch_folder(_temporary() if beside is None else Path(beside)) as folder:
+        file = converted(path, folder / "data.h5", options, expected, memory=memory, **more)
+        with naming(path, file):
+            yield file
+
+
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir(), "fastsvm")
+
+
+def remove_left_tables() -> None:
+    """Remove the converted tables that killed processes left in the system's folder of temporary files."""
+    with suppress(OSError):  # there may be no such folder
+        remove_left(_temporary())
 
 
 def converted(

@@ -36,7 +36,7 @@ __all__ = ["resume", "run", "status"]
 # Keys that do not change a model.
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
 _LATER = {"label", "id"}  # keys that runs of earlier versions do not have
-_BAD_INPUT = (ValueError, TypeError, FileNotFoundError)
+_BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
 

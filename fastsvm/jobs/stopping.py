@@ -91,7 +91,8 @@ def ended_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _handled(dict.fromkeys(_stop_signals() - {signal.SIGINT}, _stop)):
+    heard = {one for one in _stop_signals() if signal.getsignal(one) is not signal.SIG_IGN}
+    with _handled(dict.fromkeys(heard, _stop)):
         yield
 
 

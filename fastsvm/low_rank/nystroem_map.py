@@ -79,7 +79,7 @@ class NystroemMap(NamedTuple):
             )
         kept = np.flatnonzero(values > rank_tol * values[-1])[::-1]
         if len(kept) == 0:
-            raise ValueError(f"The kernel values of all {m} landmarks are 0: scale the features, or raise coef0.")
+            raise ValueError("The kernel values of all landmarks are 0: scale the features, or raise coef0.")
         return cls(square, np.ascontiguousarray(vectors[:, kept].T / np.sqrt(values[kept])[:, None]))
 
     def write(

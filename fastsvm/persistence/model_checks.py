@@ -22,7 +22,7 @@ from fastsvm.sources.compressed import check_compressed
 __all__ = ["check_fitted", "check_name", "is_fitted_name"]
 
 _PRIVATE = {"_gamma", "_centre", "_sq_norm", "_centred_sq_norm", "_shift", "_scale"}  # beside fitted attributes
-_SPARSE = {"support_vectors_", "dual_coef_", "components_"}  # after a fit on sparse samples
+_SPARSE = {"support_vectors_", "dual_coef_", "components_", "coef_"}  # after a fit on sparse samples, or `sparsify`
 _NUMBER = Rule(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number")
 _COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value, bool) and not value < 0, "a count")
 _RULES = {
@@ -141,7 +141,7 @@ def _check_landmark_model(model: NystroemMachine, found: dict[str, Any]) -> None
         n_scores = n_classes * (n_classes - 1) // 2
     _holds(found, "components_", m and m[0] > 0, "rows of landmarks")
     _check_rows(found, "components_", (m[0], d), "biuf")
-    _array(found, "coef_", (n_scores, m[0]), "d")
+    _check_rows(found, "coef_", (n_scores, m[0]), "d")
     _array(found, "intercept_", (n_scores,), "d")
     _check_kernel(model, found, d)
     if "cells_" in found:
@@ -195,10 +195,13 @@ def _check_linear_model(model: Any, found: dict[str, Any]) -> None:
     if isinstance(model, LinearClassifier):
         n_classes = _classes(found)
         n_scores = 1 if n_classes == 2 else n_classes
-        _array(found, "coef_", (n_scores, d), "d")
+        _check_rows(found, "coef_", (n_scores, d), "d")
     else:
         n_scores, is_of_one_class = 1, isinstance(model, OutlierDetector)
-        _array(found, "coef_", (1, d) if is_of_one_class else (d,), "d")
+        if is_of_one_class or sparse.issparse(found.get("coef_")):
+            _check_rows(found, "coef_", (1, d), "d")
+        else:
+            _array(found, "coef_", (d,), "d")
         if is_of_one_class:
             _array(found, "offset_", (1,), "d")
     _array(found, "intercept_", (n_scores,), "d")

@@ -12,7 +12,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from fastsvm.sources.hdf5_checks import attribute, check_heaps, check_storage, member, reading
+from fastsvm.sources.hdf5 import open_file
+from fastsvm.sources.hdf5_checks import attribute, check_storage, member, reading
 
 __all__ = ["is_version_1", "read_version_1"]
 
@@ -22,8 +23,7 @@ _CSR = ("data", "indices", "indptr")
 
 def is_version_1(path: Path) -> bool:
     """Return whether an HDF5 file is such a model, not a data set."""
-    check_heaps(path)
-    with reading(path), h5py.File(path, "r") as file:
+    with reading(path), open_file(path) as file:
         return "header" in file.attrs
 
 
@@ -35,8 +35,7 @@ def read_version_1(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     ValueError
         If the file is damaged or is not a model. The message names it.
     """
-    check_heaps(path)
-    with reading(path, "get the file again"), h5py.File(path, "r") as file:
+    with reading(path, "get the file again"), open_file(path) as file:
         header = _header(file, path)
         arrays: dict[str, np.ndarray] = {}
         header["sparse"], header["objects"] = {}, []

@@ -37,6 +37,7 @@ __all__ = [
     "feature_statistics",
     "find_quantization",
     "is_stored",
+    "of_open_file",
     "open_hdf5",
     "read_column",
     "windows",
@@ -48,12 +49,17 @@ def is_stored(X: Any) -> bool:
     return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group, h5py.Datatype))
 
 
+def of_open_file(X: Any) -> Any:
+    """Return the data set of an open `h5py.File`, and anything else as it is."""
+    return HDF5Data(X) if isinstance(X, h5py.File) else X
+
+
 def as_source(X: Any) -> Source:
     """Return the source of the rows of X.
 
     Parameters
     ----------
-    X : ndarray, SciPy CSR matrix or array, h5py.Dataset, h5py.Group, HDF5Data or Source
+    X : ndarray, SciPy CSR matrix or array, h5py.Dataset, h5py.Group, h5py.File, HDF5Data or Source
         Arrays are not copied and keep their type.
 
     Returns
@@ -67,6 +73,7 @@ def as_source(X: Any) -> Source:
     """
     if isinstance(X, Source):
         return X
+    X = of_open_file(X)
     if isinstance(X, HDF5Data):
         return X.X
     if isinstance(X, (h5py.Dataset, h5py.Group, h5py.Datatype)):

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import h5py
@@ -11,7 +12,7 @@ import numpy as np
 from fastsvm.files.atomic_file import check_input
 from fastsvm.sources.base import Kind, Reads, Source
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
-from fastsvm.sources.hdf5_checks import attribute, check_heaps, place_of, reading
+from fastsvm.sources.hdf5_checks import attribute, check_heaps, in_use, place_of, reading
 from fastsvm.sources.read_ahead import read_ahead
 
 __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
@@ -31,6 +32,8 @@ def open_file(path: str | Path) -> h5py.File:
     ------
     FileNotFoundError, ValueError
         If there is no such file, or if it is not HDF5 or is damaged. The message names the path.
+    BlockingIOError
+        If another program writes to it, unless it writes for readers, too (SWMR).
     """
     path = Path(path)
     if not path.is_file():
@@ -40,6 +43,10 @@ def open_file(path: str | Path) -> h5py.File:
     try:
         return h5py.File(path, "r", rdcc_nbytes=_CHUNK_CACHE)
     except Exception as error:
+        if (reason := in_use(path, error)) is not None:
+            with suppress(OSError):
+                return h5py.File(path, "r", rdcc_nbytes=_CHUNK_CACHE, swmr=True)
+            raise BlockingIOError(reason) from error
         if not h5py.is_hdf5(path):
             raise ValueError(f"{path} is not an HDF5 file; `fastsvm convert` makes one.") from None
         raise ValueError(f"{path} cannot be opened, it is damaged or truncated: {error}") from error
@@ -50,8 +57,13 @@ def _block_bytes(nbytes: int) -> int:
     return min(_BLOCK_BYTES, nbytes // _LEAST_BLOCKS)
 
 
-def _version(path: str) -> tuple[int, int]:
-    """Return size and time of the last change of a file, zeros if there is none."""
+def _version(path: str, is_live: bool) -> tuple[int, int]:
+    """Return size and time of the last change of a file; zeros if there is none, or if it is live.
+
+    A live file is written for readers (SWMR): the rows that were there when it was opened stay.
+    """
+    if is_live:
+        return 0, 0
     try:
         found = os.stat(path)
     except OSError:  # a file in memory, or a removed one, whose rows can still be read
@@ -81,7 +93,8 @@ class HDF5Source(Source):
         self.path, self.name = node.file.filename, node.name
         self._node = node
         self.reads = Reads()
-        self._seen = _version(self.path)
+        self._is_live = node.file.swmr_mode
+        self._seen = _version(self.path, self._is_live)
         with reading(self.path):
             self._inspect()
 
@@ -94,7 +107,7 @@ class HDF5Source(Source):
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file has changed since the source was made."""
-        found = _version(self.path)
+        found = _version(self.path, self._is_live)
         if found != self._seen:
             raise ValueError(
                 f"{self.path} changed while its rows were in use: it had {self._seen[0]} bytes, written last at "
@@ -246,8 +259,6 @@ class HDF5CSRSource(HDF5Source):
 
 def hdf5_source(node: h5py.Dataset | h5py.Group) -> HDF5Source:
     """Return the source of the rows of a dataset or of a group in AnnData's layout."""
-    if isinstance(node, h5py.File):
-        raise ValueError("X is an HDF5 file: pass fastsvm.open_hdf5(path), or one of its datasets.")
     if isinstance(node, h5py.Datatype):
         raise ValueError("X is a named type of an HDF5 file, which holds no rows: pass one of its datasets or groups.")
     if isinstance(node, h5py.Dataset) or not node:

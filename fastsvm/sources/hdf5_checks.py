@@ -1,5 +1,6 @@
 """Checks of an HDF5 file before its content is read, and conversion of the errors that HDF5 raises."""
 
+import errno
 import math
 import mmap
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 
-__all__ = ["attribute", "check_heaps", "check_storage", "kind_of", "member", "place_of", "reading"]
+__all__ = ["attribute", "check_heaps", "check_storage", "in_use", "kind_of", "member", "place_of", "reading"]
 
 _KINDS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING)  # HDF5 stores bools as an enumeration
 _MOST_LINKS = 16
@@ -20,6 +21,8 @@ _SMALL = 1 << 28  # bytes that may be declared without being stored, for fill va
 _MOST_SEARCHED = 64 << 20  # bytes that are searched in some hundredths of a second
 _HEAP, _HEAP_HEADER = b"GCOL\1", 16
 _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])  # to a string in a heap
+_LOCKED, _WRITTEN = "unable to lock file", "already open for write"  # words of HDF5
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 _MOST_RATIO = 4096  # of declared to stored bytes; that of gzip is at most 1,032
 
 
@@ -45,9 +48,29 @@ def reading(path: str | Path, remedy: str = "get or make it again") -> Iterator[
     except Exception as error:
         if isinstance(error, (OSError, ValueError)) and str(path) in str(error):
             raise
+        if (reason := in_use(path, error)) is not None:
+            raise BlockingIOError(reason) from error
         kind = OSError if isinstance(error, OSError) and error.errno is not None else ValueError
         reason = str(error).strip("'\"") or type(error).__name__
         raise kind(f"{path} cannot be read, it is damaged or truncated: {reason}; {remedy}.") from error
+
+
+def in_use(path: str | Path, error: Exception) -> str | None:
+    """Return what to do if HDF5 refused a file because another program uses it, or seems to; else None."""
+    words, number = str(error), getattr(error, "errno", None)
+    if _LOCKED in words and number in _NO_LOCKS:
+        return f"{path} is on a file system without locks: set the environment variable HDF5_USE_FILE_LOCKING=FALSE."
+    if _LOCKED in words:
+        return (
+            f"{path} is open in another program, which may be writing to it: close it there. If no program writes to "
+            "it, set the environment variable HDF5_USE_FILE_LOCKING=FALSE."
+        )
+    if _WRITTEN in words:
+        return (
+            f"{path} is marked as being written: close it in the program that writes it. If that program was killed, "
+            f"`h5clear -s {path}` removes the mark; h5clear comes with HDF5."
+        )
+    return None
 
 
 def check_heaps(path: str | Path) -> None:
@@ -166,7 +189,7 @@ def check_storage(dataset: h5py.Dataset) -> None:
 
 def _check_lengths(dataset: h5py.Dataset, where: str) -> None:
     """Raise ValueError if a string declares to be longer than the file. HDF5 would allocate that much memory."""
-    if dataset.file.userblock_size or not dataset.size:
+    if dataset.file.userblock_size or not dataset.size or not Path(dataset.file.filename).is_file():  # of memory
         return
     chunks = range(dataset.id.get_num_chunks()) if dataset.chunks else ()
     spans = [dataset.id.get_chunk_info(number)[2:] for number in chunks]

@@ -20,6 +20,7 @@ from fastsvm.sources import (
     check_compressed,
     check_finite,
     is_stored,
+    of_open_file,
     read_column,
 )
 from fastsvm.sources.hdf5_checks import place_of
@@ -54,14 +55,15 @@ class TrainingSet(NamedTuple):
 
 
 def labels_of(X: Any, y: Any) -> Any:
-    """Return the labels: y itself, the contents of y if it is a dataset, or those of an `HDF5Data` X if y is None.
+    """Return the labels: y itself, the contents of y if it is a dataset, or those of an `HDF5Data` or an
+    open file X if y is None.
 
     Raises
     ------
     TypeError
         If y is an HDF5 group or datatype.
     """
-    if y is None and isinstance(X, HDF5Data):
+    if y is None and isinstance(X := of_open_file(X), HDF5Data):
         return X.y
     if isinstance(y, (h5py.Group, h5py.Datatype)):
         raise TypeError(f"y is {y!r}, which has no values; pass a dataset.")
@@ -248,6 +250,7 @@ def check_training_set(
     """
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
+    X = of_open_file(X)
     y = labels_of(X, y) if has_targets else ()
     name = "sample_weight"
     if sample_weight is None and isinstance(X, HDF5Data):

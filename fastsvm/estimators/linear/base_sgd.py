@@ -13,7 +13,7 @@ from fastsvm.estimators.fitting.parameters import boolean, check_parameters, eit
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.fits.sgd_fit import SGDFit, SGDFitState
 from fastsvm.estimators.linear.loss_curve import LossCurve
-from fastsvm.estimators.linear.prediction import LinearModel
+from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.progress import MonitoredFit, SGDMonitor
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
@@ -137,7 +137,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Return the weights of a model that was read from a file, None if there are none."""
         if not hasattr(self, "coef_"):
             return None
-        return self._hidden(LinearFunction(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)), task)
+        return self._hidden(LinearFunction(dense_coef(self), np.atleast_1d(self.intercept_)), task)
 
     def _weights(self, solver: SGD, state: SGDState, task: Task) -> dict[str, Any]:
         """Return the fitted attributes of a state."""
@@ -148,7 +148,8 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
     def _earlier(self) -> dict[str, Any]:
         """Return weights and classes of the last fit for a warm start."""
         names = ("coef_", "intercept_", "classes_") if self.warm_start else ()
-        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+        found = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return found | {"coef_": dense_coef(self)} if "coef_" in found else found
 
     def _begin(
         self, coef: Any, intercept: Any, task: Task, earlier: dict[str, Any], names: dict
@@ -160,9 +161,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
             same = all(name in earlier and np.array_equal(earlier[name], value) for name, value in names.items())
             if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
                 return None
-            return self._hidden(
-                LinearFunction(np.atleast_2d(earlier["coef_"]), np.atleast_1d(earlier["intercept_"])), task
-            )
+            return self._hidden(LinearFunction(earlier["coef_"], np.atleast_1d(earlier["intercept_"])), task)
         coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
         intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
@@ -14,7 +14,14 @@ from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
 
-__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor", "class_probabilities", "for_rows_as_passed"]
+__all__ = [
+    "LinearClassifier",
+    "LinearModel",
+    "LinearRegressor",
+    "class_probabilities",
+    "dense_coef",
+    "for_rows_as_passed",
+]
 
 
 def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
@@ -26,6 +33,11 @@ def class_probabilities(loss: Loss, scores: np.ndarray) -> np.ndarray:
         return shares
     total = shares.sum(axis=1, keepdims=True)
     return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1])
+
+
+def dense_coef(model: Any) -> np.ndarray:
+    """Return the weights of a linear model as an array of two dimensions, also after `sparsify`."""
+    return model.coef_.toarray() if sparse.issparse(model.coef_) else np.atleast_2d(model.coef_)
 
 
 def for_rows_as_passed(
@@ -55,7 +67,7 @@ class LinearModel(BaseEstimator):
     def sparsify(self) -> "LinearModel":
         """Store `coef_` as a CSR matrix, which is smaller if most weights are zero. Predictions stay the same.
 
-        Call `densify` before the model is fitted further, or saved.
+        A model that is fitted further has an array again.
 
         Returns
         -------
@@ -85,7 +97,9 @@ class LinearModel(BaseEstimator):
             If the estimator is not fitted.
         """
         check_is_fitted(self)
-        self.coef_ = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
+        if sparse.issparse(self.coef_):
+            coef = dense_coef(self)
+            self.coef_ = coef[0] if is_regressor(self) and not hasattr(self, "components_") else coef
         return self
 
     def _standardized(self, source: Source, weight: np.ndarray) -> Source:
@@ -110,9 +124,8 @@ class LinearModel(BaseEstimator):
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
-        coef = self.coef_.toarray() if sparse.issparse(self.coef_) else np.atleast_2d(self.coef_)
         with Pool.open() as pool:
-            found = scores(source, coef, np.atleast_1d(self.intercept_), pool, self.standardize)
+            found = scores(source, dense_coef(self), np.atleast_1d(self.intercept_), pool, self.standardize)
         if is_stored(X) and not np.isfinite(found).all():
             for start, block in source.blocks():
                 check_finite(block, start)

@@ -133,7 +133,7 @@ def _drawer(
 
     def first(size: int) -> np.ndarray:
         pivots.grow(size)
-        return candidates[pivots.rows]
+        return candidates[pivots.rows] if len(pivots.rows) else candidates[:1]  # all kernel values are 0, which is told
 
     return first
 

@@ -23,7 +23,7 @@ from fastsvm.formats.readers.stream import Header
 from fastsvm.formats.writer import write
 from fastsvm.low_rank.nystroem_map import NystroemMap
 from fastsvm.memory import parse_memory
-from fastsvm.sources import Block, HDF5Data, Source, check_finite
+from fastsvm.sources import Block, HDF5Data, Source, check_finite, of_open_file
 
 __all__ = ["NystroemFeatures"]
 
@@ -240,6 +240,7 @@ shape (n_samples, n_features)
         check_is_fitted(self, "normalization_")
         if dtype not in ("float16", "float32", "float64"):
             raise ValueError(f"dtype must be 'float16', 'float32' or 'float64', found {dtype!r}.")
+        X = of_open_file(X)
         source, kind = check_rows(self, X, reset=False), np.dtype(dtype)
         y, weight, names = (X.y, X.sample_weight, X.class_names) if isinstance(X, HDF5Data) else (None, None, None)
         y = y.astype(str) if y is not None and y.dtype.kind == "O" else y

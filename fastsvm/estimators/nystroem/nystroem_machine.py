@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +16,7 @@ from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
 from fastsvm.estimators.linear.fits.linear_problem import demands_of
+from fastsvm.estimators.linear.prediction import dense_coef
 from fastsvm.estimators.linear.training_task import Task, distinct, seed_of
 from fastsvm.estimators.nystroem.cells import Cells, Division, divide, learn
 from fastsvm.estimators.nystroem.dual_expansion import DualExpansion, InOnePlace, Machine, Solved
@@ -195,9 +195,8 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
-        coef = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
         with Pool.open() as pool:
-            predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
+            predictor = Predictor(self, dense_coef(self).T, source, pool, self.components_, np.float64)
             found = predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))
         return self._refined(source, found) if hasattr(self, "cells_") else found
 

@@ -24,7 +24,7 @@ from fastsvm.estimators.search.evaluation import Rules, evaluate, row_numbers
 from fastsvm.estimators.search.search_data import SearchData
 from fastsvm.estimators.search.shared_fits import Split
 from fastsvm.progress_bar import progress_bar
-from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored
+from fastsvm.sources import HDF5Data, MemorySource, check_finite, is_stored, of_open_file
 
 __all__ = ["SVCSearch"]
 
@@ -221,6 +221,7 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
         check_parameters(self, _RULES)
         cells, models = self._cells()
         rules = Rules(self._scorer(), self.error_score, self.return_train_score, self.n_jobs, self.pre_dispatch)
+        X = of_open_file(X)
         rows = self._rows(X, labels_of(X, y), fit_params)
         cv = check_cv(self.cv, rows.y, classifier=is_classifier(self._given()))
         splits = [Split(*map(row_numbers, split)) for split in cv.split(rows.to_split(), rows.y, groups)]

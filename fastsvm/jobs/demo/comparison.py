@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC as ReferenceSVC
 
 from fastsvm.estimators import SVC
-from fastsvm.files.atomic_file import atomic_write
+from fastsvm.files.atomic_file import atomic_write, check_folder
 from fastsvm.files.hdf5_output import hdf5_written
 from fastsvm.jobs.demo.deformations import deformed, enlarged
 from fastsvm.jobs.demo.picture import draw
@@ -173,8 +173,7 @@ def demo(
 
 def _check_own(folder: Path) -> None:
     """Raise an error if the demo would replace files that it did not make."""
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file; name a folder.")
+    check_folder(folder)
     there = [folder / name for name in _FILES if (folder / name).exists()]
     if there and not _is_own(folder / _FILES[0]):
         raise ValueError(f"{there[0]} exists, and the demo would replace it. Name another folder.")

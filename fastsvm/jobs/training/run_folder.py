@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fastsvm.files.atomic_file import atomic_write
+from fastsvm.files.atomic_file import atomic_write, check_folder
 from fastsvm.files.locks import is_taken, take
 from fastsvm.jobs.training.job_file import Job
 
@@ -63,12 +63,13 @@ class RunFolder:
             yield folder
 
     def _check_new(self) -> None:
-        """Raise ValueError if the folder exists and is not empty."""
+        """Raise ValueError if the folder exists and is not empty, NotADirectoryError if it is a file."""
+        check_folder(self.path)
         if self.job_file.exists():
             raise ValueError(
                 f"{self.path} holds a run already. Resume it by 'fastsvm resume {self.path}', or name a new folder."
             )
-        if self.path.exists() and (not self.path.is_dir() or any(self._others())):
+        if self.path.exists() and any(self._others()):
             raise ValueError(f"{self.path} exists and is not empty. Name a new or an empty folder.")
 
     @classmethod
