@@ -15,8 +15,9 @@ from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, in_use, place_of, reading
 from fastsvm.sources.read_ahead import read_ahead
 
-__all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
+__all__ = ["CLOSED", "HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
+CLOSED = "The HDF5 file is closed: open it again, for example with fastsvm.open_hdf5(path)."
 _BLOCK_BYTES = 4 << 20
 _LEAST_BLOCKS = 16
 _DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of the rows whose values are in the digest of a file
@@ -89,7 +90,7 @@ class HDF5Source(Source):
 
     def __init__(self, node: h5py.Dataset | h5py.Group) -> None:
         if not node:
-            raise ValueError("The HDF5 file is closed: open it again, for example with fastsvm.open_hdf5(path).")
+            raise ValueError(CLOSED)
         self.path, self.name = node.file.filename, node.name
         self._node = node
         self.reads = Reads()

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 
 from fastsvm.sources.base import Source
-from fastsvm.sources.hdf5 import hdf5_source, open_file
+from fastsvm.sources.hdf5 import CLOSED, hdf5_source, open_file
 from fastsvm.sources.hdf5_checks import attribute, check_storage, kind_of, member, place_of, reading
 
 __all__ = ["HDF5Data", "open_hdf5", "read_column"]
@@ -50,6 +50,8 @@ class HDF5Data:
     """
 
     def __init__(self, file: h5py.File) -> None:
+        if not file:
+            raise ValueError(CLOSED)
         self.path = Path(file.filename)
         self._file = file
         self._taken: np.ndarray | None = None

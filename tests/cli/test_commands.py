@@ -6,7 +6,10 @@ import json
 import os
 import select
 import signal
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -395,3 +398,19 @@ def test_numbers_stay_numbers_in_a_table(tmp_path, capsys):
     found = pd.read_csv(tmp_path / "out.csv")
     assert found["prediction"].tolist() == [-1, 1] * 10
     assert (np.sign(found["decision"]) == found["prediction"]).all()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+def test_ctrl_c_while_the_command_starts_is_130_in_a_line(tmp_path, heard):
+    """It comes when the package imports Numba, for which a module stands that sends the signal."""
+    (tmp_path / "numba.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
+    (tmp_path / "fastsvm").write_text("from fastsvm.cli import main\n")  # as the script of an installation
+    (tmp_path / "program.py").write_text("try:\n    import fastsvm\nexcept KeyboardInterrupt:\n    print('caught')\n")
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(fastsvm.__file__).parents[1])])}
+    for words in (["-m", "fastsvm", "info", "x"], [str(tmp_path / "fastsvm")], [str(tmp_path / "program.py")]):
+        run = [sys.executable, *words]
+        found = subprocess.run(run, env=variables, capture_output=True, text=True, timeout=60)
+        if words[-1].endswith("program.py"):  # programs keep their own handler
+            assert (found.returncode, found.stdout) == (0, "caught\n")
+        else:
+            assert (found.returncode, found.stderr) == (130, "fastsvm: interrupted\n")

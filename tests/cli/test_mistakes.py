@@ -203,3 +203,57 @@ def test_weights_that_are_no_numbers_are_named(tmp_path, run):
     path = written(tmp_path / "data.h5", X=X, y=Y, sample_weight=WORDS)
     code, told = run("train", path, "--model", "sgd")
     assert code == 2 and f"sample_weight of {path} must hold numbers" in told
+
+
+PATHS = [
+    "compress {} data.h5 -o out",
+    "compress model {} -o out",
+    "compress model data.h5 -o {}",
+    "convert {} out.h5",
+    "convert data.csv {}",
+    "convert-model {} out",
+    "convert-model model {}",
+    "convert-model model out --range {}",
+    "demo --folder {}",
+    "evaluate {} data.h5",
+    "evaluate model {}",
+    "fetch mnist --folder {}",
+    "info {}",
+    "predict {} data.h5 -o out.csv",
+    "predict model {} -o out.csv",
+    "predict model data.h5 -o {}",
+    "resume {}",
+    "run {} --folder run",
+    "run job.toml --folder {}",
+    "status {}",
+    "train {}",
+    "train data.h5 -o {}",
+    "train data.h5 --folder {}",
+]
+
+
+@pytest.mark.parametrize("words", PATHS)
+def test_paths_that_cannot_be_used_are_told_in_a_line(words, data, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data.with_suffix(".csv").write_text("a,b\n1,2\n")
+    (tmp_path / "model").write_text("none")
+    (tmp_path / "job.toml").write_text("[data]\ntrain = 'data.h5'\n")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    before = sorted(tmp_path.iterdir())
+    for path in ("x" * 256, "x" * 256 + "/y", "x/" * 3000, "dangling", "loop", "data.h5/x", "loop/x"):
+        code, told = run(*(word.format(path) for word in words.split()))
+        lines = [line for line in told.splitlines() if "note:" not in line]
+        assert code == 2 and len(lines) == 1 and "Errno" not in told and len(told) < 10_000, (path[:20], told)
+    assert sorted(tmp_path.iterdir()) == before and (tmp_path / "dangling").is_symlink()
+
+
+def test_a_folder_to_which_one_may_not_write_is_told(data, tmp_path, run, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied", str(tmp_path / "run"))
+
+    monkeypatch.setattr(Path, "mkdir", denied)
+    assert run("train", data, "--folder", tmp_path / "run") == (
+        2,
+        f"fastsvm: {tmp_path / 'run'} cannot be used: permission is denied.\n",
+    )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import fastsvm
-from fastsvm.dask import LinearSVC
+from fastsvm.dask import LinearSVC, predict, score
 
 pytestmark = pytest.mark.dask
 
@@ -74,3 +74,23 @@ def test_the_package_that_reads_a_format_may_be_absent(monkeypatch, client, suff
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(ImportError, match=rf"pip install 'fastsvm\[{command.split('.')[1]}\]'"):
         made(client).fit(f"rows.{suffix}")
+
+
+def test_columns_of_one_frame_are_in_the_same_blocks(client, expected, tmp_path):
+    """Dask would read fewer, larger partitions of the file for y alone than for X."""
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, weight, objective = expected
+    pixels = [f"pixel{k}" for k in range(64)]
+    frame = pd.DataFrame(X, columns=pixels).assign(kind=y, heft=weight)
+    dd.from_pandas(frame, npartitions=6, sort=False).to_parquet(tmp_path)
+    stored = dd.read_parquet(tmp_path)
+    model = made(client).fit(stored[pixels], stored.kind, stored.heft)
+    assert model.objective_ == pytest.approx(objective, rel=1.5e-3)
+    predicted = model.to_local().predict(X)
+    np.testing.assert_array_equal(predict(model, stored[pixels]).compute(), predicted)
+    right = float(weight[predicted == y].sum() / weight.sum())
+    assert score(model, stored[pixels], stored.kind, stored.heft) == pytest.approx(right, rel=1e-12)
+    few = made(client).fit(stored[pixels[10:13]], stored.kind)
+    np.testing.assert_array_equal(predict(few, stored[pixels[10:13]]).compute(), few.to_local().predict(X[:, 10:13]))
+    with pytest.raises(ValueError, match=r"Pass columns of a dataframe as they are, without \.values"):
+        made(client).fit(stored[pixels].values, stored.kind.values)

@@ -70,7 +70,19 @@ def test_several_models_in_the_same_axes(moons, three_classes):
     colours = {line.get_color() for line in second.lines_}
     assert len(colours) == 1 and first.lines_[0].get_color() not in colours
     assert third.lines_[0].get_color() == "red"
-    assert ax.get_ylim()[0] == pytest.approx(1e-7)
+    low = ax.get_ylim()[0]
+    gaps = [np.max(line.get_ydata()) for line in ax.lines]
+    assert low <= 1e-7 and all(low < gap for gap in gaps if gap > 0)
+
+
+def test_a_fit_in_one_call_shows_its_end(moons, three_classes):
+    display = ConvergenceDisplay.from_estimator(SVC().fit(*moons), y="gap")
+    (line,), (low, high) = display.lines_, display.ax_.get_ylim()
+    (gap,) = line.get_ydata()
+    assert 0 < gap < 1e-5 and low < gap < high and line.get_marker() == "o"
+    assert [text.get_text() for text in display.ax_.texts] == [f"a fit that records only its end: {gap:.3g}"]
+    ConvergenceDisplay.from_estimator(SVC().fit(*three_classes), y="gap", ax=display.ax_)
+    assert len(display.ax_.texts) == 1 and display.ax_.get_ylim()[0] <= low
 
 
 def test_epochs_of_descent(digits_model):

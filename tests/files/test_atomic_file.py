@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastsvm.files.atomic_file import atomic_write, check_output, name_beside, scratch_folder
-from fastsvm.files.locks import has_locks
+from fastsvm.files.locks import LOCK, has_locks
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -14,7 +14,7 @@ def test_a_file_appears_whole(tmp_path):
     path.write_text("old")
     with atomic_write(path) as part:
         part.write_text("new")
-        assert path.read_text() == "old" and part.parent == tmp_path
+        assert path.read_text() == "old" and part != path
     assert path.read_text() == "new" and os.listdir(tmp_path) == ["file"]
 
 
@@ -70,11 +70,48 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path, name):
     with scratch_folder(path) as first, scratch_folder(path) as second:
         assert first.is_dir() and second.is_dir() and not left.exists()
     assert set(tmp_path.iterdir()) == set(others)
+    left.mkdir()
+    with atomic_write(path) as part:
+        part.touch()
+    assert set(tmp_path.iterdir()) == {path, *others}
+
+
+class Windows:
+    """Stands for `msvcrt`: an open file is locked until it is closed."""
+
+    LK_NBLCK = 2
+
+    def __init__(self):
+        self.taken = {}
+
+    def locking(self, number, mode, n_bytes):
+        holder = self.taken.get(os.fstat(number).st_ino)
+        if holder is not None and holder != number and is_open(holder, os.fstat(number).st_ino):
+            raise PermissionError(13, "in use")
+        self.taken[os.fstat(number).st_ino] = number
+
+
+def is_open(number, inode):
+    try:
+        return os.fstat(number).st_ino == inode
+    except OSError:
+        return False
+
+
+def test_what_killed_processes_left_is_removed_on_windows(tmp_path, monkeypatch):
+    monkeypatch.setattr("fastsvm.files.locks.windows", Windows())
+    monkeypatch.setattr("fastsvm.files.locks.fcntl", None)
+    left = tmp_path / "rows.h5.0a1b2c3d.part"
+    left.mkdir()
+    (left / LOCK).touch()
+    with scratch_folder(tmp_path / "rows.h5") as first, scratch_folder(tmp_path / "rows.h5") as second:
+        assert (first / LOCK).exists() and (second / LOCK).exists() and not left.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not has_locks(), reason="there are no locks")
 def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastsvm.files.atomic_file.is_taken", lambda *_, **__: False)
+    monkeypatch.setattr("fastsvm.files.locks.is_taken", lambda *_, **__: False)
     left = tmp_path / "rows.h5.0a1b2c3d.part"
     left.mkdir()
     with scratch_folder(tmp_path / "rows.h5") as room:

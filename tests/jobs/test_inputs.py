@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 import fastsvm
 from fastsvm.cli import main
+from fastsvm.files.locks import has_locks
 from fastsvm.formats import convert
+from fastsvm.jobs.inputs import as_hdf5
 from fastsvm.sources import open_hdf5
 
 X, KIND = load_iris(return_X_y=True)
@@ -225,3 +228,17 @@ def test_errors_name_the_file_of_the_user(refused, model, tmp_path):
         assert f"fastsvm: {tmp_path / 'rows.npy'} has no labels" in refused("train", tmp_path / "rows.npy", *words)
     real = write_csv(tmp_path / "real.csv", y=np.arange(150) / 7)
     assert f"The labels in {real} are real numbers" in refused("evaluate", model, real)
+
+
+@pytest.mark.skipif(not has_locks(), reason="there are no locks")
+def test_tables_of_killed_commands_are_removed_by_the_next_one(told, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n")
+    left = tmp_path / "fastsvm.0a1b2c3d.part"
+    left.mkdir()
+    (left / "data.h5").write_text("rows")
+    with as_hdf5(tmp_path / "rows.csv") as file:
+        left.mkdir()
+        assert main(["status", str(tmp_path)]) == 2
+        assert not left.exists() and file.exists() and file.parent.stat().st_mode & 0o777 == 0o700
+    assert os.listdir(tmp_path) == ["rows.csv"]

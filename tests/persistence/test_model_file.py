@@ -129,3 +129,19 @@ def test_a_parameter_that_is_gone_does_not_keep_a_model_from_being_read(tmp_path
     found = fastsvm.load(tmp_path / "model")
     assert found.get_params() == model.get_params()
     np.testing.assert_array_equal(found.decision_function([[0.5]]), model.decision_function([[0.5]]))
+
+
+@pytest.mark.parametrize(
+    "name", ["LinearSVC", "LinearSVR", "SGDClassifier", "LinearOneClassSVM", "NystroemSVC", "NystroemSVR"]
+)
+def test_sparse_weights_are_saved_and_become_dense_again(name, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = (X[:, 0] > 0).astype(int)
+    model = getattr(fastsvm, name)(random_state=0).fit(X, y)
+    coef, predicted = model.coef_, model.predict(X)
+    fastsvm.save(model.sparsify(), tmp_path / "model")
+    loaded = fastsvm.load(tmp_path / "model")
+    assert sparse.issparse(model.coef_) and sparse.issparse(loaded.coef_)
+    np.testing.assert_array_equal(loaded.predict(X), predicted)
+    np.testing.assert_array_equal(loaded.densify().coef_, coef)

@@ -1,10 +1,16 @@
+import errno
+import os
+import pickle
+import shutil
+
 import h5py
 import numpy as np
 import pytest
 from csr_group import write_csr
 from scipy import sparse
 
-from fastsvm import open_hdf5
+from fastsvm import SVC, SVCSearch, open_hdf5
+from fastsvm.files.locks import has_locks
 from fastsvm.sources import feature_statistics
 from fastsvm.sources.hdf5_data import read_column
 
@@ -225,3 +231,71 @@ def test_a_damaged_chunk_is_refused_with_the_name_of_the_file(path):
     path.write_bytes(content)
     with open_hdf5(path) as data, pytest.raises(OSError, match=r"data\.h5"):
         feature_statistics(data.X)
+
+
+@pytest.mark.skipif(not has_locks(), reason="the lock is that of POSIX")
+def test_a_file_that_another_program_writes_is_not_called_damaged(path):
+    import fcntl
+
+    with open(write(path, y=np.arange(N)), "rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(BlockingIOError, match="open in another program.*HDF5_USE_FILE_LOCKING=FALSE"):
+            open_hdf5(path)
+    open_hdf5(path).close()
+
+
+@pytest.mark.parametrize(("number", "words"), [(errno.ENOLCK, "without locks"), (errno.EAGAIN, "another program")])
+def test_a_file_system_without_locks_is_told(path, monkeypatch, number, words):
+    def refused(*_, **__):
+        raise OSError(number, "Unable to synchronously open file (unable to lock file, errno = 0)")
+
+    write(path)
+    monkeypatch.setattr(h5py, "File", refused)
+    with pytest.raises(BlockingIOError, match=words):
+        open_hdf5(path)
+
+
+def test_a_file_that_is_marked_as_being_written(path, tmp_path):
+    """The mark of a writer for readers (SWMR) does not matter; another one is told, and what removes it."""
+    with h5py.File(path, "w", libver="latest") as file:
+        file["X"], file["y"] = VALUES, np.arange(N) % 2
+        file.flush()
+        shutil.copy(path, tmp_path / "killed.h5")
+        file.swmr_mode = True
+        shutil.copy(path, tmp_path / "live.h5")
+    with pytest.raises(BlockingIOError, match=r"marked as being written: .* `h5clear -s .*killed.h5` removes the mark"):
+        open_hdf5(tmp_path / "killed.h5")
+    with open_hdf5(tmp_path / "live.h5") as data:
+        model = SVC().fit(data)
+        os.utime(tmp_path / "live.h5")  # as its writer does
+        data.X.check_unchanged()
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(data)).y, data.y)
+        assert model.score(data) == SVC().fit(VALUES, data.y).score(VALUES, data.y)
+
+
+def test_an_open_file_is_its_data_set(path):
+    """Also one in memory, with labels that are words."""
+    y = np.where(VALUES[:, 0] > 1, "more", "less")
+    weight = np.arange(N) + 1.0
+    memory = {"driver": "core", "backing_store": False}
+    write(path, y=y.astype(object), sample_weight=weight)
+    with h5py.File(path) as stored, h5py.File("memory.h5", "w", **memory) as held:
+        for name in ("X", "y", "sample_weight"):
+            stored.copy(name, held)
+        expected = SVC().fit(VALUES, y, weight)
+        for file in (stored, held):
+            model = SVC().fit(file)
+            np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
+            np.testing.assert_array_equal(model.predict(file), expected.predict(VALUES))
+            assert model.score(file) == expected.score(VALUES, y)
+            assert SVC().fit(file, VALUES[:, 1] > 1).classes_.tolist() == [False, True]
+            found = SVCSearch(SVC(), {"C": [1.0]}, cv=2).fit(file)
+            assert (
+                found.best_score_
+                == SVCSearch(SVC(), {"C": [1.0]}, cv=2).fit(VALUES, y, sample_weight=weight).best_score_
+            )
+        del held["y"]
+        with pytest.raises(ValueError, match="has no dataset 'y'"):
+            SVC().fit(held)
+    with pytest.raises(ValueError, match="closed"):
+        SVC().fit(stored)

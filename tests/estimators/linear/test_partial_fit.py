@@ -166,3 +166,14 @@ def test_partial_fits_on_what_was_fitted(two_300):
     model = made_sgd("log_loss", **parameters).fit(X, y)
     wanted = made_sgd("log_loss", **parameters | {"max_iter": 4}).fit(X, y)
     assert_same(model.partial_fit(X, y), wanted, 1e-14)
+
+
+@pytest.mark.parametrize("kind", [SGDClassifier, SGDRegressor])
+def test_sparse_weights_are_learnt_further(kind):
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    y = (X[:, 0] > 0).astype(int)
+    dense, sparse = (kind(random_state=0, max_iter=3, tol=None, warm_start=True).fit(X, y) for _ in range(2))
+    for further in ("fit", "partial_fit"):
+        getattr(dense, further)(X, y)
+        getattr(sparse.sparsify(), further)(X, y)
+        np.testing.assert_array_equal(sparse.coef_, dense.coef_)

@@ -291,3 +291,10 @@ def test_models_are_the_same_from_a_file(layout, tmp_path):
         assert vars(again).keys() >= {key for key in vars(model) if key.endswith("_")}
         assert again.exact_bounds_ == model.exact_bounds_
         np.testing.assert_array_equal(again.fit(layout(X), y).coef_, model.coef_)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "rpcholesky"])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_samples_without_kernel_values_are_refused(kernel, landmarks):
+    with pytest.raises(ValueError, match="kernel values of all landmarks are 0: scale the features, or raise coef0"):
+        NystroemSVC(kernel=kernel, landmarks=landmarks).fit(np.zeros((10, 2)), np.arange(10) % 2)
