@@ -237,10 +237,10 @@ class ConvergenceDisplay:
         """Draw the tolerance, unless another model drew the same one in these axes."""
         there = [line.get_ydata()[0] for line in self.ax_.lines if line.get_gid() == _TOLERANCE]
         before = self.ax_.get_ylim()[0] if there else np.inf
-        self.ax_.set_yscale("log", nonpositive="mask")
         if tol not in there:
             look = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": _TOLERANCE}
             self.ax_.axhline(tol, label=f"tol = {tol:g}", **look)
+        self.ax_.set_yscale("log", nonpositive="mask")  # which warns if no line has positive values
         self.ax_.autoscale(axis="y")  # for curves that came after the limits were set
         high = self.ax_.get_ylim()[1]
         largest = [curve.y.max() for curve in self.curves if curve.y.max() > 0]

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 collect_ignore_glob = [] if find_spec("distributed") else ["test_*.py"]
-LONGEST = 100  # seconds of a test
+LONGEST = 600  # seconds of a test that waits for ever; on a machine that is busy with others, some take minutes
 
 
 @pytest.fixture(scope="session")

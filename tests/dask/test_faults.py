@@ -28,7 +28,10 @@ from fastsvm.solvers.linear_dual.shards.shard import Shard
 pytestmark = pytest.mark.dask
 
 
-FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}  # imports once
+FORKED = {
+    "distributed.worker.multiprocessing-method": "forkserver",  # imports once
+    "distributed.comm.timeouts.connect": 600,  # seconds: on a machine that is busy with others, workers start slowly
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def started():
 
 @pytest.fixture
 def processes(started):
-    started.wait_for_workers(2, timeout=60)  # those of the last test may have been killed
+    started.wait_for_workers(2)  # those of the last test may have been killed; the watchdog ends a wait for ever
     return started
 
 

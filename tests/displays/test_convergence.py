@@ -81,6 +81,8 @@ def test_a_fit_in_one_call_shows_its_end(moons, three_classes):
     (gap,) = line.get_ydata()
     assert 0 < gap < 1e-5 and low < gap < high and line.get_marker() == "o"
     assert [text.get_text() for text in display.ax_.texts] == [f"a fit that records only its end: {gap:.3g}"]
+    exact = ConvergenceDisplay.from_estimator(SVC().fit([[0.0], [1.0]], [0, 1]), y="gap")  # on a logarithmic axis
+    assert exact.ax_.texts[0].get_text() == "a fit that records only its end: 0"
     ConvergenceDisplay.from_estimator(SVC().fit(*three_classes), y="gap", ax=display.ax_)
     assert len(display.ax_.texts) == 1 and display.ax_.get_ylim()[0] <= low
 

@@ -239,7 +239,7 @@ def test_a_file_that_another_program_writes_is_not_called_damaged(path):
 
     with open(write(path, y=np.arange(N)), "rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(BlockingIOError, match="open in another program.*HDF5_USE_FILE_LOCKING=FALSE"):
+        with pytest.raises(BlockingIOError, match=r"open in another program.*HDF5_USE_FILE_LOCKING=FALSE"):
             open_hdf5(path)
     open_hdf5(path).close()
 
