@@ -79,10 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(_one_line(_of_path(error) or error))
         return 2
     except Exception as error:
-        if (words := _of_path(error)) is not None:
+        how = _how_to_resume(options) if isinstance(error, OSError) and options.run is not commands.do_predict else ""
+        if not how and (words := _of_path(error)) is not None:
             say(_one_line(words))
             return 2
-        how = _how_to_resume(options) if isinstance(error, OSError) and options.run is not commands.do_predict else ""
         say(f"failed: {type(error).__name__}: {_one_line(error)}{how}")
         return 1
     return 0
@@ -112,6 +112,8 @@ def _how_to_resume(options: argparse.Namespace) -> str:
 def _of_path(error: Exception) -> str | None:
     """Return what an error of the system says of a path, in plain words; None for other errors."""
     if not isinstance(error, OSError) or error.filename is None or error.errno not in _BAD_PATHS:
+        return None
+    if error.strerror != os.strerror(error.errno):  # somebody has added words
         return None
     path = str(error.filename)
     short = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}..."

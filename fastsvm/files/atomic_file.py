@@ -6,11 +6,11 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from fastsvm.files.locks import LOCK, locked_folder
+from fastsvm.files.locks import locked_folder
 
 __all__ = [
     "FULL",
@@ -28,6 +28,7 @@ FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors that end
 _NO_MORE = FULL | {errno.EFBIG}
 _NAME_BYTES = 255  # the longest name of a file, if the system does not say
 _ENDING = ".????????.part"  # of the names of scratch folders
+_FIRST = "00000000"
 
 
 def check_input(path: str | Path) -> None:
@@ -123,7 +124,7 @@ def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
     with ExitStack() as stack:
         if part is None:
-            part = stack.enter_context(scratch_folder(path)) / "new"
+            part = stack.enter_context(scratch_folder(path, quick=True)) / "new"
         else:
             stack.callback(part.unlink, missing_ok=True)
         with _named(path):
@@ -132,27 +133,33 @@ def atomic_write(path: str | Path, part: Path | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def scratch_folder(path: str | Path) -> Iterator[Path]:
+def scratch_folder(path: str | Path, quick: bool = False) -> Iterator[Path]:
     """Yield a new folder beside `path` for temporary files. It is removed at the end, also after an error.
 
-    Folders that killed processes left for the same `path` are removed too. They are those without a lock.
+    Folders that killed processes left for the same `path` are removed too. They are those without a lock. With `quick`,
+    that is the one with the first name alone, so that thousands of files beside `path` cost nothing.
     """
     path = Path(path)
+    first = room = name_beside(path, f".{_FIRST}.part")
     while True:
-        room = name_beside(path, f".{secrets.token_hex(4)}.part")
-        room.mkdir(0o700)  # others may use the folder of temporary files
         try:
-            with locked_folder(room) as alone:
-                if alone is False:  # another process takes it for an old folder and removes it
-                    continue
-                with locked_folder(room) as again:
-                    if alone and not again:  # some file systems ignore locks
-                        remove_left(path)
+            room.mkdir(0o700)  # others may use the folder of temporary files
+        except FileExistsError:
+            room = name_beside(path, f".{secrets.token_hex(4)}.part")
+            continue
+        with locked_folder(room) as alone:
+            if alone is False:  # another process takes it for an old folder and removes it
+                continue
+            try:
+                if not (quick and room is first):
+                    with locked_folder(room) as again:
+                        if alone and not again:  # some file systems ignore locks
+                            _remove_unlocked([first] if quick else _rooms(path))
                 with _named(path):
                     yield room
                 return
-        finally:
-            shutil.rmtree(room, ignore_errors=True)
+            finally:  # while it is locked: afterwards another process may have made a folder of this name
+                shutil.rmtree(room, ignore_errors=True)
 
 
 @contextmanager
@@ -168,16 +175,21 @@ def _named(path: Path) -> Iterator[None]:
 
 def remove_left(path: Path) -> None:
     """Remove the scratch folders of a path that no process has locked."""
+    _remove_unlocked(_rooms(path))
+
+
+def _rooms(path: Path) -> Iterator[Path]:
+    """Yield the scratch folders of a path."""
     start = name_beside(path, _ENDING).name.removesuffix(_ENDING)
-    for room in path.absolute().parent.glob(glob.escape(start) + _ENDING):
+    return path.absolute().parent.glob(glob.escape(start) + _ENDING)
+
+
+def _remove_unlocked(rooms: Iterable[Path]) -> None:
+    for room in rooms:
         if room.is_dir() and not room.is_symlink():
             with locked_folder(room) as alone:
                 if alone:
                     shutil.rmtree(room, ignore_errors=True)
-            if alone:
-                with suppress(OSError):  # Windows removes the lock only now that it is closed
-                    (room / LOCK).unlink(missing_ok=True)
-                    room.rmdir()
 
 
 def complete(part: Path, path: Path) -> None:

@@ -58,7 +58,8 @@ def locked_folder(folder: Path) -> Iterator[bool | None]:
             succeeded = not _is_taken_on_windows(number)
         elif fcntl is not None:
             number = os.open(folder, os.O_RDONLY)
-            succeeded = not is_taken(number, shared=False)
+            is_free = not is_taken(number, shared=False)
+            succeeded = is_free and os.path.samestat(os.fstat(number), os.stat(folder))  # it may be another one by now
     except FileNotFoundError:  # another process removed it
         succeeded = False
     except OSError:
@@ -68,6 +69,10 @@ def locked_folder(folder: Path) -> Iterator[bool | None]:
     finally:
         if number >= 0:
             os.close(number)
+        if windows is not None and succeeded:
+            with suppress(OSError):  # an open file could not be removed, so the folder may be empty but for it
+                (folder / LOCK).unlink()
+                folder.rmdir()
 
 
 def _is_taken_on_windows(number: int) -> bool:

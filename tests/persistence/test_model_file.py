@@ -131,6 +131,7 @@ def test_a_parameter_that_is_gone_does_not_keep_a_model_from_being_read(tmp_path
     np.testing.assert_array_equal(found.decision_function([[0.5]]), model.decision_function([[0.5]]))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "name", ["LinearSVC", "LinearSVR", "SGDClassifier", "LinearOneClassSVM", "NystroemSVC", "NystroemSVR"]
 )
