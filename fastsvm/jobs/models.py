@@ -13,8 +13,10 @@ from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.exchange.model_text import is_libsvm_text, is_linear, load_libsvm, save_libsvm
 from fastsvm.jobs.say import say
+from fastsvm.memory import parse_memory
 from fastsvm.persistence.model_file import is_model_file, load, save
 from fastsvm.sources import Source
+from fastsvm.sources.hdf5 import HDF5CSRSource
 
 __all__ = ["convert_model", "fitting_model", "is_model", "load_model"]
 
@@ -40,9 +42,12 @@ def load_model(path: str | Path) -> Any:
 def fitting_model(model: Any, path: str | Path, rows: Source) -> Any:
     """Return a model for rows of svmlight text that have more features than it; other models as they are.
 
+    Rows of such text that have fewer features get the rest, which is 0.
     A feature that no row of the training had was 0 in all. So it is 0 in the support vectors, as in LIBSVM: it has no
     weight, but counts in distances.
     """
+    if isinstance(rows, HDF5CSRSource) and rows.origin.first_index is not None:
+        rows.widen(model.n_features_in_)
     fit, n = origin_of(model), max(rows.shape[1], model.n_features_in_)
     if is_libsvm_text(path):
         is_shifted = rows.origin.first_index == 0 and fit.first_index == 1 and not fit.sure
@@ -63,12 +68,20 @@ def fitting_model(model: Any, path: str | Path, rows: Source) -> Any:
 def _widened(model: Any, n_features: int) -> Any:
     """Return a copy of a model for more features, which were 0 in the fit."""
     found, more = copy(model), n_features - model.n_features_in_
-    for name in (*_BY_FEATURE, *(("coef_",) if is_linear(model) else ())):
-        values = vars(model).get(name)
+    names = (*_BY_FEATURE, *(("coef_",) if is_linear(model) else ()))
+    arrays = {name: vars(model)[name] for name in names if vars(model).get(name) is not None}
+    n_values = sum(array.size for array in arrays.values() if not sparse.issparse(array))
+    needed, available = 8 * n_values // model.n_features_in_ * n_features, parse_memory("auto")
+    if needed > available:
+        raise ValueError(
+            f"The rows have {n_features:,} features. A model of so many takes {needed:,} bytes, and {available:,} are "
+            f"available. It knows {model.n_features_in_:,} features: remove the others from the rows."
+        )
+    for name, values in arrays.items():
         if sparse.issparse(values):
             parts = (values.data, values.indices, values.indptr)
             setattr(found, name, type(values)(parts, shape=(values.shape[0], n_features)))
-        elif isinstance(values, np.ndarray) and values.shape[-1] == model.n_features_in_:
+        else:
             width = [(0, 0)] * (values.ndim - 1) + [(0, more)]
             setattr(found, name, np.pad(values, width, constant_values=int(name == "_scale")))
     found.n_features_in_ = n_features

@@ -254,8 +254,8 @@ def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> No
     with open_hdf5(path) as data:
         if data.y is None:
             raise ValueError(f"{path} has no labels; a test needs them. They are the dataset y of HDF5 files.")
-        n_more = data.shape[1] - training.shape[1]
-        if n_more < 0 or (n_more > 0 and data.X.origin.first_index is None):
+        is_text = data.X.origin.first_index is not None  # which does not say how many features there are
+        if data.shape[1] != training.shape[1] and not (is_text and data.X.sparse):
             raise ValueError(f"{path} has {data.shape[1]} features, the training data have {training.shape[1]}.")
         note = check_labels(classes, data, path)
         if note:
