@@ -23,7 +23,7 @@ __all__ = ["read", "recognises"]
 _LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*(\s+\d+:?)?\s*")  # the last pair may be cut: that is an error, later
 _LINE_SHARE = 8  # of memory: a parsed line takes more than its text
 _LARGEST = 2**31 - 1
-_ASSUMED = "No index is 0, so the first feature has the index 1. If they count from 0, pass first_index=0."
+_ASSUMED = "No index is 0, so the first feature has the index 1. If indices count from 0, pass first_index=0."
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
