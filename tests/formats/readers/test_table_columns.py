@@ -67,7 +67,7 @@ def test_weights_of_rows_are_no_features():
     assert not chosen(("weight", "a", "y"), feature_names=("weight", "a")).notes
     assert chosen(("a", "y", "sample_weight"), label="sample_weight").weight is None
     with pytest.raises(ValueError, match="cannot be both label and sample_weight"):
-        chosen(("a", "b", "y"), sample_weight="y")
+        chosen(("a", "b", "y"), sample_weight="y", label="y")
 
 
 @pytest.mark.parametrize("names", [("a", "b"), None])
