@@ -42,20 +42,20 @@ def load_model(path: str | Path) -> Any:
 def fitting_model(model: Any, path: str | Path, rows: Source) -> Any:
     """Return a model for rows of svmlight text that have more features than it; other models as they are.
 
-    Rows of such text that have fewer features get the rest, which is 0.
     A feature that no row of the training had was 0 in all. So it is 0 in the support vectors, as in LIBSVM: it has no
-    weight, but counts in distances.
+    weight, but counts in distances. Rows of such text that have fewer features get the rest, which is 0.
     """
+    fit, is_text = origin_of(model), is_libsvm_text(path)
+    is_shifted = is_text and rows.origin.first_index == 0 and fit.first_index == 1 and not fit.sure  # a feature more
+    known = model.n_features_in_ + is_shifted
     if isinstance(rows, HDF5CSRSource) and rows.origin.first_index is not None:
-        rows.widen(model.n_features_in_)
-    fit, n = origin_of(model), max(rows.shape[1], model.n_features_in_)
-    if is_libsvm_text(path):
-        is_shifted = rows.origin.first_index == 0 and fit.first_index == 1 and not fit.sure
-        if n == model.n_features_in_ and not is_shifted:
-            return model
-        return load_libsvm(path, n_features=n, first_index=0 if is_shifted else None)
+        rows.widen(known)
+    n = max(rows.shape[1], known)
+    if is_text:
+        given = {"n_features": n, "first_index": 0 if is_shifted else None}
+        return model if n == model.n_features_in_ else load_libsvm(path, **given)
     model = getattr(model, "best_estimator_", model)
-    n_more = n - model.n_features_in_
+    n_more = n - known
     if n_more == 0 or rows.origin.first_index is None or (isinstance(model, KernelMachine) and is_precomputed(model)):
         return model
     say(
