@@ -49,5 +49,5 @@ def test_the_first_index_may_be_said(tmp_path):
     assert fastsvm.load_libsvm_range(path).transform([[10.0, 0.0]]).tolist() == [[1, 0]]
     assert fastsvm.load_libsvm_range(path, first_index=0).transform([[7.0, 10.0, 0.0]]).tolist() == [[0, 1, 0]]
     path.write_text("x\n-1 1\n0 0 10\n")
-    with pytest.raises(ValueError, match="first_index=1, but .* has the index 0"):
+    with pytest.raises(ValueError, match=r"first_index=1, but .* has the index 0"):
         fastsvm.load_libsvm_range(path, first_index=1)
