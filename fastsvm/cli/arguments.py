@@ -152,8 +152,16 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     label.add_argument("--no-label", dest="label", action="store_const", const=False, help="there are no labels")
     words = "column that identifies the rows, which is no feature, by name or position from 0"
     parser.add_argument("--id", metavar="NAME", help=f"{words} (formats: {formats_with('id')})")
+    words = "column of the weights of the rows, which is no feature, by name or position from 0"
+    parser.add_argument("--sample-weight", metavar="NAME", help=f"{words} (formats: {formats_with('sample_weight')})")
+    words = "index of the first feature; default: 0 if an index is 0, else that of the model, else 1"
+    _add_first_index(parser, f"{words} (formats: {formats_with('first_index')})")
     words = f"part of a folder or archive to read (formats: {formats_with('split')})"
     parser.add_argument("--split", choices=("train", "test"), help=words)
+
+
+def _add_first_index(parser: argparse.ArgumentParser, words: str) -> None:
+    parser.add_argument("--first-index", choices=("auto", "0", "1"), default="auto", help=words)
 
 
 def _add_compress(added: Any) -> None:
@@ -212,6 +220,7 @@ def _add_convert_model(added: Any) -> None:
     convert.add_argument("--range", metavar="FILE", help=words)
     words = "number of features, which LIBSVM's text does not say (default: the largest index in it)"
     convert.add_argument("--n-features", type=int, metavar="N", help=words)
+    _add_first_index(convert, "index of the first feature in LIBSVM's text; default: 0 if an index is 0, else 1")
     _add_force(convert)
 
 

@@ -57,6 +57,8 @@ def do_convert(options: argparse.Namespace) -> dict[str, Any]:
         label=options.label,
         id=options.id,
         array=options.array,
+        sample_weight=options.sample_weight,
+        first_index=_first_index(options),
         n_features=options.n_features,
         dtype=options.dtype,
         memory=parse_memory(options.memory),
@@ -77,7 +79,18 @@ def _refuse_existing(options: argparse.Namespace, path: str | None, *inputs: str
 
 
 def _inputs(options: argparse.Namespace) -> InputOptions:
-    return InputOptions(options.format, options.label, options.id, options.split)
+    return InputOptions(
+        options.format,
+        options.label,
+        options.id,
+        options.split,
+        sample_weight=options.sample_weight,
+        first_index=_first_index(options),
+    )
+
+
+def _first_index(options: argparse.Namespace) -> int | None:
+    return None if options.first_index == "auto" else int(options.first_index)
 
 
 def do_convert_model(options: argparse.Namespace) -> dict[str, Any]:
@@ -86,7 +99,8 @@ def do_convert_model(options: argparse.Namespace) -> dict[str, Any]:
 
     for written in (options.destination, options.range):
         _refuse_existing(options, written, options.source)
-    return convert_model(options.source, options.destination, options.range, options.n_features)
+    numbers = {"n_features": options.n_features, "first_index": _first_index(options)}
+    return convert_model(options.source, options.destination, options.range, **numbers)
 
 
 def do_fetch(options: argparse.Namespace) -> dict[str, Any]:
@@ -130,6 +144,8 @@ def do_train(options: argparse.Namespace) -> dict[str, Any]:
         format=inputs.format,
         label=inputs.label,
         id=inputs.id,
+        sample_weight=inputs.sample_weight,
+        first_index=inputs.first_index,
     )
     if inputs.label is False and learns_labels(job.kind):
         raise ValueError("Training needs labels; --no-label is for files to predict, and for --model one-class.")

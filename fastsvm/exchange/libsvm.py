@@ -16,7 +16,7 @@ from fastsvm.exchange.labels import whole_labels
 from fastsvm.exchange.libsvm_text import LibsvmText
 from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid
 from fastsvm.multiclass import class_pairs
-from fastsvm.sources import MemorySource
+from fastsvm.sources import MemorySource, Origin
 
 __all__ = ["MACHINES", "Layout", "layout_of", "libsvm_text_of", "model_of_libsvm_text"]
 
@@ -47,7 +47,7 @@ _DENSE = 0.5  # of the values of support vectors that are not zero: so many are 
 # --- from text to a model --------------------------------------------------------------------------------
 
 
-def model_of_libsvm_text(text: LibsvmText, n_features: int | None) -> Any:
+def model_of_libsvm_text(text: LibsvmText, n_features: int | None, first_index: int | None) -> Any:
     """Return the estimator that a text describes.
 
     Parameters
@@ -56,6 +56,8 @@ def model_of_libsvm_text(text: LibsvmText, n_features: int | None) -> Any:
         The text.
     n_features : int or None
         Number of features, or of samples of a precomputed kernel; None for as many as the text mentions.
+    first_index : {0, 1} or None
+        The index of the first feature; None for 0 if the text has the index 0, else 1.
 
     Raises
     ------
@@ -63,6 +65,10 @@ def model_of_libsvm_text(text: LibsvmText, n_features: int | None) -> Any:
         If there is no such estimator, or the text asks for more features.
     """
     machine = next(each for each in MACHINES if each.svm_type == text.svm_type)
+    has_zero = bool((text.vectors.indices == 0).any())
+    first = (0 if has_zero else 1) if first_index is None else first_index
+    if has_zero and first == 1 and text.kernel_type != "precomputed":
+        raise ValueError("first_index=1, but a support vector has the index 0")
     kind = estimator_named(machine.estimator)
     name = _NAMES.get(text.kernel_type, text.kernel_type)
     counts, sign = np.array([text.coef.shape[1]]), 1
@@ -75,13 +81,16 @@ def model_of_libsvm_text(text: LibsvmText, n_features: int | None) -> Any:
         n_support=counts,
         classes=text.labels,
         gamma=text.parameters.get("gamma", 0.0),
-        **_samples(text, n_features),
+        **_samples(text, n_features, first),
     )
     known = {} if machine.rho_attribute is None else {machine.rho_attribute: text.rho}
-    return kernel_model(kind, {"kernel": name, **text.parameters}, parts, **known)
+    model = kernel_model(kind, {"kernel": name, **text.parameters}, parts, **known)
+    if text.kernel_type != "precomputed":
+        model._origin = Origin(first, sure=has_zero or first_index is not None)
+    return model
 
 
-def _samples(text: LibsvmText, n_features: int | None) -> dict[str, Any]:
+def _samples(text: LibsvmText, n_features: int | None, first: int) -> dict[str, Any]:
     """Return support vectors, and what is known of the samples that they were among."""
     if text.kernel_type == "precomputed":
         numbers = np.asarray(text.vectors[:, [0]].toarray()).ravel()
@@ -90,7 +99,6 @@ def _samples(text: LibsvmText, n_features: int | None) -> dict[str, Any]:
         found = int(numbers.max(initial=1))
         n = _at_least(found, n_features, f"sample {found}")
         return {"support_vectors": np.empty((0, 0)), "support": numbers.astype(np.int64) - 1, "shape_fit": (n, n)}
-    first = 0 if len(text.vectors[:, 0].data) else 1  # as for data, indices count from 0 if there is a 0
     vectors = text.vectors[:, first:]
     vectors.sort_indices()
     n, found = vectors.shape
@@ -133,7 +141,7 @@ def _in_order_of_labels(text: LibsvmText, labels: np.ndarray, counts: np.ndarray
 # --- from a model to text --------------------------------------------------------------------------------
 
 
-def libsvm_text_of(model: Any, standardized: bool) -> LibsvmText:
+def libsvm_text_of(model: Any, standardized: bool, first_index: int) -> LibsvmText:
     """Return the text of a fitted kernel machine.
 
     Parameters
@@ -142,6 +150,8 @@ def libsvm_text_of(model: Any, standardized: bool) -> LibsvmText:
         Fitted.
     standardized : bool
         Whether the samples that the text is for are standardised as the model standardises them.
+    first_index : {0, 1}
+        The index of the first feature in the text.
 
     Raises
     ------
@@ -154,6 +164,7 @@ def libsvm_text_of(model: Any, standardized: bool) -> LibsvmText:
     sign = -1 if classes is not None and len(classes) == 2 else 1
     layout = layout_of(model)
     vectors, intercept = _vectors_of(model, kernel_type, standardized)
+    vectors = vectors if first_index or kernel_type == "precomputed" else _counted_from_0(vectors)
     return LibsvmText(
         svm_type=svm_type,
         kernel_type=kernel_type,
@@ -247,3 +258,12 @@ def _vectors_of(model: Any, kernel_type: str, standardized: bool) -> tuple[spars
     return sparse.csr_matrix(
         (rows.data, rows.indices + 1, rows.indptr), shape=(rows.shape[0], rows.shape[1] + 1)
     ), intercept
+
+
+def _counted_from_0(vectors: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return support vectors in columns from 0. The first one has a value of the first feature, which shows it."""
+    data, indices, indptr = vectors.data, vectors.indices - 1, vectors.indptr
+    if len(indptr) > 1 and (indices > 0).all():
+        data, indices = np.concatenate([[0.0], data]), np.concatenate([[0], indices])
+        indptr = np.concatenate([[0], indptr[1:] + 1])
+    return sparse.csr_matrix((data, indices, indptr), shape=(vectors.shape[0], vectors.shape[1] - 1))

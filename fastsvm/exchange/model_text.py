@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.prediction import LinearModel
 from fastsvm.estimators.nystroem.landmark_estimator import LandmarkEstimator
@@ -15,8 +16,9 @@ from fastsvm.exchange.libsvm import MACHINES, libsvm_text_of, model_of_libsvm_te
 from fastsvm.exchange.libsvm_text import read_libsvm_text, write_libsvm_text
 from fastsvm.exchange.range_text import write_range_text
 from fastsvm.exchange.text_lines import begins_with
+from fastsvm.sources import Origin
 
-__all__ = ["is_libsvm_text", "load_libsvm", "save_libsvm"]
+__all__ = ["is_libsvm_text", "is_linear", "load_libsvm", "save_libsvm"]
 
 _LIBSVM, _LIBLINEAR = b"svm_type", b"solver_type"
 
@@ -26,13 +28,19 @@ def is_libsvm_text(path: str | Path) -> bool:
     return begins_with(path, _LIBSVM) or begins_with(path, _LIBLINEAR)
 
 
+def is_linear(model: Any) -> bool:
+    """Return whether a model has a weight for each feature."""
+    return isinstance(model, LinearModel) and not isinstance(model, LandmarkEstimator)
+
+
 def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None = None) -> None:
     """Write a fitted model as text that LIBSVM's `svm-predict`, or LIBLINEAR's `predict`, reads.
 
     A kernel machine becomes the text of a LIBSVM model, a linear one that of a LIBLINEAR model. All numbers are exact:
     the programs compute the same decision values, where fastsvm computes in float64. It computes in float32 if that
     is exact to within `tol`, and it standardises samples of at most float32 in float32. The first feature has the
-    index 1. The write is atomic.
+    index 1, or 0 in the text for LIBSVM if the model was fitted to svmlight text in which it has the index 0. The write
+    is atomic.
 
     Parameters
     ----------
@@ -75,24 +83,32 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
     0.5
     -0.5 1:2.0
     """
-    is_linear = isinstance(model, LinearModel) and not isinstance(model, LandmarkEstimator)
-    if not is_linear and type(model).__name__ not in {each.estimator for each in MACHINES}:
+    if not is_linear(model) and type(model).__name__ not in {each.estimator for each in MACHINES}:
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)
-    if range_path is not None and (is_linear or Standardization.of_model(model) is None):
+    if range_path is not None and (is_linear(model) or Standardization.of_model(model) is None):
         raise ValueError(
             "range_path is for kernel machines with standardize=True; this model takes samples as they are."
         )
-    if is_linear:
+    first_index = 0 if origin_of(model).first_index == 0 else 1
+    if first_index == 0 and (is_linear(model) or range_path is not None):
+        first_index, programs = 1, "svm-scale" if range_path is not None else "LIBLINEAR"
+        warnings.warn(
+            f"The first feature has the index 1 in {path}, because {programs} knows no index 0. In the text of the fit "
+            "it has the index 0: the indices of samples to predict must be one more there.",
+            UserWarning,
+            stacklevel=2,
+        )
+    if is_linear(model):
         write_liblinear_text(path, liblinear_text_of(model))
         return
-    text = libsvm_text_of(model, standardized=range_path is not None)
+    text = libsvm_text_of(model, range_path is not None, first_index)
     if range_path is not None:
         write_range_text(range_path, Standardization.of_model(model), model.n_features_in_)
     write_libsvm_text(path, text)
 
 
-def load_libsvm(path: str | Path, *, n_features: int | None = None) -> Any:
+def load_libsvm(path: str | Path, *, n_features: int | None = None, first_index: int | None = None) -> Any:
     """Read a model that LIBSVM's `svm-train` or LIBLINEAR's `train` wrote.
 
     The model predicts, can be saved and written again. Of its parameters only the kernel, or the loss, is known; the
@@ -110,7 +126,9 @@ def load_libsvm(path: str | Path, *, n_features: int | None = None) -> Any:
     n_features : int or None, default=None
         Number of features of the samples to predict, at least as many as the text has. LIBSVM's text does not say how
         many there were: None is the largest index of a support vector. For a precomputed kernel, the number of samples
-        of the fit. Indices count from 1, or from 0 if one of them is 0.
+        of the fit.
+    first_index : {0, 1} or None, default=None
+        The index of the first feature. None is 0 if an index of the text is 0, else 1. It is always 1 for LIBLINEAR.
 
     Returns
     -------
@@ -144,11 +162,17 @@ def load_libsvm(path: str | Path, *, n_features: int | None = None) -> Any:
     """
     if n_features is not None and n_features < 1:
         raise ValueError(f"n_features must be at least 1. Got {n_features!r} instead.")
+    if first_index not in (None, 0, 1):
+        raise ValueError(f"first_index must be 0, 1 or None. Got {first_index!r} instead.")
     try:
         if begins_with(path, _LIBLINEAR):
-            return model_of_liblinear_text(read_liblinear_text(path), n_features)
+            if first_index == 0:
+                raise ValueError("first_index=0, but the first feature of LIBLINEAR has the index 1")
+            linear = model_of_liblinear_text(read_liblinear_text(path), n_features)
+            linear._origin = Origin(1, sure=True)
+            return linear
         text = read_libsvm_text(path)
-        model = model_of_libsvm_text(text, n_features)
+        model = model_of_libsvm_text(text, n_features, first_index)
     except ValueError as error:
         if str(path) in str(error):
             raise

@@ -28,7 +28,9 @@ def write_range_text(path: str | Path, map_: Any, n_features: int) -> None:
             file.write(f"{index} {low!r} {high!r}\n")
 
 
-def load_libsvm_range(path: str | Path, *, n_features: int | None = None, target: bool = False) -> MinMaxScaler:
+def load_libsvm_range(
+    path: str | Path, *, n_features: int | None = None, target: bool = False, first_index: int | None = None
+) -> MinMaxScaler:
     """Read a range file, which `svm-scale -s` wrote, as a scaler of scikit-learn.
 
     It does to dense samples what `svm-scale -r` does to text, without rounding them to six digits. A pipeline of it and
@@ -44,6 +46,9 @@ def load_libsvm_range(path: str | Path, *, n_features: int | None = None, target
     target : bool, default=False
         Whether to return the scaler of the targets, from a file that `svm-scale -y` wrote; its `inverse_transform`
         takes predictions back to the units of the targets. It takes a column, of shape (n_samples, 1).
+    first_index : {0, 1} or None, default=None
+        The index of the first feature. None is 0 if an index of the file is 0, else 1. svm-scale never writes 0: pass it
+        if the samples count from 0.
 
     Returns
     -------
@@ -94,7 +99,10 @@ def load_libsvm_range(path: str | Path, *, n_features: int | None = None, target
         ranges.append(lines.numbers(words[1:]))
         if len(indices) > 1 and indices[-1] <= indices[-2]:
             raise lines.error("the indices of features do not increase")
-    first = 0 if indices and indices[0] == 0 else 1
+    has_zero = bool(indices) and indices[0] == 0
+    first = (0 if has_zero else 1) if first_index is None else first_index
+    if first not in (0, 1) or (has_zero and first == 1):
+        raise ValueError(f"first_index={first_index}, but {path} has the index {indices[0] if indices else 1}.")
     found = indices[-1] + 1 - first if indices else 0
     if n_features is not None and n_features < found:
         raise ValueError(f"n_features={n_features}, but {path} has feature {found}; leave it out or raise it.")

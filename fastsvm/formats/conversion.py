@@ -72,9 +72,13 @@ class ConversionOptions(TypedDict, total=False):
     array: str | None
     n_features: int | None
     model_features: int | None
+    model_label: str | None
+    model_first_index: int | None
     least_features: int | None
     dtype: DTypeLike | str
     id: str | int | None
+    sample_weight: str | int | None
+    first_index: int | str | None
     feature_names: Iterable[str] | None
     class_names: Iterable[str] | None
 
@@ -120,19 +124,25 @@ def convert(
         - dense : bool, optional. Whether to store svmlight text as a dense matrix; by default it is stored as CSR.
         - label : str, int, Path or False, optional. Where the labels are. CSV and Arrow: name or position (from 0) of
           their column; by default the column named label, labels, target, class or y, else the last one. IDX: their
-          file; the one beside the images by default. NPY: their file; none by default. NPZ: name of their array; `y`,
-          or the only one of fitting length, by default. False: store no labels.
+          file; the one beside the images by default. NPY, and sparse matrices in NPZ: their file; none by default. NPZ:
+          name of their array; `y`, or the only one of fitting length, by default. False: store no labels.
         - last_label : bool, optional. CSV and Arrow: False if a column does not hold labels for being the last.
         - array : str, optional. NPZ: name of the array with the rows; by default `X`, or the only one that has two
           dimensions or more.
         - id : str or int, optional. CSV and Arrow: name or position of a column that identifies the rows. It is stored
           as the dataset `id`, and is not a feature. The command line writes it beside the predictions.
+        - sample_weight : str or int, optional. CSV and Arrow: name or position of the column of the weights of the
+          rows; by default the column of that name. It is not a feature.
+        - first_index : {0, 1, "auto"}, optional. The index of the first feature of svmlight text. By default it is 0 if
+          an index 0 is there, else 1, which the notes say. The HDF5 file and models that are fitted to it remember it.
         - n_features : int, optional. Number of features of svmlight text; by default the largest that occurs.
         - model_features : int, optional. CSV and Arrow: number of features of a model. A table with so many columns has
-          no labels by default.
+          no labels by default. Nor has one in which the labels of some rows are missing.
+        - model_label : str, optional. CSV and Arrow: name of the column of the labels in the table of the fit.
+        - model_first_index : {0, 1}, optional. What `first_index` was in the fit, which counts where no index is 0.
         - least_features : int, optional. Number of features of svmlight text, if no larger index occurs.
         - feature_names : iterable of str, optional. CSV and Arrow: names of the columns that are features, in order. By
-          default one other column holds the labels, if there is one.
+          default one other column holds the labels, if there is one. Others are left out.
         - dtype : {"float32", "float64", "exact"}, optional. Type of values from text and tables. By default uint8 for
           Arrow tables of bytes, else float32, or float64 if float32 rounds a feature by more than 2e-5 of its range,
           which the notes say. "exact" is float64 if float32 rounds any value.
@@ -320,19 +330,15 @@ def _reader_options(options: ConversionOptions) -> Options:
         raise TypeError(
             f"convert() has no options {sorted(unknown)}; it has {', '.join(ConversionOptions.__annotations__)}."
         )
-    dtype, feature_names = options.get("dtype"), options.get("feature_names")
+    given: dict[str, Any] = {name: value for name, value in options.items() if name in Options._fields}
+    dtype, first_index, names = (given.pop(name, None) for name in ("dtype", "first_index", "feature_names"))
+    if first_index not in (None, "auto", 0, 1):
+        raise ValueError(f"first_index must be 0, 1 or 'auto', it is {first_index!r}.")
     return Options(
-        options.get("split"),
-        options.get("dense"),
-        options.get("label"),
-        options.get("array"),
-        options.get("n_features"),
-        None if dtype in (None, _EXACT) else _float_type(dtype),
-        options.get("id"),
-        None if feature_names is None else tuple(feature_names),
-        options.get("least_features"),
-        options.get("last_label"),
-        options.get("model_features"),
+        dtype=None if dtype in (None, _EXACT) else _float_type(dtype),
+        first_index=None if first_index in (None, "auto") else int(first_index),
+        feature_names=None if names is None else tuple(names),
+        **given,
     )
 
 

@@ -38,6 +38,9 @@ class Format(NamedTuple):
     text: bool = False
 
 
+_OF_TABLES = frozenset(
+    {"label", "last_label", "id", "sample_weight", "dtype", "model_features", "model_label", "feature_names"}
+)
 FORMATS: dict[str, Format] = {
     "cifar10": Format(
         "CIFAR-10 batches, binary or Python: folder, .tar.gz or one batch",
@@ -52,23 +55,28 @@ FORMATS: dict[str, Format] = {
         idx.read,
     ),
     "npy": Format("one NumPy array", frozenset({"label"}), npy.recognises, npy.read),
-    "npz": Format("an archive of NumPy arrays", frozenset({"array", "label"}), npz.recognises, npz.read),
+    "npz": Format(
+        "an archive of NumPy arrays, or a sparse matrix that SciPy saved",
+        frozenset({"array", "label"}),
+        npz.recognises,
+        npz.read,
+    ),
     "arrow": Format(
-        "Parquet, Feather or Arrow tables (with pyarrow)",
-        frozenset({"label", "last_label", "id", "dtype", "model_features", "feature_names"}),
+        "Parquet, Feather or Arrow tables, or a folder of their parts (with pyarrow)",
+        _OF_TABLES,
         arrow.recognises,
         arrow.read,
     ),
     "svmlight": Format(
-        "svmlight or LIBSVM text, plain, .gz or .bz2",
-        frozenset({"dense", "n_features", "least_features", "dtype"}),
+        "svmlight or LIBSVM text, plain, .gz, .bz2 or .xz",
+        frozenset({"dense", "n_features", "least_features", "dtype", "first_index", "model_first_index"}),
         svmlight.recognises,
         svmlight.read,
         text=True,
     ),
     "csv": Format(
-        "numbers separated by commas, semicolons or tabs, plain, .gz or .bz2",
-        frozenset({"label", "last_label", "id", "dtype", "model_features", "feature_names"}),
+        "numbers separated by commas, semicolons or tabs, plain, .gz, .bz2 or .xz",
+        _OF_TABLES,
         csv_text.recognises,
         csv_text.read,
         text=True,

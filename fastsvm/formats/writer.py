@@ -1,6 +1,7 @@
 """Output of a stream of rows to one HDF5 file."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "Sto
     labels : StoredLabels or None
         Classes or range of the labels; None if there are no labels.
     """
+    header, blocks = _measured(header, iter(blocks))
     # The cache holds incomplete chunks, because blocks do not end where chunks end.
     with hdf5_written(path, rdcc_nbytes=8 * _CHUNK_BYTES) as output:
         book = output.do(_Book, header)
@@ -45,6 +47,19 @@ def write(path: Path, header: Header, blocks: Iterable[Rows]) -> tuple[int, "Sto
             output.do(book.append, block)
         output.do(book.end)
     return book.n_samples, book.labels
+
+
+def _measured(header: Header, blocks: Iterator[Rows]) -> tuple[Header, Iterable[Rows]]:
+    """Return the header and the blocks. The numbers of few rows are counted, because chunks are as large as they."""
+    if header.n_samples is not None:
+        return header, blocks
+    held: list[Rows] = []
+    for block in blocks:
+        held.append(block)
+        if sum(one.nbytes for one in held) > _CHUNK_BYTES:
+            return header, chain(held, blocks)
+    n_values = sum(block.X.nnz for block in held if not isinstance(block.X, np.ndarray))
+    return header._replace(n_samples=sum(map(len, held)), n_values=n_values), held
 
 
 class _Book:
@@ -70,6 +85,9 @@ class _Book:
             _extend(self._columns[name], values.astype(object) if values.dtype.kind == "U" else values)
 
     def end(self, file: h5py.File) -> None:
+        if self._header.first_index is not None:
+            file["X"].attrs["first_index"] = self._header.first_index
+            file["X"].attrs["first_index_sure"] = int(self._header.first_index_sure)
         if self._header.sparse:
             file["X"].attrs["shape"] = np.array([self.n_samples, self._header.n_features], np.int64)
 
@@ -124,6 +142,8 @@ class StoredLabels:
         self._dataset = _column(file, "y", dtype, header.n_samples)
         self._seen: set | None = set()
         self.range = np.inf, -np.inf
+        if header.label_name is not None:
+            self._dataset.attrs.create("name", header.label_name, dtype=h5py.string_dtype())
         if header.class_names:
             names = list(header.class_names)
             self._dataset.attrs.create("class_names", names, dtype=h5py.string_dtype())

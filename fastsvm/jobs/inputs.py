@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
+from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.files.atomic_file import check_input, remove_left, scratch_folder
 from fastsvm.formats import FORMATS, Summary, convert, recognise
 from fastsvm.jobs.say import in_options, say
-from fastsvm.sources import HDF5Data, error_in_file
+from fastsvm.sources import HDF5Data, Origin, error_in_file
 
 __all__ = [
     "Expected",
@@ -36,7 +37,7 @@ class InputOptions(NamedTuple):
     ----------
     format : str or None
         A key of `FORMATS`; None to recognise it.
-    label, id : str, int, False or None
+    label, id, sample_weight, first_index : str, int, False or None
         As for `convert`.
     split : str or None
         Part of a folder, "train" or "test".
@@ -49,6 +50,8 @@ class InputOptions(NamedTuple):
     id: str | int | None = None
     split: str | None = None
     last_label: bool = True
+    sample_weight: str | int | None = None
+    first_index: int | None = None
 
 
 class Expected(NamedTuple):
@@ -63,28 +66,34 @@ class Expected(NamedTuple):
     coarse : bool
         Whether the model was fitted to values of at most float32, so that values to predict may be rounded as those of
         a fit are. Otherwise they are not rounded: a few rows to predict do not show what the fit distinguished.
-    or_more : bool
-        Whether it may have more features, of which the model does not know.
+    origin : Origin
+        What the table or the text of the training called features and labels.
+    n_more : int
+        Features of sparse text beside, because the text of a model does not say whether the index 0 is one.
     """
 
     n_features: int
     names: tuple[str, ...] | None = None
     coarse: bool = False
-    or_more: bool = False
+    origin: Origin = Origin()
+    n_more: int = 0
 
     @classmethod
-    def by(cls, model: Any, or_more: bool = False) -> "Expected":
-        """Return the features of a fitted model; it may take samples with more."""
+    def by(cls, model: Any, of_text: bool) -> "Expected":
+        """Return the features of a fitted model, or of one that was read from text."""
+        model = getattr(model, "best_estimator_", model)
         names = getattr(model, "feature_names_in_", None)
         vectors = getattr(model, "support_vectors_", None)
         coarse = vectors is not None and _is_coarse(vectors.dtype)
-        return cls(model.n_features_in_, None if names is None else tuple(names), coarse, or_more)
+        origin = origin_of(model)
+        n_more = int(of_text and not origin.sure)
+        return cls(model.n_features_in_, None if names is None else tuple(names), coarse, origin, n_more)
 
     @classmethod
     def of(cls, data: HDF5Data) -> "Expected":
         """Return the features of a data set."""
         names = data.feature_names
-        return cls(data.shape[1], None if names is None else tuple(names), _is_coarse(data.X.dtype))
+        return cls(data.shape[1], None if names is None else tuple(names), _is_coarse(data.X.dtype), data.X.origin)
 
 
 def _is_coarse(dtype: np.dtype) -> bool:
@@ -153,7 +162,10 @@ def as_hdf5(
     check_input(path)
     if is_hdf5(path):
         if options is not None and options._replace(label=options.label or None, last_label=True) != InputOptions():
-            raise ValueError(f"{path} is an HDF5 file: format, label, id and split apply to files that are converted.")
+            raise ValueError(
+                f"{path} is an HDF5 file: format, label, id, sample_weight, first_index and split apply to files that "
+                "are converted."
+            )
         yield Path(path)
         return
     with scratch_folder(_temporary() if beside is None else Path(beside)) as folder:
@@ -186,16 +198,20 @@ def converted(
     kind = recognise(path) if options.format is None else options.format
     if kind not in FORMATS:
         raise ValueError(f"There is no format {kind!r}; there are {', '.join(FORMATS)}.")
-    given: dict[str, Any] = {"label": options.label, "id": options.id, "split": options.split}
+    names = ("label", "id", "split", "sample_weight", "first_index")
+    given: dict[str, Any] = {name: getattr(options, name) for name in names}
     if not options.last_label and "last_label" in FORMATS[kind].options:
         given["last_label"] = False
     if expected is not None:
         exact = "float64" if FORMATS[kind].text else "exact"  # text is seldom exact in float32, which needs a pass more
-        dtype = None if expected.coarse else exact
-        least = expected.or_more and "least_features" in FORMATS[kind].options
-        n_features = "least_features" if least else "n_features"
-        wanted: dict[str, Any] = {n_features: expected.n_features, "model_features": expected.n_features}
-        wanted |= {"feature_names": expected.names, "dtype": dtype}
+        wanted: dict[str, Any] = {
+            "least_features": expected.n_features + expected.n_more,
+            "model_features": expected.n_features,
+            "model_label": expected.origin.label,
+            "model_first_index": expected.origin.first_index,
+            "feature_names": expected.names,
+            "dtype": None if expected.coarse else exact,
+        }
         given |= {name: value for name, value in wanted.items() if name in FORMATS[kind].options}
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"memory": _MEMORY if memory is None else memory, "progress": True, **more}

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.jobs.inputs import InputOptions, as_hdf5
 from fastsvm.jobs.models import is_model, load_model
 from fastsvm.sources import HDF5Data, HDF5Source, open_hdf5
@@ -58,6 +59,7 @@ def _data(data: HDF5Data) -> dict[str, Any]:
         "labels": None if data.y is None else str(data.y.dtype),
         "sample_weight": data.sample_weight is not None,
         "feature_names": None if data.feature_names is None else _shown(data.feature_names),
+        "first_index": data.X.origin.first_index,
     }
     if data.y is not None:
         labels, counts = np.unique(data.y, return_counts=True)
@@ -92,6 +94,7 @@ def _model(path: str | Path) -> dict[str, Any]:
         "parameters": model.get_params(),
         "n_features": model.n_features_in_,
         "feature_names": _shown(found["feature_names_in_"]) if "feature_names_in_" in found else None,
+        "first_index": origin_of(model).first_index,
         "classes": found["classes_"].tolist() if "classes_" in found else None,
         "n_support": len(found["support_"]) if "support_" in found else None,
         **{name: found.get(f"{name}_") for name in _CERTIFICATE},

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm.files.atomic_file import check_input
+from fastsvm.formats import FORMATS, recognise
 from fastsvm.jobs.fingerprint import fingerprint
 from fastsvm.jobs.inputs import Expected, InputOptions, converted, is_hdf5, naming
 from fastsvm.jobs.report.page import write_report
@@ -23,7 +24,7 @@ from fastsvm.jobs.training.checkpoint_file import Checkpoints, FoundCheckpoint, 
 from fastsvm.jobs.training.checkpointer import JobCheckpointer
 from fastsvm.jobs.training.cluster import estimators_of
 from fastsvm.jobs.training.finished import written_surely
-from fastsvm.jobs.training.job_file import Job, learns_labels
+from fastsvm.jobs.training.job_file import OF_FORMATS, Job, learns_labels
 from fastsvm.jobs.training.run_folder import RunFolder
 from fastsvm.jobs.training.search import best_of, check_grid, search
 from fastsvm.jobs.training.train import Trained, TrainingReport, measured, train
@@ -35,7 +36,7 @@ __all__ = ["resume", "run", "status"]
 
 # Keys that do not change a model.
 _NOT_OF_THE_MODEL = {"threads", "seconds", "checkpoint_seconds", "report", "test", "cluster"}
-_LATER = {"label", "id"}  # keys that runs of earlier versions do not have
+_LATER = {"label", "id", "sample_weight", "first_index"}  # keys that runs of earlier versions do not have
 _BAD_INPUT = (ValueError, TypeError, BlockingIOError, FileNotFoundError)
 _SEARCH_SHARE = 0.5  # of the time limit that a search may take
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "h5py")
@@ -251,8 +252,17 @@ class _Run:
         file, job = self.folder.path / f"{name}.h5", self.job
         if not file.exists():
             self.folder.log("convert", file=path)
-            part = name if Path(path).is_dir() else None
-            options = InputOptions(job.format, job.label, job.id, part, learns_labels(job.kind))
+            has_parts = "split" in FORMATS[job.format or recognise(path)].options and Path(path).is_dir()
+            part = name if has_parts else None
+            options = InputOptions(
+                job.format,
+                job.label,
+                job.id,
+                part,
+                learns_labels(job.kind),
+                job.sample_weight,
+                job.first_index,
+            )
             converted(path, file, options, expected, seed=job.seed)
         return str(file)
 
@@ -335,7 +345,8 @@ def _check_files(job: Job) -> None:
     files = [path for path in (job.train, job.test) if path is not None]
     for path in files:
         check_input(path)
-    given = {"format": job.format, "label": None if job.label is False else job.label, "id": job.id}
+    given = {name: getattr(job, name) for name in OF_FORMATS}
+    given["label"] = None if job.label is False else job.label
     names = [f"data.{name}" for name, value in given.items() if value is not None]
     if names and all(map(is_hdf5, files)):
         raise ValueError(

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 __all__ = ["in_options", "say"]
 
-_PARAMETER = re.compile(r"(?<![\w/])(label|id|format|split|array|dtype)=('[^']*'|\w*)")
+_NAMES = "label|id|format|split|array|dtype|sample_weight|first_index|n_features"
+_PARAMETER = re.compile(rf"(?<![\w/])({_NAMES})=('[^']*'|\w*)")
 
 
 def in_options(message: str) -> str:
@@ -16,7 +17,7 @@ def in_options(message: str) -> str:
         name, value = found.groups()
         if (name, value) == ("label", "False"):
             return "--no-label"
-        return f"--{name} {value}".rstrip()
+        return f"--{name.replace('_', '-')} {value}".rstrip()
 
     return _PARAMETER.sub(option, message)
 

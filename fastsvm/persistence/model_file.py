@@ -15,6 +15,7 @@ from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted
 from fastsvm.persistence.search_content import search_content, search_of
 from fastsvm.persistence.values import kernel_object, kernel_words, plain
 from fastsvm.persistence.version_1 import is_version_1, read_version_1
+from fastsvm.sources import Origin
 
 __all__ = ["is_model_file", "load", "save"]
 
@@ -91,7 +92,7 @@ def _content(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "attributes": {},
         "sparse": {},
         "objects": [],
-    }
+    } | ({"origin": model._origin} if hasattr(model, "_origin") else {})
     arrays: dict[str, np.ndarray] = {}
     for key, value in vars(model).items():
         if key == _MACHINES:
@@ -235,8 +236,16 @@ def _model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     for key, value in found.items():
         check_name(kind, key)
         vars(model)[key] = tuple(value) if isinstance(value, list) else value
+    if "origin" in header:
+        model._origin = _origin(*header["origin"])
     check_fitted(model)
     return model
+
+
+def _origin(first_index: int | None, sure: bool, label: str | None) -> Origin:
+    if first_index not in (None, 0, 1) or not isinstance(sure, bool) or not isinstance(label, str | None):
+        raise ValueError(f"the origin of its samples is {(first_index, sure, label)}")
+    return Origin(first_index, sure, label)
 
 
 def _part(key: str, value: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

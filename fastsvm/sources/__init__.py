@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 from scipy import sparse
 
-from fastsvm.sources.base import MemorySource, Reads, Source, SubsetSource
+from fastsvm.sources.base import MemorySource, Origin, Reads, Source, SubsetSource
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.compressed import check_compressed
 from fastsvm.sources.hdf5 import HDF5Source, hdf5_source
@@ -24,6 +24,7 @@ __all__ = [
     "HDF5Data",
     "HDF5Source",
     "MemorySource",
+    "Origin",
     "Quantization",
     "Reads",
     "ScaledSource",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from fastsvm._compiled.writeable import writeable
 from fastsvm.sources.block import Block, CSRBlock, DenseBlock
 from fastsvm.sources.read_ahead import read_ahead
 
-__all__ = ["MemorySource", "Reads", "Source", "SubsetSource"]
+__all__ = ["MemorySource", "Origin", "Reads", "Source", "SubsetSource"]
 
 
 Kind = TypeVar("Kind", bound=Block)
@@ -48,6 +48,24 @@ class Reads:
         return block
 
 
+class Origin(NamedTuple):
+    """What a table or a text of samples called them. Models remember it, because rows to predict are read like them.
+
+    Attributes
+    ----------
+    first_index : int or None
+        The index of the first feature in svmlight text, 0 or 1; None for samples that are not from such text.
+    sure : bool
+        Whether the text itself, or the user, said so.
+    label : str or None
+        Name of the column of the labels.
+    """
+
+    first_index: int | None = None
+    sure: bool = False
+    label: str | None = None
+
+
 class Source(ABC):
     """Rows of a data set, in memory or elsewhere.
 
@@ -72,6 +90,8 @@ class Source(ABC):
         Rows that can only be read together.
     feature_names : ndarray of str objects, shape (n_features,), or None, default=None
         Names of the features.
+    origin : Origin
+        What their table or text called the features and the labels.
     reads : Reads
         Count of what was read from storage.
     """
@@ -82,6 +102,7 @@ class Source(ABC):
     resident: bool = False
     chunk_rows: int = 1
     feature_names: np.ndarray | None = None
+    origin: Origin = Origin()
 
     @cached_property
     def nbytes(self) -> int:
@@ -254,7 +275,7 @@ class SubsetSource(Source):
         self.shape = (len(self.indices), source.shape[1])
         self.dtype = source.dtype
         self.sparse = source.sparse
-        self.feature_names = source.feature_names
+        self.feature_names, self.origin = source.feature_names, source.origin
         self.resident = source.resident
         self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
         self.block_rows = source.block_rows

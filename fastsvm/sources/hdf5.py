@@ -213,6 +213,10 @@ class HDF5CSRSource(HDF5Source):
         self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
         self.block_rows = max(1, int(_block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
 
+    def widen(self, n_features: int) -> None:
+        """Let the rows have more features, which are 0: sparse text does not say how many there are."""
+        self.shape = self.shape[0], max(self.shape[1], n_features)
+
     def _check_parts(self, group: h5py.Group) -> None:
         where = f"{place_of(group)} is not a CSR group: "
         for name, kinds in (("data", "biuf"), ("indices", "iu"), ("indptr", "iu")):

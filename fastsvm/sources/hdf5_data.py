@@ -6,7 +6,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from fastsvm.sources.base import Source
+from fastsvm.sources.base import Origin, Source
 from fastsvm.sources.hdf5 import CLOSED, hdf5_source, open_file
 from fastsvm.sources.hdf5_checks import attribute, check_storage, kind_of, member, place_of, reading
 
@@ -63,6 +63,7 @@ class HDF5Data:
             names = attribute(member(file, "y"), "class_names") if "y" in file else None
             self.class_names = None if names is None else [_text(name) for name in names]
             self.X.feature_names = self.feature_names = self._feature_names()
+            self.X.origin = self._origin()
 
     def _rows(self) -> h5py.Dataset | h5py.Group:
         if "X" not in self._file:
@@ -92,6 +93,14 @@ class HDF5Data:
         if names is not None and names.dtype.kind != "U":
             raise ValueError(f"feature_names in {self.path} must be strings, they are {names.dtype}.")
         return None if names is None else names.astype(object)
+
+    def _origin(self) -> Origin:
+        rows = member(self._file, "X")
+        first, sure = (attribute(rows, name) for name in ("first_index", "first_index_sure"))
+        if first not in (None, 0, 1):
+            raise ValueError(f"The attribute first_index of X in {self.path} must be 0 or 1, it is {first!r}.")
+        label = attribute(member(self._file, "y"), "name") if "y" in self._file else None
+        return Origin(None if first is None else int(first), bool(sure), None if label is None else _text(label))
 
     @property
     def source_row(self) -> np.ndarray | None:

@@ -161,7 +161,10 @@ def test_features_that_the_model_does_not_have_are_told(data, tmp_path, run):
     assert run("train", data, "-o", tmp_path / "model", "--model", "sgd")[0] == 0
     (tmp_path / "more.txt").write_text("1 1:0.5 2:1 3:1 9:1\n")
     code, told = run("predict", tmp_path / "model", tmp_path / "more.txt", "-o", tmp_path / "out.csv")
-    assert code == 2 and "more.txt has 9 features, but 3 are expected, by the model" in told
+    assert code == 0 and "the model does not know the last 6 of 9 features" in told
+    (tmp_path / "huge.txt").write_text("1 1:0.5 2147483647:1\n")
+    code, told = run("predict", tmp_path / "model", tmp_path / "huge.txt", "-o", tmp_path / "more.csv")
+    assert code == 2 and "A model of so many takes" in told
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

@@ -84,3 +84,27 @@ def test_models_are_compressed(tmp_path, overlapping, capsys):
     assert code == 2 and "--force" in err
     code, _, err = run(capsys, *words, "--tol", 1e-15, "--force")
     assert code == 0 and "nothing is gained" in err
+
+
+@pytest.mark.parametrize("in_hdf5", [False, True])
+def test_indices_of_a_text_are_those_of_the_rows(in_hdf5, tmp_path, capsys):
+    head = "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 0\nlabel 1 -1\nnr_sv 1 1\nSV\n"
+    (tmp_path / "model").write_text(head + "1 1:1\n-1 2:1\n")  # which may count from 0 or 1
+    for rows in ("1 0:1 1:3\n-1 0:1\n", "1 1:3\n-1\n"):
+        data = tmp_path / "rows"
+        data.write_text(rows)
+        if in_hdf5:
+            assert run(capsys, "convert", data, tmp_path / "rows.h5", "--no-shuffle", "--force")[0] == 0
+            data = tmp_path / "rows.h5"
+        code, _, err = run(capsys, "predict", tmp_path / "model", data, "-o", tmp_path / "out.csv", "--force")
+        assert code == 0, err
+        assert pd.read_csv(tmp_path / "out.csv")["decision"].abs().tolist() == [3, 0]
+
+
+def test_texts_of_programs_that_know_no_index_0(tmp_path, capsys):
+    (tmp_path / "rows").write_text("1 0:1 1:3\n-1 1:1\n")
+    for kind, words in (("linear", []), ("svc", ["--range", tmp_path / "range"])):
+        assert run(capsys, "train", tmp_path / "rows", "-o", tmp_path / kind, "--model", kind, "--standardize")[0] == 0
+        code, _, err = run(capsys, "convert-model", tmp_path / kind, tmp_path / f"{kind}.txt", *words)
+        assert code == 0 and "The first feature has the index 1" in err and "one more there" in err
+    assert " 0:" not in (tmp_path / "svc.txt").read_text()

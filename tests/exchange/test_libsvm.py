@@ -173,3 +173,20 @@ def test_indices_from_0_and_features_beyond_the_support_vectors(path):
     path.write_text(head + "-1 1:2 5:1\n1\n")
     with pytest.raises(ValueError, match="feature 5; leave it out or raise it"):
         fastsvm.load_libsvm(path, n_features=4)
+
+
+@pytest.mark.parametrize("text", ["-1 0:2 1:1\n1 1:3\n", "-1 2:1\n1 1:3\n"])
+def test_the_first_index_is_kept_in_texts(text, path, tmp_path):
+    head = "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 0\nlabel 0 1\nnr_sv 1 1\nSV\n"
+    path.write_text(head + text)
+    model = fastsvm.load_libsvm(path, first_index=0)
+    fastsvm.save(model, tmp_path / "saved")
+    fastsvm.save_libsvm(fastsvm.load(tmp_path / "saved"), path)
+    assert " 0:" in path.read_text()  # so that no reader takes the second feature for the first
+    X = np.eye(model.n_features_in_)
+    again = fastsvm.load_libsvm(path)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    with pytest.raises(ValueError, match="first_index=1, but a support vector has the index 0"):
+        fastsvm.load_libsvm(path, first_index=1)
+    with pytest.raises(ValueError, match="first_index must be"):
+        fastsvm.load_libsvm(path, first_index=2)

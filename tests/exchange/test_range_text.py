@@ -41,3 +41,13 @@ def test_targets_have_a_scaler_of_their_own(tmp_path):
     path.write_text(WRITTEN[WRITTEN.index("x") :])
     with pytest.raises(ValueError, match="svm-scale -y"):
         fastsvm.load_libsvm_range(path, target=True)
+
+
+def test_the_first_index_may_be_said(tmp_path):
+    path = tmp_path / "a.range"
+    path.write_text("x\n-1 1\n1 0 10\n2 -5 5\n")
+    assert fastsvm.load_libsvm_range(path).transform([[10.0, 0.0]]).tolist() == [[1, 0]]
+    assert fastsvm.load_libsvm_range(path, first_index=0).transform([[7.0, 10.0, 0.0]]).tolist() == [[0, 1, 0]]
+    path.write_text("x\n-1 1\n0 0 10\n")
+    with pytest.raises(ValueError, match=r"first_index=1, but .* has the index 0"):
+        fastsvm.load_libsvm_range(path, first_index=1)

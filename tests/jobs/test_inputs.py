@@ -137,8 +137,6 @@ def test_other_features_are_refused(refused, model, tmp_path):
     assert "no column 'd', a feature of the model" in refused(*words)
     write_csv(tmp_path / "new.csv", ("p", "q", "r", "s"))
     assert "Feature 0 is 'p', in the fit it was 'a'" in refused(*words)
-    write_csv(tmp_path / "new.csv", ("a", "b", "c", "d", "e", "f"), np.hstack([X, X[:, :2]]))
-    assert "columns that the model does not know: column 5 (e), column 6 (f)" in refused(*words)
     write_csv(tmp_path / "new.csv", ("a", "b", "c"), X[:, :3])
     assert "no column 'd'" in refused(*words)
     assert sorted(os.listdir(tmp_path)) == ["model", "new.csv"]
@@ -147,9 +145,9 @@ def test_other_features_are_refused(refused, model, tmp_path):
 def test_options_that_do_not_apply(refused, model, tmp_path):
     path = write_csv(tmp_path / "iris.csv", y=NAMES[KIND])
     convert(path, tmp_path / "iris.h5")
-    assert "format, label, id and split apply to files that are converted" in refused(
-        "info", tmp_path / "iris.h5", "--id", "a"
-    )
+    for option in (["--id", "a"], ["--sample-weight", "a"], ["--first-index", "0"]):
+        assert "apply to files that are converted" in refused("info", tmp_path / "iris.h5", *option)
+    assert "first_index does not apply to csv, only to svmlight" in refused("info", path, "--first-index", "0")
     assert "trains on the part 'train'" in refused("train", path, "--folder", tmp_path / "run", "--split", "test")
     assert "split does not apply to csv" in refused("info", path, "--split", "test")
     assert "Training needs labels" in refused("train", path, "--no-label")
@@ -242,3 +240,117 @@ def test_tables_of_killed_commands_are_removed_by_the_next_one(told, tmp_path, m
         assert main(["status", str(tmp_path)]) == 2
         assert not left.exists() and file.exists() and file.parent.stat().st_mode & 0o777 == 0o700
     assert os.listdir(tmp_path) == ["rows.csv"]
+
+
+def test_columns_that_the_model_does_not_need_are_left_out(told, refused, model, tmp_path):
+    _, said = told("predict", model, write_csv(tmp_path / "new.csv"), "-o", tmp_path / "wanted.csv")
+    header = ("a", "b", "c", "d", "e", "f")
+    for y, name in ((KIND, "note"), ([""] * 150, "species"), (["", *NAMES[KIND[1:]]], "species")):
+        new = write_csv(tmp_path / "new.csv", header, np.hstack([X, X[:, :2]]), y, name)
+        report, said = told("predict", model, new, "-o", tmp_path / "out.csv", "--force")
+        assert report["accuracy"] is None and "labels: none" in said
+        assert "note: Left out, for they are no features of the model: column 5 (e), column 6 (f)" in said
+        assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "wanted.csv").read_bytes()
+    assert "labels: none, column 7 (species) has no value in 1 of 150 rows" in said
+    new = write_csv(tmp_path / "new.csv", header, np.hstack([X, X[:, :2]]), NAMES[KIND], "species")
+    report, said = told("evaluate", model, new)
+    assert report["accuracy"] > 0.95 and "column 7 (species), as in the training" in said
+
+
+def test_weights_of_a_table_count_in_a_fit(told, tmp_path):
+    weight = np.linspace(0.1, 5, 150)
+    header = ("a", "b", "c", "d", "weight")
+    path = write_csv(tmp_path / "rows.csv", header, np.column_stack([X.astype(float), weight]), KIND, "y")
+    words = ["--model", "linear", "--tol", "1e-6", "-o"]
+    _, said = told("train", path, *words, tmp_path / "model")
+    assert "column 5 (weight) is used as a feature" in said and "--sample-weight 'weight'" in said
+    report, _ = told("train", path, *words, tmp_path / "model", "--force", "--sample-weight", "weight")
+    wanted = fastsvm.LinearSVC(tol=1e-6).fit(X, KIND, sample_weight=weight)
+    assert report["n_features"] == 4
+    np.testing.assert_allclose(fastsvm.load(tmp_path / "model").coef_, wanted.coef_, rtol=1e-2, atol=1e-3)
+
+
+# --- svmlight text whose indices begin at 0 or 1 ---------------------------------------------------------------
+
+BITS = np.random.default_rng(0).integers(0, 2, (200, 6)).astype(float)
+SIGN = np.where(BITS[:, 1] > 0, 1, -1)
+BITS[150:, 0] = 0  # rows to predict have no index 0 that would show where they count from
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """Write samples of a fit and rows to predict, counted from 0 and from 1."""
+    for first in (0, 1):
+        for name, rows in (("train", slice(150)), ("test", slice(150, None))):
+            path = str(tmp_path / f"{name}{first}")
+            dump_svmlight_file(BITS[rows], SIGN[rows], path, zero_based=first == 0)
+    return tmp_path
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("kind", ["linear", "svc"])
+def test_rows_to_predict_count_as_those_of_the_fit(first, kind, texts, told, refused):
+    model = texts / "model"
+    _, said = told("train", texts / f"train{first}", "-o", model, "--model", kind)
+    assert ("No index is 0, so the first feature has the index 1" in said) == (first == 1)
+    report, said = told("evaluate", model, texts / f"test{first}")
+    assert report["accuracy"] == 1 and "note" not in said
+    (texts / "one").write_text(f"1 {1 + first}:1 {4 + first}:1\n")
+    assert told("evaluate", model, texts / "one")[0]["accuracy"] == 1
+    told("convert", texts / f"test{first}", texts / "test.h5")
+    if first == 0:
+        assert "The first feature of the fit has the index 0, that of X was taken" in refused(
+            "evaluate", model, texts / "test.h5"
+        )
+        _, said = told("convert", texts / "test0", texts / "test.h5", "--force", "--first-index", "0")
+        assert "note" not in said
+    assert told("evaluate", model, texts / "test.h5")[0]["accuracy"] == 1
+    assert told("info", model)[0]["first_index"] == told("info", texts / "test.h5")[0]["first_index"] == first
+
+
+def test_texts_that_count_otherwise_than_the_fit_are_refused_or_said(texts, told, refused):
+    told("train", texts / "train1", "-o", texts / "model", "--model", "linear")
+    assert "that of the fit was taken to have the index 1" in refused("evaluate", texts / "model", texts / "train0")
+    _, said = told(
+        "train", texts / "train1", "-o", texts / "model", "--model", "linear", "--first-index", "1", "--force"
+    )
+    assert "note" not in said
+    assert told("evaluate", texts / "model", texts / "test0", "--first-index", "0")[0]["accuracy"] == 1
+    assert "line 1 has the index 0, but --first-index 1" in refused(
+        "evaluate", texts / "model", texts / "train0", "--first-index", "1"
+    )
+
+
+def test_a_job_says_what_its_texts_count_from(texts, told):
+    """No row has the first feature, so that nothing in the texts shows it."""
+    for name, rows in (("train0", slice(150)), ("test0", slice(150, None))):
+        dump_svmlight_file(BITS[rows] * [0, 1, 1, 1, 1, 1], SIGN[rows], str(texts / name))
+    job = texts / "job.toml"
+    job.write_text('[data]\ntrain = "train0"\ntest = "test0"\nfirst_index = 0\n[model]\nkind = "linear"\n')
+    report, said = told("run", job, "--folder", texts / "run")
+    assert report["accuracy"] == 1 and report["n_features"] == 6 and "note" not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("linear", ["--standardize"]),
+        ("svc", ["--gamma", "0.5"]),
+        ("svc", ["--gamma", "0.5", "--standardize"]),
+        ("nystroem", ["--gamma", "0.5", "--landmarks", "uniform"]),
+    ],
+)
+def test_more_features_than_those_of_the_fit_were_0_in_it(kind, words, texts, told):
+    told("train", texts / "train1", "-o", texts / "model", "--model", kind, *words)
+    told("convert", texts / "train1", texts / "train.h5", "--n-features", "9", "--first-index", "1")
+    told("train", texts / "train.h5", "-o", texts / "wide", "--model", kind, *words)
+    (texts / "rows").write_text("1 2:1 5:1 9:2\n-1 3:1\n1 1:1 8:-1\n")
+    found = []
+    for name in ("model", "wide"):
+        _, said = told("predict", texts / name, texts / "rows", "-o", texts / f"{name}.csv")
+        assert ("the model does not know the last 3 of 9 features" in said) == (name == "model")
+        found.append(np.loadtxt(texts / f"{name}.csv", delimiter=",", skiprows=1))
+    np.testing.assert_allclose(*found, rtol=2e-2, atol=2e-3)
+    (texts / "few").write_text("1 2:1\n")
+    told("convert", texts / "few", texts / "few.h5")  # one feature of two, and the model has six
+    assert told("evaluate", texts / "model", texts / "few.h5")[0]["accuracy"] == 1

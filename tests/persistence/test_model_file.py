@@ -13,6 +13,7 @@ from version_1 import save_version_1
 import fastsvm
 from fastsvm import SVC, LinearSVC, LinearSVR
 from fastsvm.files.array_file import read_arrays, write_arrays
+from fastsvm.formats import convert
 
 
 @pytest.fixture
@@ -51,6 +52,29 @@ def test_string_labels_and_feature_names_survive(path):
     assert list(again.feature_names_in_) == list(X.columns)
     with pytest.raises(ValueError, match="feature names"):
         again.predict(pd.DataFrame(X.to_numpy(), columns=list("abcd")))
+
+
+def test_what_the_text_of_the_fit_called_its_features_survives(path, tmp_path):
+    (tmp_path / "rows.txt").write_text("1 0:1 1:2\n-1 1:1\n1 0:2\n-1 2:1\n")
+    convert(tmp_path / "rows.txt", tmp_path / "rows.h5")
+    with fastsvm.open_hdf5(tmp_path / "rows.h5") as data:
+        model = LinearSVC().fit(data)
+    fastsvm.save(model, path)
+    with fastsvm.open_hdf5(tmp_path / "rows.h5") as data:
+        fastsvm.load(path).predict(data)
+    convert(tmp_path / "rows.txt", tmp_path / "rows.h5", dense=True)
+    with h5py.File(tmp_path / "rows.h5", "a") as file:
+        file["X"].attrs.update({"first_index": 1, "first_index_sure": 0})
+    with fastsvm.open_hdf5(tmp_path / "rows.h5") as data, pytest.raises(ValueError, match="has the index 0, that of X"):
+        fastsvm.load(path).predict(data)
+    model.fit([[0.0], [1.0]], [0, 1])  # to an array, which has no indices
+    with fastsvm.open_hdf5(tmp_path / "rows.h5") as data, pytest.raises(ValueError, match="3 features"):
+        model.predict(data)
+    header, arrays = read_arrays(path)
+    for forged in ([2, True, None], [0, "yes", None], [0, True, 3], [0], 7):
+        write_arrays(path, json.dumps(header | {"origin": forged}), arrays)
+        with pytest.raises(ValueError, match="is damaged, or was not written by fastsvm"):
+            fastsvm.load(path)
 
 
 def test_precomputed_kernel_survives(path):

@@ -15,6 +15,7 @@ from fastsvm.memory import parse_memory
 from fastsvm.sources import (
     HDF5Data,
     MemorySource,
+    Origin,
     Source,
     as_source,
     check_compressed,
@@ -30,7 +31,7 @@ _BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four 
 _LEAST_BLOCK = 1 << 16  # bytes
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
-__all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
+__all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "origin_of", "required_labels"]
 
 
 class TrainingSet(NamedTuple):
@@ -100,6 +101,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     """
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
+    if reset:
+        vars(estimator).pop("_origin", None)
     if not is_stored(X):
         if _is_plain(estimator, X, reset):
             estimator.n_features_in_ = X.shape[1]
@@ -126,6 +129,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
         )
     if reset:
         estimator.n_features_in_ = source.shape[1]
+        if source.origin != Origin():
+            estimator._origin = source.origin
         if source.feature_names is not None:
             estimator.feature_names_in_ = source.feature_names
         elif hasattr(estimator, "feature_names_in_"):
@@ -137,6 +142,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
         )
     else:
         _check_feature_names(estimator, source)
+        _check_first_index(origin_of(estimator), source.origin)
     return source
 
 
@@ -160,6 +166,29 @@ def _check_feature_names(estimator: Any, source: Source) -> None:
         "The feature names should match those that were passed during fit. "
         f"Feature {place} is {names[place]!r}, in the fit it was {known[place]!r}.{reordered}"
     )
+
+
+def origin_of(estimator: Any) -> Origin:
+    """Return what is known of the text or table that an estimator was fitted to."""
+    return getattr(estimator, "_origin", Origin())
+
+
+def _check_first_index(fit: Origin, found: Origin) -> None:
+    """Raise ValueError if features of svmlight text seem to be shifted by one against those of the fit."""
+    if None in (fit.first_index, found.first_index) or fit.first_index == found.first_index:
+        return
+    if not found.sure:
+        raise ValueError(
+            f"The first feature of the fit has the index {fit.first_index}, that of X was taken to have the index "
+            f"{found.first_index}. Convert its svmlight text again with first_index={fit.first_index} or "
+            f"first_index={found.first_index}, whichever is right."
+        )
+    if not fit.sure:
+        raise ValueError(
+            f"The first feature of X has the index {found.first_index}, that of the fit was taken to have the index "
+            f"{fit.first_index}. Read the svmlight text of the fit again with first_index={found.first_index} or "
+            f"first_index={fit.first_index}, whichever is right."
+        )
 
 
 def _check_columns(X: Any) -> None:

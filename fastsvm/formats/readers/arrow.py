@@ -1,5 +1,9 @@
-"""Tables in Parquet, Feather and Arrow files, read batch by batch. Needs pyarrow: `pip install 'fastsvm[arrow]'`."""
+"""Tables in Parquet, Feather and Arrow files, read batch by batch. Needs pyarrow: `pip install 'fastsvm[arrow]'`.
 
+A folder of such files is one table, whose parts follow each other by the numbers in their names.
+"""
+
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,13 +17,16 @@ from fastsvm.formats.readers.table_columns import TableColumns, choose_columns
 
 __all__ = ["read", "recognises"]
 
+_SUFFIXES = {".parquet", ".pq", ".feather", ".arrow", ".ipc"}
+_WORDS = re.compile(r"(\d+)")
 _PARQUET, _FILE, _STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a file begins as Parquet, Feather or Arrow files do."""
+    """Return whether a file, or the first one of a folder, begins as Parquet, Feather or Arrow files do."""
     if path.is_dir():
-        return False
+        parts = _parts(path)
+        return bool(parts) and recognises(parts[0])
     with open(path, "rb") as stream:
         return stream.read(8).startswith((_PARQUET, _FILE, _STREAM))
 
@@ -30,6 +37,13 @@ class _Table(NamedTuple):
     schema: Any
     n_rows: int | None
     batches: Callable[[int], Iterator[Any]]
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the files of a folder; other programs mark what holds no rows by a dot or a line before the name."""
+    found = [path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._"]
+    found = [path for path in found if _SUFFIXES & set(path.suffixes)] or found
+    return sorted(found, key=lambda path: [int(word) if word.isdecimal() else word for word in _WORDS.split(path.name)])
 
 
 @contextmanager
@@ -48,7 +62,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
             notes = (f"The index of the data frame, {index}, identifies the rows.",)
         columns = choose_columns(names, len(names), options, path)
         types = [table.schema.field(k).type for k in range(len(names))]
-        for k in columns.features:
+        step = options.rows(8 * len(names))
+        if columns.label is not None and options.model_features is not None:
+            n_missing, n_rows = _count_missing(path, columns.label, step)
+            columns = columns.without_labels(n_missing, n_rows) if n_missing else columns
+        for k in (*columns.features, *(() if columns.weight is None else (columns.weight,))):
             if not _is_number(types[k]):
                 raise ValueError(
                     f"{path}, {columns.title(k)}: {types[k]} is not a type of numbers. Encode or remove it."
@@ -61,11 +79,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
             None if columns.label is None else _stored_type(types[columns.label]),
             n_samples=table.n_rows,
             feature_names=columns.feature_names,
+            label_name=columns.label_name,
             label=columns.why,
             notes=notes + columns.notes,
         )
-        batches = table.batches(options.rows(8 * len(names)))
-        yield Stream(header, _blocks(batches, header, columns, path))
+        yield Stream(header, _blocks(table.batches(step), header, columns, path))
 
 
 @contextmanager
@@ -91,6 +109,8 @@ def _index_of(schema: Any, path: Path) -> str | None:
 
 
 def _opened(path: Path, files: ExitStack) -> _Table:
+    if path.is_dir():
+        return _of_parts(path)
     from pyarrow import ipc, memory_map, parquet
 
     with open(path, "rb") as stream:
@@ -106,6 +126,48 @@ def _opened(path: Path, files: ExitStack) -> _Table:
         reader = ipc.open_stream(source)
         batches = iter(reader)
     return _Table(reader.schema, None, lambda n: _cut(batches, n))
+
+
+def _of_parts(folder: Path) -> _Table:
+    """Return the table of the files in a folder, of which one is open at a time."""
+    paths, schemas = _parts(folder), []
+    n_rows: int | None = 0
+    if not paths:
+        raise ValueError(f"{folder} is a folder without files. Name the folder in which the parts of the table are.")
+    for path in paths:
+        if not recognises(path):
+            raise ValueError(f"{path} is no Parquet, Feather or Arrow file, as all parts of a table are.")
+        with ExitStack() as files:
+            part = _opened(path, files)
+            schemas.append(part.schema)
+            n_rows = None if n_rows is None or part.n_rows is None else n_rows + part.n_rows
+        if not schemas[-1].equals(schemas[0]):
+            raise ValueError(
+                f"{path} has other columns, or other types, than {paths[0]}, another part of the same table. It has: "
+                f"{_told(schemas[-1])}. That has: {_told(schemas[0])}."
+            )
+
+    def batches(n: int) -> Iterator[Any]:
+        for path in paths:
+            with ExitStack() as files:
+                yield from _opened(path, files).batches(n)
+
+    return _Table(schemas[0], n_rows, batches)
+
+
+def _told(schema: Any) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _count_missing(path: Path, column: int, step: int) -> tuple[int, int]:
+    """Return how many rows have no value in a column, and how many rows there are."""
+    n_missing = n_rows = 0
+    with ExitStack() as files:
+        for batch in _opened(path, files).batches(step):
+            missing = batch.column(column).is_null(nan_is_null=True)
+            n_missing += int(np.count_nonzero(missing.to_numpy(zero_copy_only=False)))
+            n_rows += batch.num_rows
+    return n_missing, n_rows
 
 
 def _cut(batches: Iterator[Any], most: int) -> Iterator[Any]:
@@ -148,6 +210,8 @@ def _blocks(batches: Iterator[Any], header: Header, columns: TableColumns, path:
         if columns.id is not None:
             kind = _stored_type(batch.schema.field(columns.id).type)
             more["id"] = _values(batch, columns, columns.id, path, first).astype(kind)
+        if columns.weight is not None:
+            more["sample_weight"] = _values(batch, columns, columns.weight, path, first).astype(np.float64)
         yield Rows(X, y, more)
         first += batch.num_rows
 

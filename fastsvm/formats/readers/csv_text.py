@@ -26,6 +26,7 @@ _CELL_BYTES = 64  # a short str and the pointer to it
 _LINE_SHARE = 32  # of memory: the cells of a line take more than its text
 _LEAST_INDEX = 3  # rows that a column must count to look like an index
 _LEAST_NUMBERED = 3  # columns that a first line of numbers alone must count to be their names
+_MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}  # cells without a value, in lower case
 _KINDS = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.str_))
 
 
@@ -55,7 +56,10 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a table in two passes: count its rows, then yield them."""
     layout = _layout(path, options, options.memory // _LINE_SHARE)
-    found, columns = _first_pass(layout), layout.columns
+    found = _first_pass(layout, may_be_empty=options.model_features is not None)
+    if found.n_unlabelled:
+        layout = layout._replace(columns=layout.columns.without_labels(found.n_unlabelled, found.n_samples))
+    columns = layout.columns
     notes: tuple[str, ...] = (note_on_index(columns, 0),) if found.has_index else ()
     notes += columns.notes
     if columns.names is not None and all(map(str.isdecimal, columns.names)):
@@ -68,6 +72,7 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         None if columns.label is None else found.y_dtype,
         n_samples=found.n_samples,
         feature_names=columns.feature_names,
+        label_name=columns.label_name,
         label=columns.why,
         notes=notes,
     )
@@ -145,7 +150,8 @@ def _has_header(first: tuple[str, ...], second: list[str] | None, options: Optio
     It does if a column is asked for by its name, or if it counts the columns, as a data frame without names writes
     them. Otherwise it has no numbers, and some cell of a feature is not empty.
     """
-    if is_name(options.label) or is_name(options.id) or set(options.feature_names or ()) & set(first):
+    asked = options.label, options.id, options.sample_weight
+    if any(map(is_name, asked)) or set(options.feature_names or ()) & set(first):
         return True
     if second is not None and _is_numbered(first):
         return True
@@ -178,21 +184,30 @@ def _number(cell: str) -> float | None:
 
 
 class _Found(NamedTuple):
-    """What the first pass finds. `has_index` tells whether the first column is a feature that counts the rows."""
+    """What the first pass finds.
+
+    `has_index` tells whether the first column is a feature that counts the rows, and `n_unlabelled` counts the rows
+    whose label is missing.
+    """
 
     n_samples: int
     y_dtype: np.dtype
     id_dtype: np.dtype
     has_index: bool
+    n_unlabelled: int
 
 
-def _first_pass(layout: _Layout) -> _Found:
+def _first_pass(layout: _Layout, may_be_empty: bool) -> _Found:
     """Return the number of rows and the types that hold all labels and identifiers."""
-    columns, n_samples, kind, id_kind = layout.columns, 0, 0, 0
+    columns, n_samples, kind, id_kind, n_unlabelled = layout.columns, 0, 0, 0, 0
     counts, first = 0 in columns.features, 0.0
     for line, cells in _rows(layout):
         if columns.label is not None:
-            kind = max(kind, _kind(cells[columns.label].strip(), layout, line))
+            cell = cells[columns.label].strip()
+            if may_be_empty and cell.lower() in ("", "nan"):  # other words may be classes
+                n_unlabelled += 1
+            else:
+                kind = max(kind, _kind(cell, layout, line))
         if columns.id is not None:
             id_kind = max(id_kind, _id_kind(cells[columns.id].strip()))
         if counts:
@@ -202,7 +217,7 @@ def _first_pass(layout: _Layout) -> _Found:
         n_samples += 1
     if n_samples == 0:
         raise ValueError(f"{layout.path} holds no rows below its first line.")
-    return _Found(n_samples, _KINDS[kind], _KINDS[id_kind], counts and n_samples >= _LEAST_INDEX)
+    return _Found(n_samples, _KINDS[kind], _KINDS[id_kind], counts and n_samples >= _LEAST_INDEX, n_unlabelled)
 
 
 def _kind(cell: str, layout: _Layout, line: int) -> int:
@@ -253,6 +268,8 @@ def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int
     if columns.id is not None:
         id = columns.id
         more["id"] = np.array([cells[id].strip() for cells in rows]).astype(id_dtype)
+    if columns.weight is not None:
+        more["sample_weight"] = _weights(layout, columns.weight, lines, rows)
     features = _features(columns, rows)
     try:
         values = np.array(features, np.float64)
@@ -268,15 +285,25 @@ def _parsed(layout: _Layout, header: Header, id_dtype: np.dtype, lines: list[int
     raise _bad_cell(layout, header.dtype, lines, features)
 
 
+def _weights(layout: _Layout, column: int, lines: list[int], rows: list[list[str]]) -> np.ndarray:
+    found = [_number(cells[column]) for cells in rows]
+    for line, cells, value in zip(lines, rows, found, strict=True):
+        if value is None or not 0 <= value < math.inf:
+            where = f"{layout.path}, line {line}, {layout.columns.title(column)}"
+            raise ValueError(f"{where}: {cells[column]!r} is not a weight; a weight is a finite number of at least 0.")
+    return np.array(found, np.float64)
+
+
 def _features(columns: TableColumns, rows: list[list[str]]) -> list[list[str]]:
     """Return the cells of the features. Rows may be changed, because that takes less time than a copy."""
     wanted = columns.features
-    if list(wanted) != sorted(wanted):
+    others = set(range(len(rows[0]))) - set(wanted)
+    if list(wanted) != sorted(wanted) or len(others) > len(wanted):
         cells_of = itemgetter(*wanted, wanted[0])  # of a single position it would return a cell
         return [list(cells_of(cells)[:-1]) for cells in rows]
-    for position in sorted({columns.label, columns.id} - {None}, reverse=True):  # type: ignore[type-var]
+    for position in sorted(others, reverse=True):
         for cells in rows:
-            del cells[position]  # type: ignore[arg-type]
+            del cells[position]
     return rows
 
 
@@ -286,13 +313,19 @@ def _bad_cell(layout: _Layout, dtype: np.dtype, lines: list[int], rows: list[lis
         for k, cell in enumerate(cells):
             value = _number(cell)
             if value is None or abs(value) > float(np.finfo(dtype).max) or math.isnan(value):
-                where = layout.columns.title(layout.columns.features[k])
-                found = f"{layout.path}, line {line}, {where}: {cell!r} is not a finite {dtype} number."
-                return ValueError(f"{found} {_hint(layout.columns)}" if value is None else found)
+                where = f"{layout.path}, line {line}, {layout.columns.title(layout.columns.features[k])}"
+                if cell.strip().lower() in _MISSING:
+                    return ValueError(f"{where}: {cell!r} is a missing value. Impute or remove missing values first.")
+                if value is not None:
+                    return ValueError(f"{where}: {cell!r} is not a finite {dtype} number.")
+                return ValueError(f"{where}: {cell!r} is not a number. {_hint(layout.columns)}")
     return ValueError(f"{layout.path}, lines {lines[0]} to {lines[-1]}: a cell is not a number.")
 
 
 def _hint(columns: TableColumns) -> str:
-    """Return which columns could be meant instead of the chosen ones."""
+    """Return what to do about a word in a column of features."""
     label = "none" if columns.label is None else columns.why
-    return f"Labels: {label}. Name another column with label=, or one that identifies the rows with id=."
+    return (
+        "Encode the words of a feature as numbers first. If the column holds the labels, pass label=, and if it "
+        f"identifies the rows, id=; the labels are taken from: {label}."
+    )

@@ -1,9 +1,8 @@
 """Files that may be compressed: opening them and reading their lines."""
 
-import bz2
-import gzip
 import io
 import zlib
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
@@ -15,23 +14,26 @@ __all__ = ["Lines", "compressed", "head", "opened"]
 _BUFFER_BYTES = 1 << 18
 _LEAST_LINE = 1 << 20
 
+_MODULES = {"gz": "gzip", "bz2": "bz2", "xz": "lzma", "zst": "compression.zstd"}  # a Python may lack some of them
+
 Text = TypeVar("Text", bytes, str)
 
 
 def compressed(path: Path) -> str | None:
-    """Return "gz" or "bz2" if the first bytes of a file say so, else None."""
+    """Return "gz", "bz2", "xz" or "zst" if the first bytes of a file say so, else None."""
     with open(path, "rb") as stream:
         start = stream.read(10)
-    if start.startswith(b"\x1f\x8b"):
-        return "gz"
-    return "bz2" if start.startswith(b"BZh") and start[4:] == b"1AY&SY" else None
+    starts = {"gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
+    if start.startswith(b"BZh") and start[4:] == b"1AY&SY":
+        return "bz2"
+    return next((kind for kind, begin in starts.items() if start.startswith(begin)), None)
 
 
 class _Decompressed(io.RawIOBase):
     """The content of a compressed file. Damaged data raise a ValueError that names the file."""
 
-    def __init__(self, stream: io.BufferedIOBase, path: Path) -> None:
-        self._stream, self._path = stream, path
+    def __init__(self, stream: io.BufferedIOBase, path: Path, errors: tuple[type[Exception], ...]) -> None:
+        self._stream, self._path, self._errors = stream, path, errors
 
     def readable(self) -> bool:
         return True
@@ -42,13 +44,13 @@ class _Decompressed(io.RawIOBase):
     def readinto(self, buffer: "WriteableBuffer") -> int:
         try:
             return self._stream.readinto(buffer)
-        except (EOFError, OSError, zlib.error) as error:
+        except self._errors as error:
             raise self._damaged(error) from error
 
     def seek(self, offset: int, whence: int = 0) -> int:
         try:
             return self._stream.seek(offset, whence)
-        except (EOFError, OSError, zlib.error) as error:
+        except self._errors as error:
             raise self._damaged(error) from error
 
     def close(self) -> None:
@@ -65,14 +67,25 @@ class _Decompressed(io.RawIOBase):
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file for reading; decompress gzip and bzip2.
+    """Open a file for reading; decompress gzip, bzip2, xz and, from Python 3.14 on, Zstandard.
 
     Reading raises ValueError if compressed data are damaged or truncated.
+
+    Raises
+    ------
+    ValueError
+        If this Python does not read the compression.
     """
-    opener = {"gz": gzip.open, "bz2": bz2.open, None: None}[compressed(path)]
-    if opener is None:
+    kind = compressed(path)
+    if kind is None:
         return open(path, "rb", buffering=_BUFFER_BYTES)
-    return io.BufferedReader(_Decompressed(opener(path, "rb"), path), _BUFFER_BYTES)
+    try:
+        module = import_module(_MODULES[kind])
+    except ImportError as error:
+        raise ValueError(f"{path} is compressed as .{kind}, which this Python does not read. Decompress it.") from error
+    own = (getattr(module, name, zlib.error) for name in ("LZMAError", "ZstdError"))
+    errors = (EOFError, OSError, zlib.error, *own)
+    return io.BufferedReader(_Decompressed(module.open(path, "rb"), path, errors), _BUFFER_BYTES)
 
 
 def head(path: Path, n_bytes: int) -> bytes:

@@ -129,7 +129,7 @@ def _blocks(images: _Idx, labels: _Idx | None, options: Options) -> Iterator[Row
 
 
 def _images_in(folder: Path, split: str) -> list[Path]:
-    name = re.compile(_PREFIXES[split] + r"-images[-.]idx\d-ubyte(?:\.gz|\.bz2)?")
+    name = re.compile(_PREFIXES[split] + r"-images[-.]idx\d-ubyte(?:\.gz|\.bz2|\.xz|\.zst)?")
     return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))
 
 
@@ -157,7 +157,7 @@ def _labels_of(images: Path, label: object) -> Path | None:
         return Path(str(label))
     name = re.sub(r"idx\d", "idx1", images.name.replace("images", "labels"))
     plain = re.sub(r"\.(gz|bz2)$", "", name)
-    for candidate in (name, plain, f"{plain}.gz", f"{plain}.bz2"):
+    for candidate in (name, plain, *(f"{plain}.{kind}" for kind in ("gz", "bz2", "xz", "zst"))):
         path = images.with_name(candidate)
         if candidate != images.name and path.is_file():
             return path

@@ -11,7 +11,7 @@ import numpy as np
 from fastsvm.formats.readers.rows import Rows, check_finite
 from fastsvm.formats.readers.stream import Header, Options, Stream
 
-__all__ = ["Matrix", "read", "recognises", "rows_of"]
+__all__ = ["Matrix", "label_type", "labels_of", "mapped", "read", "recognises", "rows_of"]
 
 _LONGEST_LABEL = 1 << 16
 # NumPy raises any of these for headers that are truncated, impossible, or not Python literals.
@@ -54,10 +54,11 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
     """Open an array and, if `label` names a file, its labels."""
     label = options.label
     unlabelled = label is None or label is False
-    yield rows_of(_mapped(path), None if unlabelled else _mapped(Path(str(label))), options)
+    yield rows_of(mapped(path), None if unlabelled else mapped(Path(str(label))), options)
 
 
-def _mapped(path: Path) -> Matrix:
+def mapped(path: Path) -> Matrix:
+    """Return the array in a .npy file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
@@ -82,7 +83,7 @@ def rows_of(matrix: Matrix, column: Matrix | None, options: Options, weight: Mat
         raise ValueError(f"{matrix.where} is empty: its shape is {matrix.shape}.")
     n_features = int(np.prod(matrix.shape[1:], dtype=object))
     dtype = np.dtype(np.uint8) if matrix.dtype.kind == "b" else matrix.dtype.newbyteorder("=")
-    y_dtype = None if column is None else _label_type(column, matrix)
+    y_dtype = None if column is None else label_type(column, matrix)
     if weight is not None and (weight.shape != matrix.shape[:1] or weight.dtype.kind not in "biuf"):
         raise ValueError(
             f"{weight.where} has shape {weight.shape} and type {weight.dtype}; the weights of the rows in "
@@ -93,7 +94,8 @@ def rows_of(matrix: Matrix, column: Matrix | None, options: Options, weight: Mat
     return Stream(header, _blocks(matrix, (column, weight), header, options.rows(row_bytes)))
 
 
-def _label_type(column: Matrix, matrix: Matrix) -> np.dtype:
+def label_type(column: Matrix, matrix: Matrix) -> np.dtype:
+    """Return the type in which the labels of the rows of a matrix are stored."""
     if column.shape not in (matrix.shape[:1], (matrix.shape[0], 1)):
         raise ValueError(
             f"{column.where} has shape {column.shape}; the labels of the {matrix.shape[0]} rows in "
@@ -115,10 +117,11 @@ def _blocks(matrix: Matrix, beside: tuple[Matrix | None, Matrix | None], header:
         X = matrix.take(first, stop).reshape(stop - first, -1).astype(header.dtype, copy=False)
         check_finite(X, matrix.where, first)
         more = {} if weight is None else {"sample_weight": weight.take(first, stop).astype(np.float64)}
-        yield Rows(np.ascontiguousarray(X), None if column is None else _labels(column, first, stop), more)
+        yield Rows(np.ascontiguousarray(X), None if column is None else labels_of(column, first, stop), more)
 
 
-def _labels(column: Matrix, first: int, stop: int) -> np.ndarray:
+def labels_of(column: Matrix, first: int, stop: int) -> np.ndarray:
+    """Return the labels of some rows."""
     y = column.take(first, stop).reshape(-1)
     if y.dtype.kind == "S":
         return np.char.decode(y, "utf-8")

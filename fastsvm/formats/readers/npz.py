@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from fastsvm.formats.readers.npy import Matrix, rows_of
+from fastsvm.formats.readers.sparse_npz import is_sparse, read_sparse
 from fastsvm.formats.readers.stream import Options, Stream
 
 __all__ = ["read", "recognises"]
@@ -22,6 +23,7 @@ __all__ = ["read", "recognises"]
 _WEIGHTS = "sample_weight"
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _MOST_HEADER_BYTES = 10_000
+_MOST_NUMBERS = 2  # of an array that describes a sparse matrix: its shape
 _MOST_RATIO = 1_032  # of deflate
 
 
@@ -61,6 +63,9 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         with ExitStack() as files:
             archive = files.enter_context(zipfile.ZipFile(path))
             entries = [_entry(archive, name, path) for name in archive.namelist() if name.endswith(".npy")]
+            if is_sparse({entry.name for entry in entries}):
+                yield _sparse(archive, files, {entry.name: entry for entry in entries}, options, path)
+                return
             rows = _choose_rows(entries, options.array, path)
             labels, weights = _choose_labels(entries, rows, options.label, path), _named(entries, _WEIGHTS)
             column, weight = (
@@ -79,6 +84,25 @@ def read(path: Path, options: Options) -> Iterator[Stream]:
         raise ValueError(
             f"{path} is truncated or damaged (it refers to bytes outside of itself); get the file again."
         ) from error
+
+
+def _sparse(
+    archive: zipfile.ZipFile, files: ExitStack, entries: dict[str, _Entry], options: Options, path: Path
+) -> Stream:
+    """Return the rows of a sparse matrix in the archive."""
+
+    def entry(name: str) -> _Entry:
+        if name not in entries:
+            raise ValueError(f"{path} is damaged, or its sparse matrix has another form: it has no array {name}.")
+        return entries[name]
+
+    def small(name: str) -> np.ndarray:
+        if math.prod(entry(name).shape) > _MOST_NUMBERS or entry(name).dtype.hasobject:
+            raise ValueError(f"The array {entry(name)} in {path} does not describe a sparse matrix.")
+        with archive.open(f"{name}.npy") as stream:
+            return npy_format.read_array(stream, allow_pickle=False)
+
+    return read_sparse(path, small, lambda name: _matrix(archive, files, entry(name), path), options)
 
 
 def _entry(archive: zipfile.ZipFile, name: str, path: Path) -> _Entry:

@@ -30,6 +30,12 @@ class Header(NamedTuple):
         Numbers of rows and, in sparse data, of stored values, where known.
     feature_names : tuple of str or None
         Names of the columns of X.
+    label_name : str or None
+        Name of the column of the labels.
+    first_index : int or None
+        The index of the first feature in the source, 0 or 1; None for sources without indices.
+    first_index_sure : bool
+        Whether the source itself or an option says so.
     label : str
         Where the labels were found and why there, for the user; empty if there is nothing to choose.
     notes : tuple of str
@@ -44,6 +50,9 @@ class Header(NamedTuple):
     n_samples: int | None = None
     n_values: int | None = None
     feature_names: tuple[str, ...] | None = None
+    label_name: str | None = None
+    first_index: int | None = None
+    first_index_sure: bool = False
     label: str = ""
     notes: tuple[str, ...] = ()
 
@@ -82,6 +91,10 @@ class Options(NamedTuple):
         Type of the values parsed from text.
     id : str, int or None
         Column that identifies the rows. It is not a feature.
+    sample_weight : str, int or None
+        Column of the weights of the rows. It is not a feature.
+    first_index : {0, 1} or None
+        The index of the first feature of sparse text.
     feature_names : tuple of str or None
         Names of the columns of X, in order. One other column may hold labels.
     least_features : int or None
@@ -89,7 +102,12 @@ class Options(NamedTuple):
     last_label : bool or None
         False if a column of a table does not hold labels for being the last.
     model_features : int or None
-        Number of features of a model. A table with so many columns has no labels.
+        Number of features of a model, to which the rows are passed. A table with so many columns has no labels, nor has
+        one in which some cell of their column is empty.
+    model_label : str or None
+        Name of the column of the labels in the table that the model was fitted to.
+    model_first_index : {0, 1} or None
+        The index of the first feature in the text that the model was fitted to. It counts where nothing else decides.
     block_bytes : int
         Rough size of a block.
     memory : int
@@ -103,10 +121,14 @@ class Options(NamedTuple):
     n_features: int | None = None
     dtype: np.dtype | None = None
     id: str | int | None = None
+    sample_weight: str | int | None = None
+    first_index: int | None = None
     feature_names: tuple[str, ...] | None = None
     least_features: int | None = None
     last_label: bool | None = None
     model_features: int | None = None
+    model_label: str | None = None
+    model_first_index: int | None = None
     block_bytes: int = 4 << 20
     memory: int = 256 << 20
 

@@ -20,9 +20,10 @@ from fastsvm.formats.readers.stream import Header, Options, Stream
 
 __all__ = ["read", "recognises"]
 
-_LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*\s*")
+_LINE = re.compile(rb"[-+.\w,]+(\s+(qid|\d+):\S+)*(\s+\d+:?)?\s*")  # the last pair may be cut: that is an error, later
 _LINE_SHARE = 8  # of memory: a parsed line takes more than its text
 _LARGEST = 2**31 - 1
+_ASSUMED = "No index is 0, so the first feature has the index 1. If indices count from 0, pass first_index=0."
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
@@ -42,22 +43,46 @@ def recognises(path: Path) -> bool:
 def read(path: Path, options: Options) -> Iterator[Stream]:
     """Read a file in two passes: count its rows, then yield them."""
     counts = _first_pass(path, options)
-    n_features = max(_n_features(counts, options.n_features, path), options.least_features or 0)
+    first_index, sure = _first_index(counts, options, path)
+    n_features = max(_n_features(counts, first_index, options.n_features, path), options.least_features or 0)
     dtype = options.dtype or np.dtype(np.float32)
     sparse_rows = not options.dense
     y_dtype = np.dtype(np.int64 if counts.whole_labels else np.float64)
-    header = Header(n_features, dtype, y_dtype, sparse_rows, None, counts.n_samples, counts.n_values)
-    yield Stream(header, _blocks(path, header, options, counts.first_index))
+    header = Header(
+        n_features,
+        dtype,
+        y_dtype,
+        sparse_rows,
+        n_samples=counts.n_samples,
+        n_values=counts.n_values,
+        first_index=first_index,
+        first_index_sure=sure,
+        notes=() if sure or counts.n_values == 0 else (_ASSUMED,),
+    )
+    yield Stream(header, _blocks(path, header, options, first_index))
 
 
 class _Counts(NamedTuple):
-    """Results of the first pass. `largest` and `first_index` count as the file does."""
+    """Results of the first pass. `largest` counts as the file does; `zero` is the first line with the index 0."""
 
     n_samples: int
     n_values: int
     largest: int
-    first_index: int
+    zero: int | None
     whole_labels: bool
+
+
+def _first_index(counts: _Counts, options: Options, path: Path) -> tuple[int, bool]:
+    """Return the index of the first feature, and whether the file or an option says so."""
+    if options.first_index == 1 and counts.zero is not None:
+        raise ValueError(f"{path}, line {counts.zero} has the index 0, but first_index=1 was passed.")
+    if options.first_index is not None:
+        return options.first_index, True
+    if counts.zero is not None:
+        return 0, True
+    if options.model_first_index is not None:
+        return options.model_first_index, True
+    return 1, counts.largest == options.n_features  # counted from 0, that would be one feature too many
 
 
 def _content(line: bytes) -> bytes:
@@ -83,18 +108,19 @@ def _texts(path: Path, n_bytes: int, memory: int) -> Iterator[tuple[int, list[by
 
 def _first_pass(path: Path, options: Options) -> _Counts:
     n_samples = n_values = 0
-    smallest, largest, whole = 1, -1, True
+    zero, largest, whole = None, -1, True
     for number, lines in _texts(path, options.block_bytes, options.memory):
         for line, text in enumerate(map(_content, lines), number):
             if text:
                 label, first, last = _ends(text, path, line)
                 n_samples += 1
                 n_values += text.count(b":")
-                smallest, largest = min(smallest, first), max(largest, last)
+                zero = line if zero is None and first == 0 else zero
+                largest = max(largest, last)
                 whole = whole and label.is_integer() and abs(label) < 2**53
     if n_samples == 0:
         raise ValueError(f"{path} holds no rows.")
-    return _Counts(n_samples, n_values, largest, smallest, whole)
+    return _Counts(n_samples, n_values, largest, zero, whole)
 
 
 def _ends(text: bytes, path: Path, line: int) -> tuple[float, int, int]:
@@ -126,10 +152,10 @@ def _refuse(label: bytes, pairs: bytes, path: Path, line: int) -> None:
         raise ValueError(f"{path}, line {line} has a query number (qid), used for ranking; remove them first.")
 
 
-def _n_features(counts: _Counts, wanted: int | None, path: Path) -> int:
-    found = counts.largest + 1 - counts.first_index
+def _n_features(counts: _Counts, first_index: int, wanted: int | None, path: Path) -> int:
+    found = counts.largest + 1 - first_index
     if wanted is not None and wanted < found:
-        raise ValueError(f"{path} has {found} features, but {wanted} are expected, by the model or by n_features.")
+        raise ValueError(f"{path} has {found} features, but n_features={wanted} was passed.")
     if (wanted or found) <= 0:
         raise ValueError(f"{path} holds labels but no features; set n_features= if that is intended.")
     return wanted or found

@@ -1,9 +1,10 @@
-"""The columns of a table: which of them hold features, labels and identifiers."""
+"""The columns of a table: which of them hold features, labels, identifiers and weights."""
 
 import re
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from fastsvm.formats.readers.stream import Options
 
@@ -11,6 +12,8 @@ __all__ = ["TableColumns", "choose_columns", "is_name", "note_on_index"]
 
 _LABELS = ("label", "labels", "target", "class", "y")
 """Usual names of a column of labels, in lower case."""
+_WEIGHT, _PERHAPS_WEIGHTS = "sample_weight", ("weight", "weights", "sample_weights")
+"""The name of a column of weights, and names that features may have, too."""
 _COUNT = re.compile(r"-?\d+")  # on the command line, such a column is a position
 _SHOWN = 20
 
@@ -28,6 +31,12 @@ class TableColumns(NamedTuple):
         Position of the labels, and of the values that identify the rows.
     why : str
         Which column holds the labels and why, for the user.
+    weight : int or None
+        Position of the weights of the rows.
+    of_model : bool
+        Whether the features are those of a model, so that other columns are left out.
+    empty : int or None
+        Position of labels that are not read, for some are missing.
     """
 
     names: tuple[str, ...] | None
@@ -35,6 +44,9 @@ class TableColumns(NamedTuple):
     label: int | None
     id: int | None
     why: str
+    weight: int | None = None
+    of_model: bool = False
+    empty: int | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -42,18 +54,41 @@ class TableColumns(NamedTuple):
         names = self._names_of_features
         return names if names and not _repeated(names) else None
 
+    def without_labels(self, n_missing: int, n_rows: int) -> "TableColumns":
+        """Return the columns without that of the labels, which some rows do not have."""
+        title = self.title(cast(int, self.label))
+        why = f"none, {title} has no value in {n_missing:,} of {n_rows:,} rows"
+        return self._replace(label=None, why=why, empty=self.label)
+
+    @property
+    def label_name(self) -> str | None:
+        """Name of the column of the labels, if there is one with a name."""
+        return (self.names[self.label] or None) if self.names is not None and self.label is not None else None
+
     @property
     def _names_of_features(self) -> tuple[str, ...]:
         return () if self.names is None else tuple(self.names[k] for k in self.features)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know about the names of the features: later files could not find them again."""
+        """What the user should know about the features, the weights and what is left out."""
+        found = []
         repeated = _repeated(self._names_of_features)
-        if not repeated:
-            return ()
-        shown = ", ".join(map(repr, repeated[:_SHOWN]))
-        return (f"Several features are named {shown}: no names are kept, and columns count by their order.",)
+        if repeated:  # later files could not find them again
+            shown = ", ".join(map(repr, repeated[:_SHOWN]))
+            found.append(f"Several features are named {shown}: no names are kept, and columns count by their order.")
+        if self.weight is not None:
+            found.append(f"{self.title(self.weight)} holds the weights of the rows.")
+        names = () if self.of_model else self._names_of_features
+        for k, name in zip(self.features, names, strict=False):
+            if name.lower() in _PERHAPS_WEIGHTS:
+                what = f"If it holds weights of the rows, pass sample_weight={name!r}."
+                found.append(f"{self.title(k)} is used as a feature. {what}")
+        rest = sorted(set(range(len(self.names or ()))) - {*self.features, *self[2:4], self.weight, self.empty})
+        if rest:
+            shown = ", ".join(map(self.title, rest[:_SHOWN])) + (", ..." if len(rest) > _SHOWN else "")
+            found.append(f"Left out, for they are no features of the model: {shown}.")
+        return tuple(found)
 
     def title(self, position: int) -> str:
         """Return the name of a column for messages."""
@@ -85,9 +120,9 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
     width : int
         Number of columns.
     options : Options
-        `label` and `id` name columns. Without `label`, a table that has only `feature_names`, or only `model_features`
-        columns, has no labels. Any other table has them in the column with a usual name, else in the last one unless
-        `last_label` is False.
+        `label`, `id` and `sample_weight` name columns. Without `label`, a table that has only `feature_names`, or only
+        `model_features` columns, has no labels. Any other table has them in the column that is `model_label` or has a
+        usual name, else in the last one unless `last_label` is False. Columns beside `feature_names` are left out.
     path : Path
         The file, for messages.
 
@@ -99,23 +134,25 @@ def choose_columns(names: tuple[str, ...] | None, width: int, options: Options, 
     table = _Table(names, width, path)
     id = None if options.id is None else table.position(options.id, "id")
     known = table.known(options.feature_names or ())
-    others = tuple(k for k in range(width) if k != id and k not in known)
+    if options.sample_weight is not None:
+        weight: int | None = table.position(options.sample_weight, "sample_weight")
+    else:
+        asked = {id} if options.label in (None, False) else {id, table.position(options.label, "label")}
+        usual = [k for k in table.named((_WEIGHT,)) if k not in known and k not in asked]
+        weight = usual[0] if len(usual) == 1 else None
+    others = tuple(k for k in range(width) if k not in (id, weight) and k not in known)
     label, why = _label(table, others, options, 0 if known else options.model_features)
-    if label is not None and label == id:
-        raise ValueError(f"{path}: {table.title(label)} cannot be both label and id.")
+    roles = {"label": label, "id": id, "sample_weight": weight}
+    for (one, at), (other, beside) in combinations(roles.items(), 2):
+        if at is not None and at == beside:
+            raise ValueError(f"{path}: {table.title(at)} cannot be both {one} and {other}.")
     rest = tuple(k for k in others if k != label)
-    if known and rest:
-        found = ", ".join(table.title(k) for k in rest[:_SHOWN])
-        raise ValueError(
-            f"{path} has columns that the model does not know: {found}. Name the column of the labels with label= "
-            "and one that identifies the rows with id=, or remove them."
-        )
     if not known and not rest:
         raise ValueError(
             f"{path} has one column, so no features: its first line has no comma, semicolon, tab or | "
             "between names or numbers. If it is a feature, pass label=False."
         )
-    return TableColumns(names, known or rest, label, id, why)
+    return TableColumns(names, known or rest, label, id, why, weight, bool(known))
 
 
 def _label(
@@ -132,13 +169,16 @@ def _label(
         return position, f"{table.title(position)}, as asked"
     if len(columns) == n_expected:
         return None, "none, there are only features of the model"
-    usual = [k for k in columns if table.names is not None and table.names[k].lower() in _LABELS]
+    of_model = [k for k in columns if table.names is not None and table.names[k] == options.model_label]
+    if len(of_model) == 1:
+        return of_model[0], f"{table.title(of_model[0])}, as in the training"
+    usual = [k for k in table.named(_LABELS) if k in columns]
     if len(usual) > 1:
         found = " and ".join(table.title(k) for k in usual)
         raise ValueError(f"{table.path}: {found} may hold the labels. Name one with label=.")
     if usual:
         return usual[0], f"{table.title(usual[0])}, by its name"
-    if n_expected == 0 and len(columns) > 1:
+    if n_expected == 0 and (len(columns) > 1 or options.model_label is not None):
         return None, "none"
     if options.last_label is False:
         return None, "none, no column has their usual name; all columns are features unless --label names one"
@@ -156,6 +196,10 @@ class _Table(NamedTuple):
 
     def title(self, position: int) -> str:
         return _title(self.names, position)
+
+    def named(self, names: tuple[str, ...]) -> list[int]:
+        """Return the positions of the columns with some names, in lower case."""
+        return [k for k, name in enumerate(self.names or ()) if name.lower() in names]
 
     def position(self, column: Any, option: str) -> int:
         """Return the position of a column that is given by its name or position."""

@@ -161,7 +161,9 @@ def evaluate(model_path: str | Path, path: str | Path, options: InputOptions | N
     begin = time.perf_counter()
     with opened(model_path, path, options) as (model, data):
         if data.y is None:
-            raise ValueError(f"{path} has no labels to compare predictions with. Use predict instead.")
+            raise ValueError(
+                f"{path} has no labels to compare predictions with. Name their column by --label, or use predict."
+            )
         _say_note(check_labels(classes_of(model), data, path))
         report = _score(model, data, measure_of(model, data), _NoOutput(), lambda: None)
     return report._replace(seconds=time.perf_counter() - begin)
@@ -173,11 +175,11 @@ def opened(
 ) -> Iterator[tuple[Any, HDF5Data]]:
     """Yield the model and the samples to predict; other formats are converted, in the order of the file."""
     model = load_model(model_path)
-    expected = Expected.by(model, or_more=is_libsvm_text(model_path))
+    expected = Expected.by(model, is_libsvm_text(model_path))
     with as_hdf5(path, options, expected, beside=output, shuffle=False) as file, open_hdf5(file) as data:
         if len(data) == 0:
             raise ValueError(f"{path} has no samples.")
-        yield fitting_model(model, model_path, data.shape[1]), data
+        yield fitting_model(model, model_path, data.X), data
 
 
 def _measure_or_nothing(model: Any, data: HDF5Data, path: str | Path) -> Measure:

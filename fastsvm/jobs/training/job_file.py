@@ -2,7 +2,7 @@
 
 [data]
 train = "cifar10.h5"        # HDF5, or any format that `fastsvm convert` reads; paths are relative to the file
-label = "kind"              # optional, for files that are converted, as id = "name"
+label = "kind"              # optional, for files that are converted, as id = "name", sample_weight, first_index
 test = "cifar10-test.h5"    # or holdout = 0.1
 [model]
 kind = "svc"                # with the parameters of that estimator
@@ -37,7 +37,7 @@ from fastsvm.jobs.training.cluster import estimators_of
 from fastsvm.jobs.training.section_reader import SectionReader
 from fastsvm.memory import parse_memory
 
-__all__ = ["Job", "job_of", "learns_labels", "read_job", "with_flags"]
+__all__ = ["OF_FORMATS", "Job", "job_of", "learns_labels", "read_job", "with_flags"]
 
 _NOT_OF_A_JOB = {"memory", "max_time", "verbose", "random_state", "warm_start", "n_jobs", "client", "n_shards"}
 _SEARCH_KEYS = ("folds", "scoring")
@@ -56,6 +56,10 @@ class Job(NamedTuple):
         Column or file with the labels, as for `convert`; False if there are none, for a model that learns none.
     id : str, int or None
         Column or file with values that identify the rows, as for `convert`.
+    sample_weight : str, int or None
+        Column of the weights of the rows, as for `convert`.
+    first_index : int or None
+        Index of the first feature of svmlight text, as for `convert`.
     holdout : float
         Share of the samples of `train` that are held out for the test.
     seed : int
@@ -103,6 +107,8 @@ class Job(NamedTuple):
     label: str | int | bool | None = None
     id: str | int | None = None
     cluster: Mapping[str, Any] | None = None
+    sample_weight: str | int | None = None
+    first_index: int | None = None
 
 
 def read_job(path: str | Path, flags: Sequence[str] = (), scheduler: str | None = None) -> Job:
@@ -219,11 +225,26 @@ def job_of(words: Mapping[str, Any], folder: Path, where: str = "the job") -> Jo
         label=False if _has_no_labels(reader, data, kind) else reader.column("data", "label", data),
         id=reader.column("data", "id", data),
         cluster=cluster,
+        sample_weight=reader.column("data", "sample_weight", data),
+        first_index=_first_index(reader, data),
     )
 
 
+OF_FORMATS = "format", "label", "id", "sample_weight", "first_index"
+"""Keys that say how to read files that are not in HDF5."""
 _SECTIONS: dict[str, tuple[str, ...] | None] = {
-    "data": ("train", "test", "holdout", "seed", "format", "label", "id", "standardize"),
+    "data": (
+        "train",
+        "test",
+        "holdout",
+        "seed",
+        "format",
+        "label",
+        "id",
+        "sample_weight",
+        "first_index",
+        "standardize",
+    ),
     "model": None,
     "search": None,
     "limits": ("memory", "threads", "time"),
@@ -231,6 +252,13 @@ _SECTIONS: dict[str, tuple[str, ...] | None] = {
     "checkpoint": ("every",),
     "output": ("report",),
 }
+
+
+def _first_index(reader: SectionReader, data: Mapping[str, Any]) -> int | None:
+    value = data.get("first_index", "auto")
+    if isinstance(value, bool) or value not in ("auto", 0, 1):
+        raise reader.wrong("data", "first_index", '0, 1 or "auto"', value)
+    return None if value == "auto" else value
 
 
 def _absolute(path: str, folder: Path) -> str:

@@ -14,6 +14,7 @@ from fastsvm.estimators.fitting.checkpoints import Checkpointer, checkpointed
 from fastsvm.files.atomic_file import check_output
 from fastsvm.jobs.inputs import rows_named
 from fastsvm.jobs.labels import check_labels
+from fastsvm.jobs.models import fitting_model
 from fastsvm.jobs.say import say
 from fastsvm.jobs.training.cluster import connected, estimators_of
 from fastsvm.jobs.training.finished import save_surely
@@ -171,6 +172,7 @@ def train(
         if job.cluster is not None:
             workers, estimator = estimator.workers_, estimator.to_local()
             cost = cost.of_workers(data, workers)
+            estimator._origin = data.X.origin
         estimator.set_params(verbose=job.parameters.get("verbose", False))  # the command shows progress, not the model
         if destination is not None:
             save_surely(estimator, destination)
@@ -252,7 +254,8 @@ def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> No
     with open_hdf5(path) as data:
         if data.y is None:
             raise ValueError(f"{path} has no labels; a test needs them. They are the dataset y of HDF5 files.")
-        if data.shape[1] != training.shape[1]:
+        is_text = data.X.origin.first_index is not None  # which does not say how many features there are
+        if data.shape[1] != training.shape[1] and not (is_text and data.X.sparse):
             raise ValueError(f"{path} has {data.shape[1]} features, the training data have {training.shape[1]}.")
         note = check_labels(classes, data, path)
         if note:
@@ -262,7 +265,7 @@ def _check_test(path: str, training: HDF5Data, classes: np.ndarray | None) -> No
 def _tested(model: Any, path: str) -> Tested:
     with open_hdf5(path) as data:
         rows = np.arange(len(data))
-        return Tested(path, rows, labels_of(data), _predicted(model, data, rows))
+        return Tested(path, rows, labels_of(data), _predicted(fitting_model(model, "", data.X), data, rows))
 
 
 def _report(model: Any, tested: Tested | None, path: str | Path | None, n: int, cost: _Cost) -> TrainingReport:

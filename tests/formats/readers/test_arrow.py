@@ -163,3 +163,52 @@ def test_an_index_whose_name_is_a_number(tmp_path):
         assert data.X.read(0, 2).values.tolist() == [[0.5, 2.5], [1.5, 3.5]]
     with h5py.File(tmp_path / "rows.h5") as file:
         assert file["id"][:].tolist() == [100, 101]
+
+
+@pytest.mark.parametrize("write", FORMS)
+def test_a_folder_of_parts_is_one_table(write, tmp_path):
+    found, folder = table(), tmp_path / "parts"
+    folder.mkdir()
+    for k in range(12):  # part.10 is after part.9
+        write(found.slice(25 * k, 25), folder / f"part.{k}.parquet")
+    for name in ("_SUCCESS", ".part.0.crc", "README.txt"):
+        (folder / name).write_text("no rows")
+    assert recognise(folder) == "arrow"
+    summary = convert(folder, tmp_path / "rows.h5", shuffle=False, label="kind")
+    assert (summary.n_samples, summary.n_features) == (N, 2)
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        np.testing.assert_array_equal(data.X.read(0, N).values[:, 0], found["a"].to_numpy())
+    write(table(kind=pa.array(np.arange(N) / 2)), folder / "part.99.parquet")
+    with pytest.raises(ValueError, match=r"part\.99\.parquet has other columns, or other types, than .*part\.0"):
+        convert(folder, tmp_path / "rows.h5")
+
+
+def test_folders_that_are_no_tables(tmp_path):
+    with pytest.raises(ValueError, match="is a folder without files"):
+        convert(tmp_path, tmp_path / "rows.h5", format="arrow")
+    (tmp_path / "a.parquet").write_text("text")
+    with pytest.raises(ValueError, match="is no Parquet, Feather or Arrow file"):
+        convert(tmp_path, tmp_path / "rows.h5", format="arrow")
+
+
+@pytest.mark.parametrize("write", FORMS)
+def test_few_rows_take_little_room(write, tmp_path):
+    write(table(name=pa.array([f"row {k}" for k in range(N)])).slice(0, 40), tmp_path / "rows")
+    assert convert(tmp_path / "rows", tmp_path / "rows.h5", label="kind", id="name").bytes < 30_000
+
+
+@pytest.mark.parametrize("write", FORMS)
+@pytest.mark.parametrize("labels", [pa.nulls(N), pa.array([None] + [1.5] * (N - 1)), pa.array([np.nan] * N)])
+def test_labels_of_rows_to_predict_may_be_missing(write, labels, tmp_path):
+    write(table(kind=labels), tmp_path / "rows")
+    names = {"feature_names": ("a", "b"), "model_features": 2, "model_label": "kind"}
+    summary = convert(tmp_path / "rows", tmp_path / "rows.h5", **names)
+    assert summary.labels.startswith("none, column 3 (kind) has no value in") and summary.n_features == 2
+
+
+def test_weights_of_rows(tmp_path):
+    write_parquet(table(w=pa.array(np.arange(N) / 8)), tmp_path / "rows")
+    convert(tmp_path / "rows", tmp_path / "rows.h5", sample_weight="w", shuffle=False)
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        np.testing.assert_array_equal(data.sample_weight, np.arange(N) / 8)
+        assert data.shape == (N, 2) and data.X.origin.label == "kind"

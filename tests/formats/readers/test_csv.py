@@ -67,7 +67,7 @@ def test_large_whole_numbers_as_labels(tmp_path, converted):
 
 
 def test_digits_with_underscores_are_no_number(tmp_path, refused):
-    assert "line 2, column 1: '1_000' is not a finite" in refused(write(tmp_path, "1,2,0\n1_000,2,1\n"))
+    assert "line 2, column 1: '1_000' is not a number" in refused(write(tmp_path, "1,2,0\n1_000,2,1\n"))
 
 
 def test_a_word_among_the_features_says_which_column_was_taken_for_the_labels(tmp_path, refused):
@@ -302,3 +302,30 @@ def test_rounding_that_does_not_matter_and_rounding_that_is_not_allowed(tmp_path
     assert convert(path, tmp_path / "rows.h5", dtype="exact").dtype == np.float64
     path = write(tmp_path, "0.5,1,0\n0.25,3,1\n", "short.csv")
     assert convert(path, tmp_path / "rows.h5", dtype="exact").dtype == np.float32
+
+
+@pytest.mark.parametrize("cell", ["", "?", "NA", "nan", " null "])
+def test_a_missing_value_says_so(tmp_path, refused, cell):
+    message = refused(write(tmp_path, f"a,b,y\n1,2,u\n3,{cell},v\n"))
+    assert "line 3, column 2 (b)" in message and "Impute" in message and "label=" not in message
+
+
+def test_a_word_in_a_feature_says_what_to_do(tmp_path, refused):
+    assert "Encode" in refused(write(tmp_path, "a,b,y\n1,red,u\n3,blue,v\n"))
+
+
+def test_columns_between_the_features_are_left_out(tmp_path, converted):
+    path = write(tmp_path, "n,b,m,a,k\nx,1,,2,u\ny,3,,4,v\n")
+    stored = converted(path, feature_names=["a", "b"], label="k")
+    assert stored.X.tolist() == [[2, 1], [4, 3]] and stored.y.tolist() == ["u", "v"]
+    assert converted(path, feature_names=["b", "a"], label=False).X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_weights(tmp_path, refused):
+    convert(write(tmp_path, "a,w,y\n1,.5,0\n2,3,1\n"), tmp_path / "rows.h5", sample_weight="w", shuffle=False)
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        assert data.sample_weight.tolist() == [0.5, 3] and data.shape == (2, 1)
+        assert data.X.origin.label == "y"
+    for cell in ("", "-1", "inf", "much"):
+        message = refused(write(tmp_path, f"a,w,y\n1,.5,0\n2,{cell},1\n"), sample_weight="w")
+        assert "line 3, column 2 (w)" in message and "is not a weight" in message

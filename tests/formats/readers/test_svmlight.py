@@ -1,5 +1,7 @@
 import bz2
 import gzip
+import lzma
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from fastsvm.formats import convert, recognise
+from fastsvm.sources import open_hdf5
 
 
 def write(folder: Path, text: str | bytes, name: str = "rows.txt") -> Path:
@@ -41,7 +44,7 @@ def test_matches_scikit_learn(dumped, converted):
         np.testing.assert_array_equal(stored.y, y)
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_compressed(dumped, converted, pack):
     path, X, _ = dumped
     path.write_bytes(pack(path.read_bytes()))
@@ -122,13 +125,50 @@ def test_any_bytes_convert_or_are_refused(tmp_path_factory, content):
         assert sorted(file.name for file in folder.iterdir()) == ["out.h5", path.name]
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.9, 0.99])
 def test_truncated_archive(dumped, refused, pack, part):
     path, _, _ = dumped
     packed = pack(path.read_bytes())
     path.write_bytes(packed[: int(part * len(packed))])
     assert "truncated or damaged" in refused(path)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads Zstandard")
+def test_a_compression_that_this_python_does_not_read(tmp_path, refused):
+    assert "compressed as .zst" in refused(write(tmp_path, b"\x28\xb5\x2f\xfd" + bytes(30), "rows.svm"))
+
+
+@pytest.mark.parametrize("text", ["1 1:1 2:\n-1 2:1\n", "1 1:1 2", "1 1:1 2:\n"])
+def test_a_first_line_that_is_cut_is_named(tmp_path, refused, text):
+    assert "line 1 is not a row of svmlight text" in refused(write(tmp_path, text))
+
+
+def test_what_the_first_index_is(tmp_path):
+    path = write(tmp_path, "1 2:1\n-1 4:1\n")
+    for options, n_features, first, sure in (
+        ({}, 4, 1, False),
+        ({"first_index": "auto"}, 4, 1, False),
+        ({"first_index": 0}, 5, 0, True),
+        ({"first_index": 1}, 4, 1, True),
+        ({"model_first_index": 0}, 5, 0, True),
+        ({"n_features": 4}, 4, 1, True),  # counted from 0, they would be five
+        ({"n_features": 5}, 5, 1, False),
+        ({"dense": True, "first_index": 0}, 5, 0, True),
+    ):
+        summary = convert(path, tmp_path / "rows.h5", **options)
+        assert summary.n_features == n_features and ("No index is 0" in str(summary.notes)) == (not sure)
+        with open_hdf5(tmp_path / "rows.h5") as data:
+            assert data.X.origin[:2] == (first, sure)
+    path = write(tmp_path, "1 2:1\n" * 99 + "-1 0:1\n")  # late in the file
+    assert convert(path, tmp_path / "rows.h5", model_first_index=1).n_features == 3
+    with open_hdf5(tmp_path / "rows.h5") as data:
+        assert data.X.origin[:2] == (0, True)
+
+
+def test_a_first_index_that_cannot_be(tmp_path, refused):
+    assert "line 2 has the index 0" in refused(write(tmp_path, "1 1:1\n1 0:1\n"), first_index=1)
+    assert "must be 0, 1 or 'auto'" in refused(write(tmp_path, "1 1:1\n"), first_index=2)
 
 
 def test_recognised(dumped, tmp_path):

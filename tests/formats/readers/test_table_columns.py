@@ -57,6 +57,19 @@ def test_a_column_is_not_label_and_identifier():
     assert chosen(("a", "b", "c"), id="c").label == 1
 
 
+def test_weights_of_rows_are_no_features():
+    found = chosen(("Sample_Weight", "a", "y"))
+    assert (found.features, found.label, found.weight) == ((1,), 2, 0) and "holds the weights" in found.notes[0]
+    found = chosen(("weight", "a", "y"), sample_weight="weight")
+    assert (found.features, found.label, found.weight) == ((1,), 2, 0)
+    found = chosen(("weight", "a", "y"))
+    assert (found.features, found.weight) == ((0, 1), None) and "sample_weight='weight'" in found.notes[0]
+    assert not chosen(("weight", "a", "y"), feature_names=("weight", "a")).notes
+    assert chosen(("a", "y", "sample_weight"), label="sample_weight").weight is None
+    with pytest.raises(ValueError, match="cannot be both label and sample_weight"):
+        chosen(("a", "b", "y"), sample_weight="y", label="y")
+
+
 @pytest.mark.parametrize("names", [("a", "b"), None])
 def test_as_many_columns_as_features_have_no_labels(names):
     assert chosen(names, 2, model_features=2)[1:3] == ((0, 1), None)
@@ -76,13 +89,22 @@ class TestFeaturesOfAModel:
         assert chosen(("b", "no", "a"), feature_names=("a", "b"), id="no")[1:4] == ((2, 0), None, 1)
         assert chosen(("b", "no", "a", "y"), feature_names=("a", "b"), id="no").label == 3
 
+    def test_the_label_of_the_training_is_found_by_its_name(self):
+        found = chosen(("c", "kind", "a", "y"), feature_names=("a",), model_label="kind")
+        assert (found.label, found.why) == (1, "column 2 (kind), as in the training")
+        assert "column 1 (c), column 4 (y)" in found.notes[0]
+        found = chosen(("c", "a"), feature_names=("a",), model_label="kind")  # the only other column is not it
+        assert found.label is None and "column 1 (c)" in found.notes[0]
+        assert chosen(("c", "a", "y"), feature_names=("a",), model_label="kind").label == 2
+
     def test_a_feature_may_have_a_usual_name(self):
         assert chosen(("x", "y"), feature_names=("x", "y"))[1:3] == ((0, 1), None)
         assert chosen(("x", "y", "kind"), feature_names=("x", "y")).label == 2
 
     def test_unknown_and_missing_columns(self):
-        with pytest.raises(ValueError, match=r"does not know: column 2 \(c\), column 3 \(d\)"):
-            chosen(("a", "c", "d", "b"), feature_names=("a", "b"))
+        found = chosen(("a", "c", "d", "b"), feature_names=("a", "b"))
+        assert (found.features, found.label) == ((0, 3), None)
+        assert found.notes == ("Left out, for they are no features of the model: column 2 (c), column 3 (d).",)
         with pytest.raises(ValueError, match=r"no column 'b' \(and 1 more\), a feature of the model"):
             chosen(("a", "d"), feature_names=("a", "b", "c"))
         with pytest.raises(ValueError, match="two columns 'a'"):
