@@ -24,9 +24,7 @@ from fastsvm.sources import (
 )
 from fastsvm.sources.hdf5_checks import place_of
 
-_BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four are there at once
-
-_LEAST_BLOCK = 1 << 16  # bytes
+_LOADED_SHARE = 3  # of the memory, for samples that are read into it once
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
 __all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
@@ -261,7 +259,7 @@ def check_training_set(
         )
     source = check_rows(estimator, X, reset=reset)
     if not source.resident:
-        source = source.in_blocks(_block_bytes(estimator.memory))
+        source = _brought(source, parse_memory(estimator.memory))
     if not has_targets:
         y = np.zeros(len(source))
     if not of_classes and np.asarray(y).dtype.kind in "SU":
@@ -319,8 +317,12 @@ def check_squares(y: np.ndarray) -> None:
         )
 
 
-def _block_bytes(memory: str | int) -> int:
-    return max(_LEAST_BLOCK, parse_memory(memory) // _BLOCK_SHARE)
+def _brought(source: Source, memory: int) -> Source:
+    """Return the samples in memory if a third of it holds them, else read anew in each pass.
+
+    This comes before all else that a fit does, so that it does the same with samples that were in memory before.
+    """
+    return source.loaded() if source.nbytes <= memory // _LOADED_SHARE else source.within(memory)
 
 
 def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:

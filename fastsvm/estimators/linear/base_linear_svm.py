@@ -68,13 +68,14 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Return the bytes that a fit may use."""
         return parse_memory(self.memory)
 
-    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession | None = None) -> None:
-        """Solve the problem; `names` are fitted attributes beside those of the solution.
+    def _session(self) -> FitSession:
+        """Return what a fit begins with, before its samples are read."""
+        return FitSession(self, max_subtasks=self.max_iter)
 
-        A `session` is given if it began before, with work that comes before the problem.
-        """
+    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
+        """Solve the problem; `names` are fitted attributes beside those of the solution."""
         check_weights(self.memory, len(task.balance), task.source.shape[1])
-        session, l1 = session or FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
+        l1 = self._has_l1_penalty()
         kind: Any = PrimalFit if l1 or newton_is_faster(task, loss, self.criterion) else DualFit
         session.begin()
         with Pool.open() as pool:
@@ -151,6 +152,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
 
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
         """Learn the classes with a loss."""
+        session = self._session()
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
@@ -161,7 +163,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
             task = in_pairs(task)
         elif coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
-        self._fit(task, loss, {"classes_": classes})
+        self._fit(task, loss, {"classes_": classes}, session)
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
@@ -172,12 +174,13 @@ class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):
 
     def _fit_numbers(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
         """Learn the targets with a loss."""
+        session = self._session()
         forget(self)
         data = check_training_set(self, X, y, sample_weight, of_classes=False)
         check_squares(data.y[data.weight > 0])
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         task = Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False)
-        self._fit(task, loss, {})
+        self._fit(task, loss, {}, session)
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef[0], "intercept_": intercept}

@@ -123,15 +123,13 @@ def check_weights(memory: int | str, n_scores: int, n_features: int) -> None:
         )
 
 
-def as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndarray]:
-    """Return the rows as stored, in memory if they fit, and what is subtracted from and multiplied with them."""
+def as_stored(source: Source) -> tuple[Source, np.ndarray, np.ndarray]:
+    """Return the rows as stored, and what is subtracted from and multiplied with them."""
     shift = scale = np.empty(0)
     if isinstance(source, ScaledSource) and not source.source.sparse:
         shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
         scale, source = source.scale.astype(np.float64), source.source
-    if source.resident or source.nbytes <= memory // 3:
-        source = source.in_memory()
-    return source, shift, scale
+    return source.in_memory() if source.resident else source, shift, scale
 
 
 def seed_of(estimator: Any) -> int:

@@ -22,7 +22,7 @@ from fastsvm._compiled.threads import at_most
 from fastsvm.estimators.linear import training_task
 from fastsvm.solvers.linear_dual.epochs.dense_epoch import DenseEpochs
 from fastsvm.solvers.linear_dual.epochs.sparse_epoch import SparseEpochs
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, hdf5
+from fastsvm.sources import ScaledSource, SubsetSource, as_source, tiled
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def test_a_file_that_is_cut_off_in_the_middle(layout, tmp_path, stored, monkeypa
     X, y = rng.normal(size=(4000, 50)), rng.integers(0, 2, 4000)
     data = stored(layout(X))
     path = tmp_path / "0.h5"
-    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 10_000)
     source = as_source(data.X.node)  # of the new block size
     visit, count = DenseEpochs.process if layout is np.asarray else SparseEpochs.process, iter(range(10**6))
 

@@ -108,7 +108,7 @@ class SGDFit:
         if not partial and np.count_nonzero(task.weights) <= _FEW:
             task = merged(task)
         memory = parse_memory(estimator.memory)
-        source, shift, scale = as_stored(task.source, memory)
+        source, shift, scale = as_stored(task.source)
         weights = task.weights * (np.count_nonzero(task.weights) / task.total)
         validate = None
         if estimator.early_stopping and not partial:
