@@ -95,7 +95,7 @@ class TiledSource(Source):
         if tile_bytes > most:
             needed = min(_RESIDENT_SHARE * self.nbytes, _TALL_SHARE * tile_bytes)
             raise ValueError(
-                f"{self.place} is stored in chunks of {rows:,} x {columns:,} values. Each is unpacked as a whole, which "
+                f"{self.place} is stored in chunks of {rows:,} x {columns:,} values. Each is unpacked whole, which "
                 f"takes {tile_bytes / 1e6:.4g} MB, and memory is {memory / 1e6:.4g} MB. Raise it to "
                 f"{-(-needed // 10**6)} MB, or write the samples again in chunks of fewer rows."
             )
