@@ -14,7 +14,7 @@ from fastsvm.sources.block import Block, CSRBlock, index_type
 from fastsvm.sources.compressed import look_through
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, place_of, reading
 from fastsvm.sources.read_ahead import read_ahead
-from fastsvm.sources.tiled import TiledSource, block_bytes, stored_type
+from fastsvm.sources.tiled import TiledSource, block_bytes, check_unpacked, stored_type
 
 __all__ = ["HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
@@ -186,6 +186,14 @@ class HDF5CSRSource(HDF5Source):
         falls = self.indptr[1:] < self.indptr[:-1]  # differences could overflow
         if self.indptr[0] != 0 or self.indptr[-1] != n_values or falls.any():
             raise ValueError(f"{where}indptr must increase from 0 to the number of values, {n_values}.")
+
+    def within(self, memory: int) -> Source:
+        """Return the source with blocks that are a small part of so many bytes."""
+        for name in ("data", "indices"):
+            part = self.node[name]
+            if part.id.get_create_plist().get_nfilters() > 0:
+                check_unpacked(place_of(part), part.chunks, part.chunks[0] * part.dtype.itemsize, memory)
+        return super().within(memory)
 
     def read(self, start: int, stop: int) -> CSRBlock:
         """Return rows `start` to `stop`."""

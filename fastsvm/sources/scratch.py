@@ -7,6 +7,7 @@ the process ends, however that happens.
 import hashlib
 import tempfile
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class ScratchSource(Source):
             self._file: Any = tempfile.TemporaryFile(prefix="fastsvm-", dir=self._folder, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise type(error)(error.errno, f"no scratch file can be made: {error.strerror}", self._folder) from error
+        weakref.finalize(self._lock, self._file.close)  # which copies with smaller blocks have, too
 
     def append(self, rows: np.ndarray) -> None:
         """Write rows, or those of a stripe, after those written before.
@@ -123,8 +125,3 @@ class ScratchSource(Source):
         """Return a digest of what the rows are computed from."""
         origin = self._origin.digest()
         return hashlib.blake2b(repr((self.shape, str(self.dtype), origin)).encode(), digest_size=16).hexdigest()
-
-    def __del__(self) -> None:
-        """Close the file."""
-        if hasattr(self, "_file"):
-            self._file.close()

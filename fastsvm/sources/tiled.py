@@ -17,14 +17,14 @@ from fastsvm.sources.block import Block, DenseBlock
 from fastsvm.sources.read_ahead import read_ahead
 from fastsvm.sources.scratch import ScratchSource
 
-__all__ = ["SlicedSource", "TiledSource", "block_bytes", "is_sliceable", "stored_type"]
+__all__ = ["SlicedSource", "TiledSource", "block_bytes", "check_unpacked", "is_sliceable", "stored_type"]
 
 _BLOCK_BYTES = 4 << 20
 _LEAST_BLOCKS = 16
 _NARROW_BYTES = 1 << 20  # of a tile that a cache does not hold: its columns are read apart, each of them contiguous
 _PIECE_BYTES = 1 << 18  # of such columns that are copied at once
 _TALL_SHARE = 8  # of the memory, for a row of tiles that are unpacked together
-_RESIDENT_SHARE = 3  # of the memory, as in `within`
+_UNPACKED_SHARE = 3  # of the memory, for a tile: it is there packed, unpacked, and copied
 
 
 class TiledSource(Source):
@@ -92,14 +92,8 @@ class TiledSource(Source):
         if not self.is_packed or rows * self._row_bytes <= most:
             return super().within(memory)
         tile_bytes = rows * columns * self.dtype.itemsize
-        if tile_bytes > most:
-            needed = min(_RESIDENT_SHARE * self.nbytes, _TALL_SHARE * tile_bytes)
-            raise ValueError(
-                f"{self.place} is stored in chunks of {rows:,} x {columns:,} values. Each is unpacked whole, which "
-                f"takes {tile_bytes / 1e6:.4g} MB, and memory is {memory / 1e6:.4g} MB. Raise it to "
-                f"{-(-needed // 10**6)} MB, or write the samples again in chunks of fewer rows."
-            )
-        width = min(self.shape[1], most // tile_bytes * columns)
+        check_unpacked(self.place, self.tile, tile_bytes, memory)
+        width = min(self.shape[1], max(1, most // tile_bytes) * columns)
         found = ScratchSource(self.shape, self.dtype, None, self, width)
         for first in range(0, self.shape[1], width):
             for start in range(0, n, rows):
@@ -193,6 +187,16 @@ class SlicedSource(TiledSource):
             if np.ma.is_masked(found):
                 raise ValueError(f"{self.place} contains masked values in rows {start} to {stop}; fill or remove them.")
             out[:] = np.asarray(found)
+
+
+def check_unpacked(place: str, tile: tuple[int, ...], nbytes: int, memory: int) -> None:
+    """Raise ValueError if the memory does not suffice to unpack a tile of so many bytes."""
+    if nbytes > memory // _UNPACKED_SHARE:
+        raise ValueError(
+            f"{place} is stored in chunks of {' x '.join(f'{length:,}' for length in tile)} values. Each is unpacked "
+            f"whole, which takes {nbytes / 1e6:.4g} MB, and memory is {memory / 1e6:.4g} MB. Raise it to "
+            f"{-(-_UNPACKED_SHARE * nbytes // 10**6)} MB, or write the samples again in smaller chunks."
+        )
 
 
 def block_bytes(nbytes: int) -> int:

@@ -31,9 +31,10 @@ class Sliced:
         return found.tolist() if found.dtype == np.int64 else found
 
 
-def source_of(chunks, options=None):
-    file = h5py.File("tiled", "w", driver="core", backing_store=False)
-    return as_source(file.create_dataset("X", data=VALUES, chunks=chunks, **(options or {})))
+@pytest.fixture
+def source_of(tmp_path):
+    with h5py.File(tmp_path / "tiled.h5", "w") as file:
+        yield lambda chunks, **options: as_source(file.create_dataset("X", data=VALUES, chunks=chunks, **options))
 
 
 def assert_rows(source):
@@ -44,7 +45,7 @@ def assert_rows(source):
 
 
 @pytest.mark.parametrize("chunks", [(N, 1), (N, 7), (N, D), (N // 2, 4), (50, D)])
-def test_parts_of_tiles_that_are_not_packed(chunks):
+def test_parts_of_tiles_that_are_not_packed(chunks, source_of):
     source = source_of(chunks)
     small = source.within(MEMORY)
     assert isinstance(small, HDF5DenseSource) and small.block_rows * D * 4 <= max(MEMORY // 32, 1 << 16)
@@ -52,12 +53,14 @@ def test_parts_of_tiles_that_are_not_packed(chunks):
     assert_rows(small)
 
 
-@pytest.mark.parametrize("chunks", [(N, 1), (N, 3), (N // 2, 2), (1000, 4)])
-def test_tiles_that_are_packed_are_unpacked_once(chunks, monkeypatch):
-    source, count = source_of(chunks, {"compression": "gzip", "shuffle": True}), []
+@pytest.mark.parametrize(
+    ("chunks", "memory"), [((N, 1), 96_000), ((N, 3), 300_000), ((N // 2, 2), 400_000), ((1000, 4), 1_000_000)]
+)
+def test_tiles_that_are_packed_are_unpacked_once(chunks, memory, monkeypatch, source_of):
+    source, count = source_of(chunks, compression="gzip", shuffle=True), []
     copy = HDF5DenseSource._copy
     monkeypatch.setattr(HDF5DenseSource, "_copy", lambda self, *given: count.append(given[:3]) or copy(self, *given))
-    small = source.within(8 * N * 4 * chunks[1])
+    small = source.within(memory)
     assert isinstance(small, ScratchSource) == (chunks[0] > 1000)
     assert_rows(small)
     if isinstance(small, ScratchSource):
@@ -67,7 +70,7 @@ def test_tiles_that_are_packed_are_unpacked_once(chunks, monkeypatch):
         assert small.block_rows == chunks[0]
 
 
-def test_columns_of_long_tiles_are_read_apart(monkeypatch):
+def test_columns_of_long_tiles_are_read_apart(monkeypatch, source_of):
     """HDF5 takes a thousand times as long for parts of rows that it has to scatter."""
     source, widths = source_of((N, 2)), set()
     copy = HDF5DenseSource._copy
@@ -79,13 +82,13 @@ def test_columns_of_long_tiles_are_read_apart(monkeypatch):
     assert widths == {2}
 
 
-def test_a_tile_that_is_too_large_to_be_unpacked():
-    source = source_of((N, D), {"compression": "gzip"})
+def test_a_tile_that_is_too_large_to_be_unpacked(source_of):
+    source = source_of((N, D), compression="gzip")
     with pytest.raises(ValueError, match=r"6,000 x 30 values.*unpacked whole.* 0\.72 MB.*memory is 0\.4 MB.*to 3 MB"):
         source.within(MEMORY)
     with pytest.raises(ValueError, match="unpacked whole"):
         LinearSVC(memory=MEMORY).fit(source, Y)
-    LinearSVC(memory="3MB").fit(source, Y)
+    assert_rows(source.within(3_000_000))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -24,10 +24,22 @@ from fastsvm.sources import (
 )
 from fastsvm.sources.hdf5_checks import place_of
 
+STATISTICS = 6
+"""Numbers of each feature that are in memory while means and variances are computed."""
+_BESIDE = 16 << 20  # bytes that a fit may take beyond its memory, as machine code does
 _LOADED_SHARE = 3  # of the memory, for samples that are read into it once
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
-__all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "required_labels"]
+__all__ = [
+    "STATISTICS",
+    "TrainingSet",
+    "check_columns",
+    "check_rows",
+    "check_training_set",
+    "forget",
+    "labels_of",
+    "required_labels",
+]
 
 
 class TrainingSet(NamedTuple):
@@ -314,6 +326,32 @@ def check_squares(y: np.ndarray) -> None:
         raise ValueError(
             f"The targets are as large as {np.abs(y).max():g}, so that their squares overflow. Divide them, and "
             "epsilon, by a constant."
+        )
+
+
+def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int = 1) -> None:
+    """Raise ValueError if the memory does not suffice for what a fit has of each feature, before it is there.
+
+    Parameters
+    ----------
+    memory : int or str
+        As estimators take it.
+    n_features : int
+        Number of features.
+    copies : int
+        Numbers of a feature and a score that are there at once, such as weights and directions.
+    n_scores : int, default=1
+        Number of scores.
+    """
+    once = 8 * n_scores * n_features
+    needed = copies * once
+    allowed = parse_memory(memory, enough=needed)
+    if once > allowed or needed > allowed + _BESIDE:
+        scores = "" if n_scores == 1 else f" of {n_scores} scores"
+        raise ValueError(
+            f"X has {n_features:,} features, and what a fit has of each{scores} would take {needed / 1e9:.4g} GB, "
+            f"and memory allows {allowed / 1e9:.4g} GB. If an index in the samples is too large by mistake, correct it; "
+            "else raise memory."
         )
 
 

