@@ -350,8 +350,8 @@ def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int
         scores = "" if n_scores == 1 else f" of {n_scores} scores"
         raise ValueError(
             f"X has {n_features:,} features, and what a fit has of each{scores} would take {needed / 1e9:.4g} GB, "
-            f"and memory allows {allowed / 1e9:.4g} GB. If an index in the samples is too large by mistake, correct it; "
-            "else raise memory."
+            f"and memory allows {allowed / 1e9:.4g} GB. If an index in the samples is too large by mistake, correct "
+            "it; else raise memory."
         )
 
 
