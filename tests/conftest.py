@@ -21,7 +21,7 @@ from sklearn import datasets
 
 import fastsvm
 from fastsvm import open_hdf5
-from fastsvm.sources import hdf5
+from fastsvm.sources import tiled
 
 # Processes that tests start use the same copy of the package: code of an installed one would be compiled once more.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
@@ -125,7 +125,7 @@ def three_classes():
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     """Return a function that puts rows in a file, dense or sparse, of many blocks."""
-    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 400)
+    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 400)
     opened = []
 
     def put(X, y=None):

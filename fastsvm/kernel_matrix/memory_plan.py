@@ -98,6 +98,8 @@ class Need(NamedTuple):
         Bytes of the rows, labels and bounds of all problems.
     recomputable : bool
         Whether the solver can do without cached rows.
+    held_bytes : int
+        Bytes that are taken already, such as those of rows that were read from a file.
     """
 
     n_rows: int
@@ -112,6 +114,7 @@ class Need(NamedTuple):
     workers: int = 1
     problem_bytes: int = 0
     recomputable: bool = False
+    held_bytes: int = 0
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
@@ -162,7 +165,7 @@ def _recomputing(budget: int, need: Need) -> Plan | None:
         return None
     for large in _LARGE_WORKING_SETS:
         size, newton = min(large, need.n_rows), min(large, need.n_rows, int((budget / 4 / _NEWTON_BYTES) ** 0.5))
-        taken = need.stored_bytes + need.copied_bytes + _squares(need, 0, newton) + _retained(budget)
+        taken = need.held_bytes + need.stored_bytes + need.copied_bytes + _squares(need, 0, newton) + _retained(budget)
         if taken + _fixed(need, size) <= budget:
             return Plan(resident, False, size, 0, 0, newton, recomputed=True)
     return None
@@ -176,7 +179,7 @@ def _side_by_side(need: Need, spent: Plan, budget: int) -> Plan:
     """Return the plan with as many workers as memory allows; shared tiles get the remaining memory."""
     row_bytes = need.copied_bytes * need.n_stored_rows // need.n_rows  # copies of the rows of each class
     worker = spent.cache_bytes + _fixed(need, spent.working_set) + _squares(need, spent.active_set, spent.newton_rows)
-    left = budget - (spent.resident * need.stored_bytes) - row_bytes - _retained(budget)
+    left = budget - need.held_bytes - (spent.resident * need.stored_bytes) - row_bytes - _retained(budget)
     if left < worker:
         return spent
     workers = max(1, min(need.workers, left // worker))
@@ -189,7 +192,7 @@ def _divide(budget: int, need: Need, may_reside: bool = True) -> Plan:
     resident = may_reside and stored and need.stored_bytes <= budget // 3
     part_resident = stored and not resident and 0 < need.copied_bytes <= budget // 3
     streamed = stored and not resident and not part_resident
-    taken = (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
+    taken = need.held_bytes + (need.stored_bytes if resident else 0) + (0 if streamed else need.copied_bytes)
     size = _WORKING_SET * 4 // need.value_bytes * (2 if need.value_cost >= EXPENSIVE else 1)
     size = need.n_rows if need.n_rows <= MOST_AT_ONCE else size
     size = min(_STREAMED_WORKING_SET, need.n_rows) if streamed else size

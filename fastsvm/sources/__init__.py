@@ -14,6 +14,7 @@ from fastsvm.sources.hdf5_data import HDF5Data, open_hdf5, read_column
 from fastsvm.sources.quantized import Quantization, find_quantization
 from fastsvm.sources.scaled import ScaledSource
 from fastsvm.sources.statistics import FeatureStatistics, check_finite, error_in_file, feature_statistics
+from fastsvm.sources.tiled import SlicedSource, is_sliceable
 from fastsvm.sources.windows import Window, windows
 
 __all__ = [
@@ -46,8 +47,8 @@ __all__ = [
 
 
 def is_stored(X: Any) -> bool:
-    """Return whether X is a source or an object of an HDF5 file, not an array."""
-    return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group, h5py.Datatype))
+    """Return whether rows of X are read when they are needed: those of a source, an HDF5 file, or an array of Zarr."""
+    return isinstance(X, (Source, HDF5Data, h5py.Dataset, h5py.Group, h5py.Datatype)) or is_sliceable(X)
 
 
 def of_open_file(X: Any) -> Any:
@@ -61,7 +62,8 @@ def as_source(X: Any) -> Source:
     Parameters
     ----------
     X : ndarray, SciPy CSR matrix or array, h5py.Dataset, h5py.Group, h5py.File, HDF5Data or Source
-        Arrays are not copied and keep their type.
+        Arrays are not copied and keep their type. An object with a shape and a type that is sliced by rows, such as an
+        array of Zarr, is read as a dataset is.
 
     Returns
     -------
@@ -81,4 +83,6 @@ def as_source(X: Any) -> Source:
         return hdf5_source(X)
     if isinstance(X, np.ndarray) or (sparse.issparse(X) and X.format == "csr"):
         return MemorySource.of(X)
+    if is_sliceable(X):
+        return SlicedSource(X)
     raise TypeError(f"Rows cannot be read from {type(X).__name__}.")

@@ -21,6 +21,8 @@ __all__ = ["MemorySource", "Origin", "Reads", "Source", "SubsetSource"]
 Kind = TypeVar("Kind", bound=Block)
 
 _BLOCK_BYTES = 4 << 20
+_BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four are there at once
+_LEAST_BLOCK = 1 << 16  # bytes
 _RESIDENT_ROWS = 4096  # of a block in memory: work once per block, such as preparing support vectors, is cheap
 
 
@@ -86,8 +88,10 @@ class Source(ABC):
         Bytes of the rows in memory, in the type in which they are stored; by default those of a dense array.
     block_rows : int
         Rows of a block in `blocks`, such as whole chunks of a file; by default a few megabytes.
+    held : int, default=0
+        Bytes of rows in memory that count as part of the memory of a fit, since the fit has read them from a file.
     chunk_rows : int, default=1
-        Rows that can only be read together.
+        Rows that are read together.
     feature_names : ndarray of str objects, shape (n_features,), or None, default=None
         Names of the features.
     origin : Origin
@@ -100,6 +104,7 @@ class Source(ABC):
     dtype: np.dtype
     sparse: bool = False
     resident: bool = False
+    held: int = 0
     chunk_rows: int = 1
     feature_names: np.ndarray | None = None
     origin: Origin = Origin()
@@ -174,6 +179,19 @@ class Source(ABC):
     def in_memory(self) -> "MemorySource":
         """Return a source of the same rows in memory, in the type in which they are stored."""
         return MemorySource(self.read(0, len(self)))
+
+    def loaded(self) -> "Source":
+        """Return the source with its rows in memory, as if they had been there before; a view stays a view of them."""
+        if self.resident:
+            return self
+        found = self.in_memory()
+        self.check_unchanged()
+        found.held = found.nbytes
+        return found
+
+    def within(self, memory: int) -> "Source":
+        """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
+        return self.in_blocks(max(_LEAST_BLOCK, memory // _BLOCK_SHARE))
 
     def check_unchanged(self) -> None:
         """Raise ValueError if the file with the rows has changed since the source was made."""
@@ -276,7 +294,7 @@ class SubsetSource(Source):
         self.dtype = source.dtype
         self.sparse = source.sparse
         self.feature_names, self.origin = source.feature_names, source.origin
-        self.resident = source.resident
+        self.resident, self.held = source.resident, source.held
         self.nbytes = source.nbytes * len(self.indices) // max(1, len(source))
         self.block_rows = source.block_rows
         self.reads = source.reads
@@ -296,6 +314,10 @@ class SubsetSource(Source):
     def take(self, indices: np.ndarray) -> "SubsetSource":
         """Return the source of the rows `indices` of this subset."""
         return SubsetSource(self.source, self.indices[indices])
+
+    def within(self, memory: int) -> Source:
+        """Return the source for a fit with so much memory, of which blocks of rows are a small part."""
+        return Source.within(SubsetSource(self.source.within(memory), self.indices), memory)
 
     def digest(self) -> str:
         """Return a digest of the source and of the row numbers."""

@@ -10,7 +10,7 @@ from scipy import sparse
 from fastsvm._compiled.compiler import jit
 from fastsvm.sources.compressed import check_compressed
 
-__all__ = ["Block", "CSRBlock", "DenseBlock"]
+__all__ = ["Block", "CSRBlock", "DenseBlock", "index_type"]
 
 
 class DenseBlock(NamedTuple):
@@ -52,7 +52,7 @@ class DenseBlock(NamedTuple):
         """Return the values other than zero as an array of `dtype`, in compressed sparse row form."""
         there = self.values != 0
         indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1), dtype=np.int64)])
-        indices: np.ndarray = np.nonzero(there)[1].astype(_index_type(self.shape[1]))
+        indices: np.ndarray = np.nonzero(there)[1].astype(index_type(self.shape[1]))
         return CSRBlock(self.values[there].astype(dtype), indices, indptr, self.shape[1])
 
     @property
@@ -129,7 +129,7 @@ class CSRBlock(NamedTuple):
         """Return the rows with data of `dtype` and indices for which code is compiled; copied only if they differ."""
         return CSRBlock(
             self.data.astype(dtype, copy=False),
-            self.indices.astype(_index_type(self.n_features), copy=False),
+            self.indices.astype(index_type(self.n_features), copy=False),
             self.indptr.astype(np.int64, copy=False),
             self.n_features,
         )
@@ -182,12 +182,13 @@ class CSRBlock(NamedTuple):
                 parts, shape=matrix.shape, copy=True
             )  # a new matrix, because SciPy caches whether indices are sorted
             matrix.sum_duplicates()
-        n_values, kind = matrix.indptr[-1], _index_type(matrix.shape[1])
+        n_values, kind = matrix.indptr[-1], index_type(matrix.shape[1])
         indices = matrix.indices[:n_values].astype(kind, copy=False)
         return cls(matrix.data[:n_values], indices, matrix.indptr, matrix.shape[1])
 
 
-def _index_type(n_features: int) -> type:
+def index_type(n_features: int) -> type:
+    """Return the type of the column numbers of sparse rows."""
     return np.int32 if n_features < 2**31 else np.int64
 
 

@@ -6,7 +6,7 @@ from scipy import sparse
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.writeable import writeable
 
-__all__ = ["check_compressed"]
+__all__ = ["check_compressed", "look_through"]
 
 
 def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_minor: int) -> bool:
@@ -37,7 +37,7 @@ def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_m
         raise ValueError(f"{name} indptr has {len(indptr)} entries, {n_major + 1} are needed.")
     if len(data) != len(indices):
         raise ValueError(f"{name} data has {len(data)} entries, indices has {len(indices)}.")
-    place, rising, inside = _look_through(writeable(indices), writeable(indptr), n_minor)
+    place, rising, inside = look_through(writeable(indices), writeable(indptr), n_minor)
     if place >= 0:
         found = f"indptr[{place}] is {indptr[place]}" + (f" after {indptr[place - 1]}" if place > 0 else "")
         raise ValueError(f"{name} {found}; indptr must increase from 0 to at most {len(data)}, the number of values.")
@@ -50,7 +50,7 @@ def check_compressed(matrix: sparse.spmatrix | sparse.sparray, n_major: int, n_m
 
 
 @jit
-def _look_through(indices, indptr, n_minor):
+def look_through(indices, indptr, n_minor):
     """Return where `indptr` is wrong, or -1; whether indices increase in rows; whether they are in bounds too."""
     if indptr[0] != 0:
         return 0, False, False

@@ -11,15 +11,15 @@ import numpy as np
 
 from fastsvm.files.atomic_file import check_input
 from fastsvm.sources.base import Kind, Reads, Source
-from fastsvm.sources.block import Block, CSRBlock, DenseBlock
+from fastsvm.sources.block import Block, CSRBlock, index_type
+from fastsvm.sources.compressed import look_through
 from fastsvm.sources.hdf5_checks import attribute, check_heaps, in_use, place_of, reading
 from fastsvm.sources.read_ahead import read_ahead
+from fastsvm.sources.tiled import TiledSource, block_bytes, check_unpacked, stored_type
 
 __all__ = ["CLOSED", "HDF5CSRSource", "HDF5DenseSource", "HDF5Source", "hdf5_source", "open_file"]
 
 CLOSED = "The HDF5 file is closed: open it again, for example with fastsvm.open_hdf5(path)."
-_BLOCK_BYTES = 4 << 20
-_LEAST_BLOCKS = 16
 _DIGESTED_RUNS, _DIGESTED_ROWS = 16, 64  # of the rows whose values are in the digest of a file
 
 
@@ -53,11 +53,6 @@ def open_file(path: str | Path) -> h5py.File:
         raise ValueError(f"{path} cannot be opened, it is damaged or truncated: {error}") from error
 
 
-def _block_bytes(nbytes: int) -> int:
-    """Return the size of a block: large enough for full speed, but a small part of the file."""
-    return min(_BLOCK_BYTES, nbytes // _LEAST_BLOCKS)
-
-
 def _version(path: str, is_live: bool) -> tuple[int, int]:
     """Return size and time of the last change of a file; zeros if there is none, or if it is live.
 
@@ -70,12 +65,6 @@ def _version(path: str, is_live: bool) -> tuple[int, int]:
     except OSError:  # a file in memory, or a removed one, whose rows can still be read
         return 0, 0
     return found.st_size, found.st_mtime_ns
-
-
-def _stored_type(dataset: h5py.Dataset) -> np.dtype:
-    """Return the type in which numbers are read: that of the dataset, or float64 for longer types."""
-    dtype = dataset.dtype.newbyteorder("=")
-    return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype
 
 
 class HDF5Source(Source):
@@ -101,9 +90,6 @@ class HDF5Source(Source):
 
     def _inspect(self) -> None:
         """Set the attributes of a source from the file."""
-        raise NotImplementedError
-
-    def _read(self, start: int, stop: int) -> Block:
         raise NotImplementedError
 
     def check_unchanged(self) -> None:
@@ -139,10 +125,6 @@ class HDF5Source(Source):
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_node": None}
 
-    def read(self, start: int, stop: int) -> Block:
-        """Return rows `start` to `stop`."""
-        return self._timed(lambda: self._read(start, stop), start, stop)
-
     def _timed(self, read: Callable[[], Kind], start: int, stop: int) -> Kind:
         try:
             return self.reads.timed(read)
@@ -158,42 +140,25 @@ class HDF5Source(Source):
         return read_ahead(super().blocks())
 
 
-class HDF5DenseSource(HDF5Source):
+class HDF5DenseSource(HDF5Source, TiledSource):
     """Rows of a two-dimensional dataset."""
 
     def _inspect(self) -> None:
         dataset = self.node
         if dataset.ndim != 2:
-            raise ValueError(f"{place_of(dataset)} must have 2 dimensions, it has shape {dataset.shape}.")
+            raise ValueError(f"{self.place} must have 2 dimensions, it has shape {dataset.shape}.")
         if dataset.dtype.kind not in "biuf":
-            raise ValueError(f"{place_of(dataset)} must hold numbers, it holds {dataset.dtype}.")
-        self.shape, self.dtype = dataset.shape, _stored_type(dataset)
-        row_bytes = max(1, self.shape[1] * self.dtype.itemsize)
-        self.nbytes = self.shape[0] * row_bytes
-        self.chunk_rows = dataset.chunks[0] if dataset.chunks else 1
-        self.block_rows = self.chunk_rows * max(1, _block_bytes(self.nbytes) // (self.chunk_rows * row_bytes))
+            raise ValueError(f"{self.place} must hold numbers, it holds {dataset.dtype}.")
+        self.shape, self.dtype = dataset.shape, stored_type(dataset.dtype)
+        self._set_tiles(dataset.chunks, is_packed=dataset.id.get_create_plist().get_nfilters() > 0)
 
-    def _read(self, start: int, stop: int) -> DenseBlock:
-        return self._read_spans([(start, stop)], self.buffer(stop - start))
+    @property
+    def place(self) -> str:
+        """Name and file of the dataset, for messages."""
+        return place_of(self.node)
 
-    def buffer(self, n_rows: int) -> np.ndarray:
-        """Return memory for so many rows."""
-        return np.empty((n_rows, self.shape[1]), self.dtype)
-
-    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
-        """Return the rows of some spans, one after another, read into `out` without a copy."""
-        out = self.buffer(sum(stop - start for start, stop in spans)) if out is None else out
-        return self._timed(lambda: self._read_spans(spans, out), spans[0][0], spans[-1][1])
-
-    def _read_spans(self, spans: list[tuple[int, int]], out: np.ndarray) -> DenseBlock:
-        values = out[: sum(stop - start for start, stop in spans)]
-        offset = 0
-        for start, stop in spans:
-            part = values[offset : offset + stop - start]
-            if part.size:
-                self.node.read_direct(part, np.s_[start:stop])
-            offset += stop - start
-        return DenseBlock(values)
+    def _copy(self, start: int, stop: int, columns: tuple[int, int], out: np.ndarray) -> None:
+        self.node.read_direct(out, np.s_[start:stop, slice(*columns)])
 
 
 class HDF5CSRSource(HDF5Source):
@@ -206,12 +171,12 @@ class HDF5CSRSource(HDF5Source):
         self._check_parts(group)
         n_rows, n_features = attribute(group, "shape")
         self.shape = int(n_rows), int(n_features)
-        self.dtype = _stored_type(group["data"])
+        self.dtype = stored_type(group["data"].dtype)
         self.indptr = group["indptr"][:].astype(np.int64)
         self._check_rows(len(group["data"]), len(group["indices"]))
         row_bytes = max(1, self.dtype.itemsize + group["indices"].dtype.itemsize)
         self.nbytes = int(self.indptr[-1]) * row_bytes + self.indptr.nbytes
-        self.block_rows = max(1, int(_block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
+        self.block_rows = max(1, int(block_bytes(self.nbytes) * self.shape[0] / max(1, self.nbytes)))
 
     def widen(self, n_features: int) -> None:
         """Let the rows have more features, which are 0: sparse text does not say how many there are."""
@@ -240,20 +205,32 @@ class HDF5CSRSource(HDF5Source):
         if self.indptr[0] != 0 or self.indptr[-1] != n_values or falls.any():
             raise ValueError(f"{where}indptr must increase from 0 to the number of values, {n_values}.")
 
+    def within(self, memory: int) -> Source:
+        """Return the source with blocks that are a small part of so many bytes."""
+        for name in ("data", "indices"):
+            part = self.node[name]
+            if part.id.get_create_plist().get_nfilters() > 0:
+                check_unpacked(place_of(part), part.chunks, part.chunks[0] * part.dtype.itemsize, memory)
+        return super().within(memory)
+
+    def read(self, start: int, stop: int) -> CSRBlock:
+        """Return rows `start` to `stop`."""
+        return self._timed(lambda: self._read(start, stop), start, stop)
+
     def _read(self, start: int, stop: int) -> CSRBlock:
         first, last = self.indptr[start], self.indptr[stop]
         data = self.node["data"][first:last].astype(self.dtype, copy=False)
         indices = self.node["indices"][first:last]
-        indices = indices.astype(indices.dtype.newbyteorder("="), copy=False)
-        if len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
+        indices = indices if indices.dtype in (np.int32, np.int64) else indices.astype(np.int64)
+        indptr = self.indptr[start : stop + 1] - first
+        _, rising, inside = look_through(indices, indptr, self.shape[1])
+        if not inside and len(indices) and not 0 <= indices.min() <= indices.max() < self.shape[1]:
             raise ValueError(
                 f"The CSR group {self.name} in {self.path} is damaged: rows {start} to {stop} hold column "
                 f"indices from {indices.min()} to {indices.max()}, there are {self.shape[1]} features."
             )
-        block = CSRBlock(data, indices, self.indptr[start : stop + 1] - first, self.shape[1])
-        rising = np.diff(indices.astype(np.int64)) > 0
-        rising[block.indptr[1:-1][(block.indptr[1:-1] > 0) & (block.indptr[1:-1] < len(indices))] - 1] = True
-        if rising.all():
+        block = CSRBlock(data, indices.astype(index_type(self.shape[1]), copy=False), indptr, self.shape[1])
+        if rising:
             return block
         summed = CSRBlock.of(block.user_array())
         data = summed.data.astype(self.dtype)

@@ -50,7 +50,7 @@ class ScaledSource(Source):
         self.scale = np.broadcast_to(np.asarray(scale, dtype), n_features)
         self.shape = source.shape
         self.dtype = np.dtype(dtype)
-        self.resident = source.resident
+        self.resident, self.held = source.resident, source.held
         self.sparse = source.sparse and shift is None
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
         wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
@@ -82,7 +82,8 @@ class ScaledSource(Source):
 
     def _scaled(self, block: Block) -> Block:
         if self.shift is None and isinstance(block, CSRBlock):
-            data = block.data.astype(self.dtype) * self.scale[block.indices]
+            data = block.data.astype(self.dtype)
+            data *= self.scale[block.indices]
             return CSRBlock(data, block.indices, block.indptr, block.n_features)
         values = block.dense(self.dtype, np.empty(block.shape, self.dtype))
         if self.shift is not None:
@@ -130,7 +131,17 @@ class ScaledSource(Source):
         if self.resident != self.source.resident:
             return cast(ScaledSource, super().in_blocks(most_bytes))
         share = max(1, most_bytes * self.source.nbytes // max(1, self.nbytes))
-        source = self.source.in_blocks(share)
+        return self._of(self.source.in_blocks(share))
+
+    def loaded(self) -> "ScaledSource":
+        """Return the view of the same rows in memory."""
+        return self._of(self.source.loaded())
+
+    def within(self, memory: int) -> "ScaledSource":
+        """Return the view for a fit with so much memory, of which blocks of rows are a small part."""
+        return self._of(self.source.within(memory))
+
+    def _of(self, source: Source) -> "ScaledSource":
         return self if source is self.source else ScaledSource(source, self.shift, self.scale, self.dtype)
 
     def check_unchanged(self) -> None:

@@ -7,6 +7,7 @@ the process ends, however that happens.
 import hashlib
 import tempfile
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ class ScratchSource(Source):
         Type of the values.
     folder : str or None
         Folder of the file; None for that of the system's temporary files.
-    origin : str
-        Digest of what the rows are computed from.
+    origin : Source
+        What the rows are computed from.
+    width : int or None, default=None
+        Columns of a stripe. The stripes are written one after another, each row by row. None is all columns.
 
     Raises
     ------
@@ -38,17 +41,25 @@ class ScratchSource(Source):
         If no file can be made in the folder. The message names it.
     """
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype | type, folder: str | None, origin: str) -> None:
-        self.shape, self.dtype = shape, np.dtype(dtype)
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype | type,
+        folder: str | None,
+        origin: Source,
+        width: int | None = None,
+    ) -> None:
+        self.shape, self.dtype, self._width = shape, np.dtype(dtype), width or max(1, shape[1])
         self._folder, self._origin = str(Path(folder or tempfile.gettempdir())), origin
         self._lock = threading.Lock()
         try:
             self._file: Any = tempfile.TemporaryFile(prefix="fastsvm-", dir=self._folder, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise type(error)(error.errno, f"no scratch file can be made: {error.strerror}", self._folder) from error
+        weakref.finalize(self._lock, self._file.close)  # which copies with smaller blocks have, too
 
     def append(self, rows: np.ndarray) -> None:
-        """Write rows after those written before.
+        """Write rows, or those of a stripe, after those written before.
 
         Raises
         ------
@@ -86,19 +97,31 @@ class ScratchSource(Source):
         return self.reads.timed(lambda: self._filled(spans, values))
 
     def _filled(self, spans: list[tuple[int, int]], values: np.ndarray) -> DenseBlock:
-        place, row_bytes = 0, self.shape[1] * self.dtype.itemsize
-        for start, stop in spans:
-            left = values[place : place + stop - start].view(np.uint8).reshape(-1).data
-            place += stop - start
-            with self._lock:  # the position in the file is shared by all threads
-                self._file.seek(start * row_bytes)
-                while len(left):
-                    count = self._file.readinto(left)
-                    if not count:
-                        raise OSError(f"a scratch file in {self._folder} has lost rows: it ends before row {stop}")
-                    left = left[count:]
+        n, d = self.shape
+        for first in range(0, d, self._width):
+            columns, place = slice(first, min(d, first + self._width)), 0
+            for start, stop in spans:
+                rows = slice(place, place + stop - start)
+                place += stop - start
+                # Rows of a stripe that is not all of the file are scattered in memory.
+                part = values[rows] if self._width >= d else np.empty(values[rows, columns].shape, self.dtype)
+                self._fill(part, first * n + start * part.shape[1], stop)
+                if self._width < d:
+                    values[rows, columns] = part
         return DenseBlock(values)
+
+    def _fill(self, part: np.ndarray, first: int, stop: int) -> None:
+        """Read values from the `first` of the file on, which belong to rows before `stop`."""
+        left = part.view(np.uint8).reshape(-1).data
+        with self._lock:  # the position in the file is shared by all threads
+            self._file.seek(first * self.dtype.itemsize)
+            while len(left):
+                count = self._file.readinto(left)
+                if not count:
+                    raise OSError(f"a scratch file in {self._folder} has lost rows: it ends before row {stop}")
+                left = left[count:]
 
     def digest(self) -> str:
         """Return a digest of what the rows are computed from."""
-        return hashlib.blake2b(repr((self.shape, str(self.dtype), self._origin)).encode(), digest_size=16).hexdigest()
+        origin = self._origin.digest()
+        return hashlib.blake2b(repr((self.shape, str(self.dtype), origin)).encode(), digest_size=16).hexdigest()

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from fastsvm import SVC, LinearOneClassSVM, LinearSVC
 from fastsvm.estimators.fitting.checkpoints import checkpointed
 from fastsvm.solvers.kernel_dual import working_set_steps
-from fastsvm.sources import hdf5
+from fastsvm.sources import tiled
 
 
 class Sigint:
@@ -45,7 +45,7 @@ class Sigint:
 @pytest.fixture
 def interrupt(stored, monkeypatch):
     """Return a function that fits a model, has it interrupted after some steps, and returns the `Sigint`."""
-    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 1 << 16)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may run where it is ignored
 
     def fit(model, *data, after=4):

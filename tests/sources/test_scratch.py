@@ -6,15 +6,18 @@ import resource
 import numpy as np
 import pytest
 
+from fastsvm.sources import as_source
 from fastsvm.sources.scratch import ScratchSource
 
 
+@pytest.mark.parametrize("width", [None, 7, 3, 1])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_rows_are_those_that_were_written(dtype, tmp_path):
+def test_rows_are_those_that_were_written(dtype, width, tmp_path):
     rows = np.random.default_rng(0).normal(size=(100, 7)).astype(dtype)
-    source = ScratchSource(rows.shape, dtype, str(tmp_path), "a")
-    for a, b in ((0, 30), (30, 31), (31, 100)):
-        source.append(rows[a:b])
+    source = ScratchSource(rows.shape, dtype, str(tmp_path), "a", width)
+    for first in range(0, 7, width or 7):
+        for a, b in ((0, 30), (30, 31), (31, 100)):
+            source.append(rows[a:b, first : first + (width or 7)])
     np.testing.assert_array_equal(source.read(20, 90).values, rows[20:90])
     buffer = source.buffer(50)
     found = source.read_all([(90, 100), (0, 5), (20, 20)], buffer).values
@@ -28,7 +31,8 @@ def test_rows_are_those_that_were_written(dtype, tmp_path):
 
 
 def test_the_digest_is_of_the_origin():
-    sources = [ScratchSource((3, 2), np.float16, None, origin) for origin in ("a", "a", "b")]
+    origins = [as_source(np.full((3, 1), value)) for value in (1.0, 1.0, 2.0)]
+    sources = [ScratchSource((3, 2), np.float16, None, origin) for origin in origins]
     digests = [source.digest() for source in sources]
     assert digests[0] == digests[1] != digests[2]
     for source in sources:

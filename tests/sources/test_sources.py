@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fastsvm.sources import ScaledSource, SubsetSource, as_source, base, feature_statistics, hdf5
+from fastsvm.sources import ScaledSource, SubsetSource, as_source, base, feature_statistics, tiled
 from fastsvm.sources.read_ahead import read_ahead
 
 N, D = 37, 5
@@ -129,7 +129,7 @@ CASES = [(view, name) for view in VIEWS for name in (NAMES if view is plain else
 def case(request, file, monkeypatch):
     """Return a source of several blocks and its rows as a float64 array."""
     monkeypatch.setattr(base, "_RESIDENT_ROWS", 8)
-    monkeypatch.setattr(hdf5, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(tiled, "_BLOCK_BYTES", 100)
     view, name = request.param
     return view(name, file), VIEWS[view]
 

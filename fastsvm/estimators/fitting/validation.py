@@ -26,12 +26,23 @@ from fastsvm.sources import (
 )
 from fastsvm.sources.hdf5_checks import place_of
 
-_BLOCK_SHARE = 32  # of the memory for a block of rows in a file: three or four are there at once
-
-_LEAST_BLOCK = 1 << 16  # bytes
+STATISTICS = 6
+"""Numbers of each feature that are in memory while means and variances are computed."""
+_BESIDE = 16 << 20  # bytes that a fit may take beyond its memory, as machine code does
+_LOADED_SHARE = 3  # of the memory, for samples that are read into it once
 _PLAIN_TYPES = [np.dtype(kind) for kind in (np.float64, np.float32, np.uint8)]
 
-__all__ = ["TrainingSet", "check_rows", "check_training_set", "forget", "labels_of", "origin_of", "required_labels"]
+__all__ = [
+    "STATISTICS",
+    "TrainingSet",
+    "check_columns",
+    "check_rows",
+    "check_training_set",
+    "forget",
+    "labels_of",
+    "origin_of",
+    "required_labels",
+]
 
 
 class TrainingSet(NamedTuple):
@@ -293,7 +304,7 @@ def check_training_set(
         )
     source = check_rows(estimator, X, reset=reset)
     if not source.resident:
-        source = source.in_blocks(_block_bytes(estimator.memory))
+        source = _brought(source, parse_memory(estimator.memory))
     if not has_targets:
         y = np.zeros(len(source))
     if not of_classes and np.asarray(y).dtype.kind in "SU":
@@ -351,8 +362,38 @@ def check_squares(y: np.ndarray) -> None:
         )
 
 
-def _block_bytes(memory: str | int) -> int:
-    return max(_LEAST_BLOCK, parse_memory(memory) // _BLOCK_SHARE)
+def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int = 1) -> None:
+    """Raise ValueError if the memory does not suffice for what a fit has of each feature, before it is there.
+
+    Parameters
+    ----------
+    memory : int or str
+        As estimators take it.
+    n_features : int
+        Number of features.
+    copies : int
+        Numbers of a feature and a score that are there at once, such as weights and directions.
+    n_scores : int, default=1
+        Number of scores.
+    """
+    once = 8 * n_scores * n_features
+    needed = copies * once
+    allowed = parse_memory(memory, enough=needed)
+    if once > allowed or needed > allowed + _BESIDE:
+        scores = "" if n_scores == 1 else f" of {n_scores} scores"
+        raise ValueError(
+            f"X has {n_features:,} features, and what a fit has of each{scores} would take {needed / 1e9:.4g} GB, "
+            f"and memory allows {allowed / 1e9:.4g} GB. If an index in the samples is too large by mistake, correct "
+            "it; else raise memory."
+        )
+
+
+def _brought(source: Source, memory: int) -> Source:
+    """Return the samples in memory if a third of it holds them, else read anew in each pass.
+
+    This comes before all else that a fit does, so that it does the same with samples that were in memory before.
+    """
+    return source.loaded() if source.nbytes <= memory // _LOADED_SHARE else source.within(memory)
 
 
 def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:

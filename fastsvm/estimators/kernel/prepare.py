@@ -70,7 +70,7 @@ class PreparedFit(NamedTuple):
 def enough_memory(source: Source, n_threads: int) -> int | None:
     """Return bytes with which a fit is planned as with any more, None if the samples are not in memory."""
     n, d = source.shape
-    return 8 * (_MATRICES + 2 * n_threads) * n * (n + d) if source.resident else None
+    return 8 * (_MATRICES + 2 * n_threads) * n * (n + d) + source.held if source.resident else None
 
 
 def prepare(
@@ -100,13 +100,14 @@ def prepare(
     """
     weight = data.weight if data.weighted else None
     standardization = Standardization.of(data.source, weight) if estimator.standardize else None
-    rows = training_rows(estimator, data.source, standardization, weight, budget, pool)
+    held = data.source.held
+    rows = training_rows(estimator, data.source, standardization, weight, budget - held, pool)
     source = rows.source
     _check_square(estimator, source.shape)
     if standardization is None and not is_precomputed(estimator):
         warn_of_lengths(type(estimator).__name__, rows.statistics, len(source), source.sparse)
     if source is not data.source and source.resident:
-        budget -= source.nbytes
+        held += source.nbytes
     labels, upper, k = stated.labels, stated.upper, stated.rows_of_sample
     gamma = resolve_gamma(estimator.gamma, source.shape[1], rows.statistics.variance)
     kinds = stated.kinds() if is_dual(estimator) and Repeats.are_sought(source) else None
@@ -121,13 +122,13 @@ def prepare(
         counts, n = _sizes(labels)
         workers = pool.n_threads if isinstance(pairwise, Uint8Pairwise) and not observed else 1
         recomputable = is_dual(estimator) and pairwise.parallel and (rows.source.resident or n == len(rows.source))
-        need = _need(rows.source, pairwise, counts, n, k, workers, recomputable)
+        need = _need(rows.source, pairwise, counts, n, k, workers, recomputable)._replace(held_bytes=held)
         return _spent(estimator, budget, need)
 
     if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
     gram = Gram(pairwise, source, pool)
-    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget)
+    small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget - held)
     task = OneVsOneFit(gram, pairs, labels, lambda: plan_of(labels), solver_of(estimator), repeats, small)
     samples = source if rows.source is data.source else data.source
 

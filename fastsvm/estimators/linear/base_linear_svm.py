@@ -12,17 +12,21 @@ from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import check_squares, check_training_set, forget
-from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, small_fit
+from fastsvm.estimators.fitting.validation import check_columns, check_squares, check_training_set, forget
+from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, SmallFit, small_fit
 from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState, newton_is_faster
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
-from fastsvm.estimators.linear.training_task import Task, check_weights, in_pairs, merged, task_of_classes
+from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss, is_piecewise
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
+
+# Of the weights, at once: of few samples, in the steps of each solver, and of the solver of given sums.
+_COPIES: dict[Any, int] = {SmallFit: 3, DualFit: 6, PrimalFit: 8}
+_COPIES_OF_ONE_CLASS = 13
 
 _RULES = {
     "C": number(above=0),
@@ -68,13 +72,15 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Return the bytes that a fit may use."""
         return parse_memory(self.memory)
 
-    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession | None = None) -> None:
-        """Solve the problem; `names` are fitted attributes beside those of the solution.
+    def _session(self) -> FitSession:
+        """Return what a fit begins with, before its samples are read."""
+        return FitSession(self, max_subtasks=self.max_iter)
 
-        A `session` is given if it began before, with work that comes before the problem.
-        """
-        check_weights(self.memory, len(task.balance), task.source.shape[1])
-        session, l1 = session or FitSession(self, max_subtasks=self.max_iter), self._has_l1_penalty()
+    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
+        """Solve the problem; `names` are fitted attributes beside those of the solution."""
+        k, n_features = len(task.balance), task.source.shape[1]
+        check_columns(self.memory, n_features, _COPIES[SmallFit], k)
+        l1 = self._has_l1_penalty()
         kind: Any = PrimalFit if l1 or newton_is_faster(task, loss, self.criterion) else DualFit
         session.begin()
         with Pool.open() as pool:
@@ -85,6 +91,8 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
                 self._conclude(small.weights, small, pool)
                 session.end(small, warn_of_gap)
                 return
+            copies = _COPIES[kind] if task.share is None else _COPIES_OF_ONE_CLASS
+            check_columns(self.memory, n_features, copies, k)
             task = merged(task) if task.source.resident and self._merges_rows else task
             monitor = self._run(kind, task, loss, names, session, pool)
             if kind is PrimalFit and not l1 and is_piecewise(type(loss)) and self.stop_reason_ == StopReason.STALLED:
@@ -151,6 +159,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
 
     def _fit_classes(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
         """Learn the classes with a loss."""
+        session = self._session()
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
@@ -161,7 +170,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
             task = in_pairs(task)
         elif coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
-        self._fit(task, loss, {"classes_": classes})
+        self._fit(task, loss, {"classes_": classes}, session)
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
@@ -172,12 +181,13 @@ class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):
 
     def _fit_numbers(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> None:
         """Learn the targets with a loss."""
+        session = self._session()
         forget(self)
         data = check_training_set(self, X, y, sample_weight, of_classes=False)
         check_squares(data.y[data.weight > 0])
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         task = Task(source, np.ascontiguousarray(data.y), data.weight, total, np.ones(1), of_classes=False)
-        self._fit(task, loss, {})
+        self._fit(task, loss, {}, session)
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef[0], "intercept_": intercept}

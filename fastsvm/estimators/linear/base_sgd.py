@@ -66,12 +66,13 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber', which is zero everywhere with 0.")
 
-    def _fit(self, task: Task, start: LinearFunction | None, names: dict[str, Any], given: bool) -> None:
+    def _fit(
+        self, task: Task, start: LinearFunction | None, names: dict[str, Any], given: bool, session: FitSession
+    ) -> None:
         """Minimise the objective; `names` are fitted attributes beside those of the solution.
 
         The fit begins at `start` if the user `given` it, else resumes an interrupted fit of the same task, if any.
         """
-        session = FitSession(self, max_subtasks=self.max_iter)
         mark = fingerprint(task) if session.can_be_resumed else ""
         last: SGDFitState | None = None if given else session.initial_state("_fit_state")
         if last is not None and last.fingerprint != mark:

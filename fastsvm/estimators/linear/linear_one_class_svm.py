@@ -166,12 +166,13 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable; the message says what was found.
         """
         self._check_parameters()
+        session = self._session()
         forget(self)
         data = check_training_set(self, X, None, sample_weight, of_classes=False, has_targets=False)
         source, total = self._standardized(data.source, data.weight), float(data.weight.sum())
         labels = np.ones(len(data.weight))
         task = Task(source, labels, data.weight, total, np.ones(1), of_classes=False, share=float(self.nu))
-        self._fit(task, loss_of("perceptron"), {})
+        self._fit(task, loss_of("perceptron"), {}, session)
         return self
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:

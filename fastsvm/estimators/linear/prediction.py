@@ -8,8 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regr
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.estimators.fitting.validation import check_rows, required_labels
-from fastsvm.estimators.linear.training_task import check_weights
+from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows, required_labels
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
 from fastsvm.sources import ScaledSource, Source, check_finite, is_stored
@@ -107,7 +106,7 @@ class LinearModel(BaseEstimator):
         if not self.standardize:
             self._shift = self._scale = None
             return source
-        check_weights(self.memory, 1, source.shape[1])  # means and variances take as much as the weights of a score
+        check_columns(self.memory, source.shape[1], STATISTICS)
         # Dense rows are multiplied as stored, and the weights scaled; sparse ones must not be rounded by being scaled,
         # or what is measured would not be of the rows as passed.
         dtype = np.dtype(np.float64) if source.sparse else product_type(source.dtype)

@@ -9,6 +9,7 @@ from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import Rule, number
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
@@ -246,14 +247,14 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable, or the weights overflow; the message says what was found.
         """
         self._check_parameters()
-        earlier = self._earlier()
+        session, earlier = FitSession(self, max_subtasks=self.max_iter), self._earlier()
         forget(self)
         data = check_training_set(self, X, y, sample_weight)
         classes, labels = encode(data.y, data.weight)
         task = self._task(self._scaled(data.source, data.weight), labels, data.weight, classes)
         names = {"classes_": classes}
         given = coef_init is not None or intercept_init is not None
-        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given)
+        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given, session)
         return self
 
     @one_threaded_blas

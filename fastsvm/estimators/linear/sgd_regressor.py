@@ -7,6 +7,7 @@ import numpy as np
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.parameters import Rule
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_training_set, forget
 from fastsvm.estimators.linear.base_sgd import BaseSGD
 from fastsvm.estimators.linear.loss_parameter import loss_rule
@@ -225,11 +226,11 @@ shape (n_samples, n_features)
             If a parameter or the data are not usable, or the weights overflow; the message says what was found.
         """
         self._check_parameters()
-        earlier = self._earlier()
+        session, earlier = FitSession(self, max_subtasks=self.max_iter), self._earlier()
         forget(self)
         task = self._task(X, y, sample_weight, first=True)
         given = coef_init is not None or intercept_init is not None
-        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given)
+        self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given, session)
         return self
 
     @one_threaded_blas

@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fastsvm.memory import parse_memory
 from fastsvm.multiclass import class_pairs
 from fastsvm.sources import DenseBlock, MemorySource, ScaledSource, Source
 
 __all__ = [
     "Task",
     "as_stored",
-    "check_weights",
     "distinct",
     "fingerprint",
     "in_pairs",
@@ -107,31 +105,13 @@ def fingerprint(task: Task) -> str:
     return digest.hexdigest()
 
 
-def check_weights(memory: int | str, n_scores: int, n_features: int) -> None:
-    """Raise ValueError if the weights of all scores do not fit in the memory, before anything of their size is there.
-
-    Only one copy of them counts. Fits have more, but not all of each is touched where most features do not occur.
-    """
-    needed = 8 * n_scores * n_features
-    allowed = parse_memory(memory, enough=needed)
-    if needed > allowed:
-        scores = "a score" if n_scores == 1 else f"{n_scores} scores"
-        raise ValueError(
-            f"X has {n_features:,} features, so that the weights of {scores} would take {needed / 1e9:.4g} GB, and "
-            f"memory allows {allowed / 1e9:.4g} GB. If an index in the samples is too large by mistake, correct it; "
-            "else raise memory."
-        )
-
-
-def as_stored(source: Source, memory: int) -> tuple[Source, np.ndarray, np.ndarray]:
-    """Return the rows as stored, in memory if they fit, and what is subtracted from and multiplied with them."""
+def as_stored(source: Source) -> tuple[Source, np.ndarray, np.ndarray]:
+    """Return the rows as stored, and what is subtracted from and multiplied with them."""
     shift = scale = np.empty(0)
     if isinstance(source, ScaledSource) and not source.source.sparse:
         shift = np.zeros(source.shape[1]) if source.shift is None else source.shift.astype(np.float64)
         scale, source = source.scale.astype(np.float64), source.source
-    if source.resident or source.nbytes <= memory // 3:
-        source = source.in_memory()
-    return source, shift, scale
+    return source.in_memory() if source.resident else source, shift, scale
 
 
 def seed_of(estimator: Any) -> int:

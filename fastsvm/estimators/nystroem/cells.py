@@ -236,7 +236,11 @@ def learn(
 def _whole(source: Source, rows: np.ndarray) -> Source:
     """Return the samples of one machine for all; those of a file stay there."""
     source = source if len(rows) == len(source) else source.take(rows)
-    return source.in_memory() if source.resident else source
+    if not source.resident:
+        return source
+    found = source.in_memory()
+    found.held = found.nbytes if source.held else 0
+    return found
 
 
 def _machine(task: Task, rows: np.ndarray, samples: Any, make: Callable[[], Any]) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from fastsvm.estimators.fitting.parameters import Rule, either, number, one_of
+from fastsvm.estimators.fitting.validation import STATISTICS, check_columns
 from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_gamma
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of, warn_of_lengths
@@ -31,6 +32,7 @@ class LandmarkEstimator:
     """An estimator with a kernel and landmarks."""
 
     gamma: Any
+    memory: int | str
     kernel: Any
     standardize: bool
 
@@ -45,6 +47,7 @@ class LandmarkEstimator:
 
     def _standardized(self, source: Source, weight: np.ndarray) -> Source:
         """Return the samples as they are passed; the map to standardised ones, and gamma, are attributes."""
+        check_columns(self.memory, source.shape[1], STATISTICS)
         weights = None if (weight == weight[0]).all() else weight
         standardization = Standardization.of(source, weights) if self.standardize else None
         seen = source if standardization is None else standardization.apply(source)

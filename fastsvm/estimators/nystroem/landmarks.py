@@ -68,7 +68,7 @@ def choose(
     source : Source
         Samples.
     used : ndarray of int64
-        Numbers of the samples that may be landmarks, in rising order.
+        Numbers of the samples that may be landmarks. They are drawn by their places here.
     rng : RandomState
         Source of random numbers.
     budget : int
@@ -83,7 +83,7 @@ def choose(
     ValueError
         If given landmarks are not usable, so many do not fit in memory, or the kernel is not positive semi-definite.
     """
-    sample = source.rows(np.sort(rng.permutation(used)[:_SAMPLE]))
+    sample = source.rows(rng.permutation(used)[:_SAMPLE])
     if not isinstance(estimator.landmarks, str):
         features = FeatureMap(estimator, _given(estimator), source, pool)
         return Chosen(features, None, features.trace_error(sample))
@@ -125,7 +125,7 @@ def _drawer(
     order = rng.permutation(used)
     if estimator.landmarks == "uniform":
         return lambda size: order[:size] if size < len(order) else used
-    candidates = np.sort(order[: max(most, min(_POOL * most, budget // (_SHARE * 8 * most)))])
+    candidates = order[: max(most, min(_POOL * most, budget // (_SHARE * 8 * most)))]
     block = source.rows(candidates)
     one = source.as_passed(block.slice(0, 1))
     kernel, _, rows = Predictor(estimator, np.zeros((1, 1)), source, pool, one, np.float64).paired(block)
@@ -144,7 +144,7 @@ def _supporting(
     """Return a function as `_drawer` does. Support vectors of some samples come first, then others."""
     order = rng.permutation(used)
     room = budget // (_SHARE * (_LEARNT_BYTES + source.nbytes // max(1, len(source))))
-    found = supports(np.sort(order[: min(max(_LEARNT * most, _LEAST_LEARNT), max(1, room))]))
+    found = supports(order[: min(max(_LEARNT * most, _LEAST_LEARNT), max(1, room))])
     order = np.concatenate([rng.permutation(found), order[~np.isin(order, found)]])
     return lambda size: order[:size]
 

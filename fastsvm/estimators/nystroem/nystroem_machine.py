@@ -51,25 +51,27 @@ class _Learning:
         self.features: Source
 
 
-def _shuffled(task: Task, budget: int) -> tuple[Task, np.ndarray]:
+def _shuffled(task: Task, budget: int) -> tuple[Task, np.ndarray, np.ndarray]:
     """Return the task of the rows in an order that mixes classes, and their numbers; few rows are the distinct ones.
 
     Consecutive features are learnt together, and read together from a scratch file. In the order of a file that is
-    sorted by class, they would take up to three times as many epochs.
+    sorted by class, they would take up to three times as many epochs. Landmarks are drawn in the order of rows in
+    memory in either case, whose places come last, so that they are the same.
     """
     source, rng = task.source, np.random.default_rng(0)
     most = budget // _BLOCK_SHARE // max(1, source.nbytes // max(1, len(source)))
     if source.resident:
         places, weights = distinct(task) or (np.arange(len(task.weights)), task.weights)
         order = rng.permutation(len(places))
-        places, weights = places[order], weights[order]
+        places, weights, turns = places[order], weights[order], np.arange(len(places))
         size = int(np.clip(most, _LEAST_BLOCK, source.block_rows))
     else:
+        turns = rng.permutation(len(source))
         source, places, size = _mixed(source, _MIXED * most, rng)
-        weights = task.weights[places]
+        turns, weights = np.argsort(places)[turns], task.weights[places]
     subset = SubsetSource(source, places)
     subset.block_rows = size
-    return task._replace(source=subset, targets=task.targets[places], weights=weights), places
+    return task._replace(source=subset, targets=task.targets[places], weights=weights), places, turns
 
 
 def _mixed(source: Source, most: int, rng: np.random.Generator) -> tuple[Source, np.ndarray, int]:
@@ -115,14 +117,13 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
     def _memory_left(self) -> int:
         return self._learning.left
 
-    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession | None = None) -> None:
+    def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
         """Choose landmarks, compute features, and learn on them."""
-        session = session or FitSession(self, max_subtasks=self.max_iter)
-        rng, budget = check_random_state(self.random_state), parse_memory(self.memory)
-        task, places = _shuffled(task, budget)
+        rng, budget = check_random_state(self.random_state), parse_memory(self.memory) - task.source.held
+        task, places, turns = _shuffled(task, budget)
         division = None if self.refine is None else self._divided(task, budget)
         with Pool.open() as pool:
-            used, supports = np.flatnonzero(task.weights > 0), partial(self._supports, task, budget)
+            used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, budget, pool, supports)
             self._learning = _Learning(chosen, task, loss, budget, rng)
             try:

@@ -56,7 +56,7 @@ def stored_features(estimator: Any, source: Source, features: FeatureMap, budget
                 features.write(block, found[start:stop])
             yield MemorySource(DenseBlock(found))
             return
-    scratch = ScratchSource(shape, kinds[-1], estimator.scratch_folder, source.digest())
+    scratch = ScratchSource(shape, kinds[-1], estimator.scratch_folder, source)
     try:
         most = max(1, min(_WRITTEN_BYTES, budget // _WRITTEN_SHARE) // (scratch.dtype.itemsize * shape[1]))
         for start, stop, block in _blocks(estimator, source, most):

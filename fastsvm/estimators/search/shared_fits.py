@@ -238,10 +238,8 @@ class SharedFits:
         first, source = min(models, key=lambda model: model.tol), self.data.source
         budget = min(parse_memory(model.memory) for model in models)
         if not source.resident:
-            if source.nbytes > budget // 3:
-                return None
-            source = source.in_memory()
-            budget -= source.nbytes
+            return None
+        budget -= source.held
         rows = training_rows(first, source, group.standardization, None, budget, self.pool)
         budget -= rows.source.nbytes if rows.source is not source else 0
         place = np.arange(len(source))

@@ -1,9 +1,14 @@
 """Names of the features of samples on disk."""
 
+import tracemalloc
+
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from csr_group import write_csr
+from scipy import sparse
+from sklearn.base import clone
 
 import fastsvm
 from fastsvm import SVR, LinearSVC, LinearSVR, NuSVR, NystroemSVR, OneClassSVM, SGDClassifier, SVCSearch, open_hdf5
@@ -96,3 +101,33 @@ def test_a_column_of_times_is_named():
     X = pd.DataFrame({"a": np.arange(6.0), "when": pd.date_range("2020", periods=6)})
     with pytest.raises(TypeError, match="Column 'when' of X holds times"):
         fastsvm.SVC().fit(X, [0, 1] * 3)
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [fastsvm.SVC(), OneClassSVM(), fastsvm.NystroemSVC(), fastsvm.NystroemFeatures(), LinearSVC(standardize=True)],
+    ids=lambda machine: type(machine).__name__,
+)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_statistics_of_features_beyond_the_memory_are_refused_before_they_are_there(machine, in_file, tmp_path):
+    """A file of some kilobytes may state any number of features."""
+    wide = sparse.csr_matrix((np.ones(4), [0, 5, 7, 1_999_999_999], np.arange(5)), shape=(4, 2_000_000_000))
+    machine = clone(machine).set_params(memory="1GB")
+    with h5py.File(tmp_path / "wide.h5", "w") as file:
+        write_csr(file.create_group("X"), wide)
+        tracemalloc.start()
+        try:
+            with pytest.raises(
+                ValueError, match=r"2,000,000,000 features, .* take 96 GB, and memory allows 1 GB"
+            ):
+                machine.fit(file["X"] if in_file else wide, [0, 1, 0, 1])
+            assert tracemalloc.get_traced_memory()[1] < 1e8
+        finally:
+            tracemalloc.stop()
+
+
+def test_what_the_steps_of_a_linear_machine_take_counts():
+    wide = sparse.random(40, 2_000_000, 1e-6, "csr", random_state=0)
+    LinearSVC(memory="50MB").fit(wide, np.arange(40) % 2)  # few samples, solved at once
+    with pytest.raises(ValueError, match=r"of each would take 0\.096 GB, and memory allows 0\.05 GB"):
+        LinearSVC(memory="50MB", max_iter=50).fit(wide, np.arange(40) % 2)

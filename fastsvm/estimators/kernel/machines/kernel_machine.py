@@ -14,7 +14,14 @@ from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
-from fastsvm.estimators.fitting.validation import TrainingSet, check_rows, check_training_set, forget
+from fastsvm.estimators.fitting.validation import (
+    STATISTICS,
+    TrainingSet,
+    check_columns,
+    check_rows,
+    check_training_set,
+    forget,
+)
 from fastsvm.estimators.kernel.expected_time import warn_of_time
 from fastsvm.estimators.kernel.kernel_parameter import KERNEL, check_kernel, is_precomputed, resolve_kernel
 from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
@@ -102,7 +109,9 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         if self.standardize and isinstance(samples, ObjectSource):
             raise ValueError("standardize=True needs features, but the samples are not numbers.")
         kind = {"of_classes": self.of_classes, "has_targets": self.has_targets}
-        return check_training_set(self, samples, y, sample_weight, **kind)
+        data = check_training_set(self, samples, y, sample_weight, **kind)
+        check_columns(self.memory, data.source.shape[1], STATISTICS)
+        return data
 
     @abstractmethod
     def _state(self, data: TrainingSet) -> Statement:

@@ -37,6 +37,7 @@ N_SWEEPS = 3
 
 _BLOCK_ROWS = ((512, 192), (128, 128), (0, 64))  # of at least so many features, so many rows
 _STREAMED_ROWS = 32  # of a block whose Gram matrix is computed again in each epoch
+_SAMPLE_BYTES = 48, 8  # of a sample's label, weights, cost and number, and of its dual variable for each score
 _GRAM_SHARE, _WINDOW_SHARE = 4, 8  # of the memory; three windows are there at once
 _PART_SHARE = 64  # of the memory for a part of a window, of which six may be there at once
 _DENSE_SHARE = 96  # bytes of the memory for a value: Newton steps have up to three copies in float64 beside all else
@@ -108,7 +109,7 @@ class DualFit:
         self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: DualFitState | None, resumable: bool
     ) -> None:
         memory = estimator._memory_left()
-        problem = problem_of(estimator, task, loss, memory)
+        problem = problem_of(estimator, task, loss)
         source = problem.source
         self._fingerprint = fingerprint_of(task, problem) if resumable else ""
         seed = seed_of(estimator) if last is None else last.seed
@@ -175,6 +176,8 @@ def _settings(estimator: Any, problem: LinearProblem, memory: int, seed: int) ->
         per_row = max(1, source.nbytes // (source.dtype.itemsize * max(1, n)) if source.sparse else d) * k
         window = max(size, _WINDOW_WORK // per_row // size * size)
     else:
+        beside, of_score = _SAMPLE_BYTES
+        memory = max(memory // 2, memory - n * (beside + of_score * k))
         size = _STREAMED_ROWS
         window = max(1, min(memory // _WINDOW_SHARE, _MOST_WINDOW) * n // max(1, source.nbytes))
     kept = memory // _GRAM_SHARE // (size * size * item)
@@ -263,7 +266,7 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     if not (is_wide or is_few):
         return None
     begin = time.perf_counter()
-    problem = problem_of(estimator, task, chosen_loss(loss), 0)  # the rows are in memory
+    problem = problem_of(estimator, task, chosen_loss(loss))
     problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
     with np.errstate(all="ignore"):
         is_enough = source.sparse and not is_few and estimator.criterion == "gap"

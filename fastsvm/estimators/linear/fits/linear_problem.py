@@ -16,9 +16,9 @@ __all__ = ["demands_of", "fingerprint_of", "problem_of"]
 _LONGER = 2.0  # times the length of the rows: the constant feature whose weight is the offset of a machine of one class
 
 
-def problem_of(estimator: Any, task: Task, loss: Loss, memory: int) -> LinearProblem:
-    """Return the problem of an estimator, its rows in memory if they fit."""
-    source, shift, scale = as_stored(task.source, memory)
+def problem_of(estimator: Any, task: Task, loss: Loss) -> LinearProblem:
+    """Return the problem of an estimator."""
+    source, shift, scale = as_stored(task.source)
     constant = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
     demands = demands_of(estimator, task)
     if task.share is None:

@@ -86,7 +86,7 @@ class PrimalFit:
         self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: PrimalFitState | None, resumable: bool
     ) -> None:
         memory = parse_memory(estimator.memory)
-        problem = problem_of(estimator, task, loss, memory)
+        problem = problem_of(estimator, task, loss)
         self._fingerprint, self._last = fingerprint_of(task, problem) if resumable else "", last
         self._resident = problem.source.resident
         self._finished = self._consistent = False

@@ -7,11 +7,12 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.estimators.fitting.validation import check_columns
 from fastsvm.estimators.linear import loss_parameter
 from fastsvm.estimators.linear.initial_rate import Lengths, suitable_rate
 from fastsvm.estimators.linear.loss_curve import CurveParts
 from fastsvm.estimators.linear.progress import SGDMonitor
-from fastsvm.estimators.linear.training_task import Task, as_stored, check_weights, merged
+from fastsvm.estimators.linear.training_task import Task, as_stored, merged
 from fastsvm.files.storable import storable
 from fastsvm.linalg.linear_predictor import block_scores
 from fastsvm.losses import Loss, loss_slope
@@ -34,6 +35,7 @@ _FEW = 256  # of which equal ones are merged, so that a row of weight 2 is the s
 _WINDOW_VALUES = 1 << 24  # of rows in memory between two readings of the clock
 _WINDOW_BYTES = 32 << 20  # of sparse rows in memory
 _CAUTION = 3.0  # divides first rates by feature: CIFAR-10 would have a larger one, random walks a smaller one
+_COPIES_OF_WEIGHTS = 2  # of more, only the features that occur are touched
 _COPIES = 48  # bytes of a feature's weight and its copy
 _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are there at once, with the parts of one
 
@@ -103,12 +105,12 @@ class SGDFit:
         rate: "LearningRate | None" = None,
         merge: bool = False,
     ) -> None:
-        check_weights(estimator.memory, len(task.balance), task.source.shape[1])
+        check_columns(estimator.memory, task.source.shape[1], _COPIES_OF_WEIGHTS, len(task.balance))
         self.estimator, self.seed = estimator, seed
         if not partial and np.count_nonzero(task.weights) <= _FEW:
             task = merged(task)
         memory = parse_memory(estimator.memory)
-        source, shift, scale = as_stored(task.source, memory)
+        source, shift, scale = as_stored(task.source)
         weights = task.weights * (np.count_nonzero(task.weights) / task.total)
         validate = None
         if estimator.early_stopping and not partial:

@@ -1,0 +1,233 @@
+"""Dense rows of arrays that are stored in tiles: chunks of HDF5, of Zarr, or none.
+
+A tile that is compressed is unpacked as a whole, whatever part of it is read. So rows are read in whole tiles if a few
+of these are a small part of the memory. Else one pass copies them to a scratch file. Parts of other tiles are read.
+"""
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fastsvm.sources.base import Kind, Source
+from fastsvm.sources.block import Block, DenseBlock
+from fastsvm.sources.read_ahead import read_ahead
+from fastsvm.sources.scratch import ScratchSource
+
+__all__ = ["SlicedSource", "TiledSource", "block_bytes", "check_unpacked", "is_sliceable", "stored_type"]
+
+_BLOCK_BYTES = 4 << 20
+_LEAST_BLOCKS = 16
+_NARROW_BYTES = 1 << 20  # of a tile that a cache does not hold: its columns are read apart, each of them contiguous
+_PIECE_BYTES = 1 << 18  # of such columns that are copied at once
+_TALL_SHARE = 8  # of the memory, for a row of tiles that are unpacked together
+_UNPACKED_SHARE = 3  # of the memory, for a tile: it is there packed, unpacked, and copied
+
+
+class TiledSource(Source):
+    """Dense rows of an array that is stored in tiles.
+
+    A subclass sets `shape` and `dtype`, calls `_set_tiles`, and defines `_copy` and `place`.
+
+    Attributes
+    ----------
+    tile : tuple of int
+        Rows and columns of a tile.
+    is_packed : bool
+        Whether a part of a tile can only be read with the whole of it.
+    """
+
+    tile: tuple[int, int]
+    is_packed: bool
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Name of the array, for messages."""
+
+    @abstractmethod
+    def _copy(self, start: int, stop: int, columns: tuple[int, int], out: np.ndarray) -> None:
+        """Write some columns of rows `start` to `stop` to a contiguous array."""
+
+    def _timed(self, read: Callable[[], Kind], start: int, stop: int) -> Kind:
+        """Return what `read` returns of rows `start` to `stop`, and count it."""
+        return self.reads.timed(read)
+
+    def _set_tiles(self, tile: tuple[int, int] | None, is_packed: bool) -> None:
+        """Set what follows from the tiles. None are single rows."""
+        n, d = self.shape
+        self.nbytes = n * d * self.dtype.itemsize
+        rows, columns = (1, d) if tile is None else tile
+        self.tile, self.is_packed = (max(1, min(rows, n)), max(1, min(columns, d))), is_packed
+        most = block_bytes(self.nbytes)
+        self.chunk_rows = self._chunk_rows(most)
+        self.block_rows = self.chunk_rows * max(1, most // (self.chunk_rows * self._row_bytes))
+
+    @property
+    def _row_bytes(self) -> int:
+        return max(1, self.shape[1] * self.dtype.itemsize)
+
+    def _chunk_rows(self, most_bytes: int) -> int:
+        """Return the number of rows that are read together in blocks of at most so many bytes."""
+        rows = self.tile[0]
+        return rows if self.is_packed or rows * self._row_bytes <= most_bytes else 1
+
+    def in_blocks(self, most_bytes: int) -> Source:
+        """Return the source with blocks of at most `most_bytes`; those of packed tiles have whole tiles."""
+        found: Any = super().in_blocks(most_bytes)
+        rows = self._chunk_rows(most_bytes)
+        if rows == self.chunk_rows:
+            return found
+        found = object.__new__(type(self))  # a copy by pickle's rules would open the file again
+        found.__dict__.update(vars(self), chunk_rows=rows)
+        return Source.in_blocks(found, most_bytes)
+
+    def within(self, memory: int) -> Source:
+        """Return the source with small blocks; a scratch file has its rows if too many of them are packed together."""
+        (rows, columns), n = self.tile, len(self)
+        most = memory // _TALL_SHARE
+        if not self.is_packed or rows * self._row_bytes <= most:
+            return super().within(memory)
+        tile_bytes = rows * columns * self.dtype.itemsize
+        check_unpacked(self.place, self.tile, tile_bytes, memory)
+        width = min(self.shape[1], max(1, most // tile_bytes) * columns)
+        found = ScratchSource(self.shape, self.dtype, None, self, width)
+        for first in range(0, self.shape[1], width):
+            for start in range(0, n, rows):
+                found.append(self._part(start, min(n, start + rows), (first, min(self.shape[1], first + width))))
+        self.check_unchanged()
+        return found.within(memory)
+
+    def _part(self, start: int, stop: int, columns: tuple[int, int]) -> np.ndarray:
+        """Return some columns of some rows."""
+        out = np.empty((stop - start, columns[1] - columns[0]), self.dtype)
+        return self._timed(lambda: self._tiles([(start, stop)], columns, out), start, stop).values
+
+    def read(self, start: int, stop: int) -> DenseBlock:
+        """Return rows `start` to `stop`."""
+        return self.read_all([(start, stop)])
+
+    def buffer(self, n_rows: int) -> np.ndarray:
+        """Return memory for so many rows."""
+        return np.empty((n_rows, self.shape[1]), self.dtype)
+
+    def read_all(self, spans: list[tuple[int, int]], out: np.ndarray | None = None) -> DenseBlock:
+        """Return the rows of some spans, one after another, read into `out` without a copy."""
+        n_rows = sum(stop - start for start, stop in spans)
+        values = self.buffer(n_rows) if out is None else out[:n_rows]
+        return self._timed(lambda: self._tiles(spans, (0, self.shape[1]), values), spans[0][0], spans[-1][1])
+
+    def _tiles(self, spans: list[tuple[int, int]], columns: tuple[int, int], out: np.ndarray) -> DenseBlock:
+        """Write some columns of the rows of some spans to `out`."""
+        (rows, width), itemsize, place = self.tile, self.dtype.itemsize, 0
+        is_narrow = width < columns[1] - columns[0] and rows * width * itemsize > _NARROW_BYTES
+        length = rows if self.is_packed else max(1, _PIECE_BYTES // (width * itemsize))
+        for start, stop in spans:
+            part = out[place : place + stop - start]
+            place += stop - start
+            if not is_narrow:
+                if part.size:
+                    self._copy(start, stop, columns, part)
+                continue
+            for first in range(*columns, width):
+                last = min(first + width, columns[1])
+                for a in range(start, stop, length):
+                    b = min(a + length, stop)
+                    piece = np.empty((b - a, last - first), self.dtype)
+                    self._copy(a, b, (first, last), piece)
+                    part[a - start : b - start, first - columns[0] : last - columns[0]] = piece
+        return DenseBlock(out)
+
+
+class SlicedSource(TiledSource):
+    """Rows of an object that has a shape and a type and is sliced by rows, such as an array of Zarr.
+
+    Parameters
+    ----------
+    array : object
+        `is_sliceable` is true. If it has `chunks`, columns are sliced, too. Slices need not be arrays, but become some.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array, self._lock = array, threading.Lock()
+        if len(array.shape) != 2:
+            raise ValueError(f"{self.place} must have 2 dimensions, it has shape {tuple(array.shape)}.")
+        dtype = _type_of(array)
+        if dtype is None or dtype.kind not in "biuf":
+            raise ValueError(f"{self.place} must hold numbers, it holds {array.dtype}.")
+        self.shape, self.dtype = (int(array.shape[0]), int(array.shape[1])), stored_type(dtype)
+        chunks = getattr(array, "chunks", None)
+        if not isinstance(chunks, tuple):
+            self._set_tiles(None, is_packed=False)
+        else:  # numbers, or the lengths of all chunks along each axis
+            self._set_tiles((int(np.max(chunks[0])), int(np.max(chunks[1]))), is_packed=True)
+
+    @property
+    def place(self) -> str:
+        """Name of the array, for messages."""
+        return f"X, a {type(self._array).__name__},"
+
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """Yield each block after the number of its first row; read one block ahead."""
+        return read_ahead(super().blocks())
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def _copy(self, start: int, stop: int, columns: tuple[int, int], out: np.ndarray) -> None:
+        with self._lock:  # the object may not know of threads
+            rows = slice(start, stop)
+            found = self._array[rows] if out.shape[1] == self.shape[1] else self._array[rows, slice(*columns)]
+            if np.ma.is_masked(found):
+                raise ValueError(f"{self.place} contains masked values in rows {start} to {stop}; fill or remove them.")
+            out[:] = np.asarray(found)
+
+
+def check_unpacked(place: str, tile: tuple[int, ...], nbytes: int, memory: int) -> None:
+    """Raise ValueError if the memory does not suffice to unpack a tile of so many bytes."""
+    if nbytes > memory // _UNPACKED_SHARE:
+        raise ValueError(
+            f"{place} is stored in chunks of {' x '.join(f'{length:,}' for length in tile)} values. Each is unpacked "
+            f"whole, which takes {nbytes / 1e6:.4g} MB, and memory is {memory / 1e6:.4g} MB. Raise it to "
+            f"{-(-_UNPACKED_SHARE * nbytes // 10**6)} MB, or write the samples again in smaller chunks."
+        )
+
+
+def block_bytes(nbytes: int) -> int:
+    """Return the size of a block: large enough for full speed, but a small part of all rows."""
+    return min(_BLOCK_BYTES, nbytes // _LEAST_BLOCKS)
+
+
+def stored_type(dtype: np.dtype) -> np.dtype:
+    """Return the type in which numbers are read: bytes for bools, float64 for longer types, else their own."""
+    if dtype.kind == "b":
+        return np.dtype(np.uint8)
+    return np.dtype(np.float64) if dtype.kind == "f" and dtype.itemsize > 8 else dtype.newbyteorder("=")
+
+
+def is_sliceable(X: Any) -> bool:
+    """Return whether X is sliced by rows and is neither an array in memory nor a table."""
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or not hasattr(X, "__getitem__"):
+        return False
+    if hasattr(X, "iloc") or hasattr(X, "__array_interface__") or hasattr(X, "__dlpack__"):
+        return False
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or not all(isinstance(length, (int, np.integer)) for length in shape):
+        return False
+    return _type_of(X) is not None
+
+
+def _type_of(array: Any) -> np.dtype | None:
+    """Return the type of the values of an array, None if NumPy does not know it."""
+    dtype = getattr(array, "dtype", None)
+    dtype = getattr(dtype, "numpy_dtype", dtype)
+    try:
+        return None if dtype is None else np.dtype(dtype)
+    except TypeError:
+        return None
