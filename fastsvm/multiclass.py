@@ -4,10 +4,12 @@ from itertools import accumulate, combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.writeable import writeable
 
-__all__ = ["Expansion", "class_pairs", "disjoint_order", "elected", "one_vs_rest_scores", "votes"]
+__all__ = ["Expansion", "class_pairs", "disjoint_order", "elected", "one_vs_rest_scores", "pair_coefficients", "votes"]
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -85,32 +87,32 @@ def _order(dense, labels, n_support, support):
     return count
 
 
-def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
-    """Return the coefficients of every support vector in every pair, shape (n_support, n_pairs).
+def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray | sparse.csr_matrix:
+    """Return the coefficients of every support vector in every pair, shape (n_pairs, n_support).
 
-    `dual_coef` has the layout of `Expansion`, or a row for each pair if all pairs share the support vectors.
+    `dual_coef` has the layout of `Expansion`, or a row for each pair if all pairs share the support vectors. The first
+    has few coefficients for many pairs, so that a sparse matrix is returned.
     """
-    n_classes = len(n_support)
-    if len(dual_coef) == n_classes * (n_classes - 1) // 2:
-        return dual_coef.T
-    stop = np.cumsum(n_support)
-    start = stop - n_support
-    pairs = class_pairs(n_classes)
-    coef = np.zeros((dual_coef.shape[1], len(pairs)))
-    for column, (a, b) in enumerate(pairs):
-        coef[start[a] : stop[a], column] = dual_coef[b - 1, start[a] : stop[a]]
-        coef[start[b] : stop[b], column] = dual_coef[a, start[b] : stop[b]]
-    return coef
+    k, n = len(n_support), dual_coef.shape[1]
+    if len(dual_coef) == k * (k - 1) // 2:
+        return dual_coef
+    numbers = _pair_numbers(k)[np.repeat(np.arange(k), n_support)]
+    columns = np.broadcast_to(np.arange(n)[:, None], numbers.shape)
+    values = dual_coef.T.ravel()
+    return sparse.csr_matrix((values, (numbers.ravel(), columns.ravel())), shape=(k * (k - 1) // 2, n))
+
+
+def _pair_numbers(n_classes: int) -> np.ndarray:
+    """Return the number of the pair of each class and the r-th other class, shape (n_classes, n_classes - 1)."""
+    first, second = np.triu_indices(n_classes, 1)
+    found = np.empty((n_classes, n_classes - 1), np.int64)
+    found[first, second - 1] = found[second, first] = np.arange(len(first))
+    return found
 
 
 def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
     """Return the votes of each class. A decision is positive if the first class of the pair wins."""
-    count = np.zeros((len(decisions), n_classes))
-    for column, (a, b) in enumerate(class_pairs(n_classes)):
-        first = decisions[:, column] > 0
-        count[:, a] += first
-        count[:, b] += ~first
-    return count
+    return _tally(decisions, n_classes)[0]
 
 
 def elected(decisions: np.ndarray, n_classes: int, break_ties: bool) -> np.ndarray:
@@ -124,8 +126,26 @@ def one_vs_rest_scores(decisions: np.ndarray, n_classes: int) -> np.ndarray:
 
     The transformation maps the sum to less than a third of a vote.
     """
-    confidence = np.zeros((len(decisions), n_classes))
-    for column, (a, b) in enumerate(class_pairs(n_classes)):
-        confidence[:, a] += decisions[:, column]
-        confidence[:, b] -= decisions[:, column]
-    return votes(decisions, n_classes) + confidence / (3 * (np.abs(confidence) + 1))
+    count, confidence = _tally(decisions, n_classes)
+    return count + confidence / (3 * (np.abs(confidence) + 1))
+
+
+def _tally(decisions: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return votes of each class and the sum of its decisions, for each row."""
+    count, confidence = np.zeros((2, len(decisions), n_classes))
+    _add_votes(writeable(np.ascontiguousarray(decisions, np.float64)), count, confidence)
+    return count, confidence
+
+
+@jit_in_order
+def _add_votes(decisions, count, confidence):
+    for i in range(count.shape[0]):
+        pair = 0
+        for a in range(count.shape[1]):
+            for b in range(a + 1, count.shape[1]):
+                value = decisions[i, pair]
+                winner = a if value > 0 else b
+                count[i, winner] += 1
+                confidence[i, a] += value
+                confidence[i, b] -= value
+                pair += 1

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -188,7 +189,8 @@ class _Search:
         self, model: Any, source: Source, rng: np.random.RandomState, pool: Pool, towards: np.ndarray | None
     ) -> None:
         self.model, self.pool = model, pool
-        self.coef = model._coefficients()
+        coef: Any = model._coefficients()
+        self.coef = (coef.toarray() if sparse.issparse(coef) else coef).T
         self.predictor = Predictor(model, self.coef, source, pool)
         pairwise, support, _ = self.predictor.exact(self.predictor.stored.block)
         self.support = support

@@ -5,20 +5,24 @@ sums in an order that is faster.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, panel_tile
+from fastsvm._compiled.processor import JIT_DISABLED
+from fastsvm._compiled.scalars import multiply_add
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.pairwise import TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
-from fastsvm.linalg.row_products import add_panel_products, add_rows, panels_of, panels_of_columns
+from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
 from fastsvm.sources import Block
 
-__all__ = ["add_expansion", "expand", "expand_among", "operand_rows"]
+__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "operand_rows"]
 
 _COLUMNS = 256  # of a tile in memory
+_PIECE_COLUMNS = PANEL_BYTES // 8  # a panel of sums in float64
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _PIECE_VALUES = 1 << 19  # of a task, a quarter of a millisecond
@@ -119,7 +123,144 @@ def _products_of_columns(tile, coef, out):
         out[s] = total
 
 
-def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
+class PairCoefficients(NamedTuple):
+    """Coefficients of the decision functions of all pairs of classes, as LIBSVM arranges them.
+
+    A pair has support vectors of its two classes only. A row of coefficients for every class but one takes the place
+    of a column for every pair.
+
+    Attributes
+    ----------
+    dual_coef : ndarray of float64, shape (n_classes - 1, n_support)
+        For a support vector of class c, row r has its coefficient in the pair of c and the r-th other class.
+    ends : ndarray of int64, shape (n_classes,)
+        Where the support vectors of each class end. They are ordered by class.
+    """
+
+    dual_coef: np.ndarray
+    ends: np.ndarray
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of pairs."""
+        return len(self.ends) * (len(self.ends) - 1) // 2
+
+    def largest_norms(self) -> tuple[float, float]:
+        """Return the largest sum of absolute values of a pair's coefficients, and the largest Euclidean norm."""
+        return _largest_norms(self.dual_coef, self.ends)
+
+    def part(self, first: int, last: int) -> "PairCoefficients":
+        """Return the coefficients of the support vectors from `first` to `last`."""
+        some = np.ascontiguousarray(self.dual_coef[:, first:last])
+        return PairCoefficients(some, np.clip(self.ends - first, 0, last - first))
+
+    def added(self, values: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
+        """Return Σ_s coef_s values[s] of each pair and column of `values`, added to `sums` unless it is None.
+
+        The pair of a and b > a has the place (a, b) in a square. Few columns are summed one by one, in the same order.
+        """
+        n, width, k = values.shape[1], _PIECE_COLUMNS, len(self.ends)
+        singly = JIT_DISABLED or n <= width // 4
+        if sums is None:
+            sums = np.zeros((k, k, n if singly else -(-n // width) * width))
+        if singly:
+            _add_columns(self.dual_coef, self.ends, values, sums)
+        else:
+            _add_panels(self.dual_coef, self.ends, panels_of_columns(values), sums)
+        return sums
+
+    @staticmethod
+    def write(sums: np.ndarray, out: np.ndarray) -> None:
+        """Write the sums of the pairs to the rows of `out`, a column for each pair."""
+        _write_pairs(sums, out)
+
+
+@jit
+def _largest_norms(dual_coef, ends):
+    k = ends.size
+    absolute, squares = np.zeros((k, k)), np.zeros((k, k))
+    for c in range(k):
+        for r in range(k - 1):
+            a, b = (c, r + 1) if r >= c else (r, c)
+            for s in range(ends[c - 1] if c else 0, ends[c]):
+                absolute[a, b] += abs(dual_coef[r, s])
+                squares[a, b] += dual_coef[r, s] ** 2
+    return absolute.max(), np.sqrt(squares.max())
+
+
+@jit_in_order
+def _add_columns(dual_coef, ends, values, sums):
+    """Add the sums of each pair, class after class, those of `FEATURES` support vectors before they are added."""
+    k = ends.size
+    for c in range(k):
+        low = ends[c - 1] if c else 0
+        for start in range(low, ends[c], FEATURES):
+            stop = min(start + FEATURES, ends[c])
+            for r in range(k - 1):
+                a, b = (c, r + 1) if r >= c else (r, c)
+                for i in range(values.shape[1]):
+                    total = 0.0
+                    for s in range(start, stop):
+                        total = multiply_add(dual_coef[r, s], np.float64(values[s, i]), total)
+                    sums[a, b, i] += total
+
+
+@jit
+def _add_panels(dual_coef, ends, panels, sums):
+    """Do what `_add_columns` does with the same bits, for columns that are packed into panels."""
+    k, size, real = ends.size, dual_coef.itemsize, sums[0, 0, 0]
+    base, step, panel_stride = dual_coef.ctypes.data, dual_coef.strides[0], panels.strides[0]
+    to, down, across = sums.ctypes.data, sums.strides[0], sums.strides[1]
+    for c in range(k):
+        low = ends[c - 1] if c else 0
+        for start in range(low, ends[c], FEATURES):
+            features = start, min(start + FEATURES, ends[c]), 1
+            for p in range(panels.shape[0]):
+                panel, column = panels.ctypes.data + p * panel_stride, to + p * panels.shape[2] * size
+                for r in range(0, c, PANEL_ROWS):
+                    rows, out = (base + r * step, step, min(PANEL_ROWS, c - r) - 1), column + r * down + c * across
+                    panel_tile(real, rows, panel, features, (out, down))
+                for r in range(c, k - 1, PANEL_ROWS):
+                    rows, out = (base + r * step, step, min(PANEL_ROWS, k - 1 - r) - 1), column + c * down
+                    panel_tile(real, rows, panel, features, (out + (r + 1) * across, across))
+
+
+@jit
+def _write_pairs(sums, out):
+    k, column = sums.shape[0], 0
+    for a in range(k):
+        for b in range(a + 1, k):
+            for i in range(out.shape[0]):
+                out[i, column] = sums[a, b, i]
+            column += 1
+
+
+class _Columns(NamedTuple):
+    """Coefficients of any decision functions, shape (n_outputs, n_support), with the methods of `PairCoefficients`."""
+
+    weights: np.ndarray
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.weights)
+
+    def part(self, first: int, last: int) -> "_Columns":
+        return _Columns(np.ascontiguousarray(self.weights[:, first:last]))
+
+    def added(self, values: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
+        panels = panels_of_columns(values)
+        out = np.empty((self.n_outputs, panels.shape[0] * panels.shape[2])) if sums is None else sums
+        add_panel_products(self.weights, panels, out, sums is not None)
+        return out
+
+    @staticmethod
+    def write(sums: np.ndarray, out: np.ndarray) -> None:
+        out[:] = sums[:, : len(out)].T
+
+
+def expand(
+    pairwise: PairwiseKernel, support: Block, coef: np.ndarray | PairCoefficients, block: Block, pool: Pool
+) -> np.ndarray:
     """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64, summed in the order of s.
 
     Parameters
@@ -128,7 +269,7 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
         The kernel.
     support : Block
         The distinct rows of the expansion. A precomputed kernel ignores it.
-    coef : ndarray of float64, shape (n_support, n_outputs)
+    coef : ndarray of float64, shape (n_support, n_outputs), or PairCoefficients
         Coefficients.
     block : Block
         Rows to evaluate.
@@ -139,42 +280,41 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
     -------
     ndarray of float64, shape (n_rows, n_outputs)
     """
-    if isinstance(pairwise, PrecomputedPairwise):
-        return _expand_precomputed(pairwise, coef, block)
-    n = block.shape[0]
-    scores = np.zeros((n, coef.shape[1]))
-    terms: dict[int, np.ndarray] = {}
+    by_pair = isinstance(coef, PairCoefficients)
+    weights: Any = coef if by_pair else _Columns(coef.T)
+    n, columns = block.shape[0], _COLUMNS
+    if by_pair:  # squares of sums are long enough for a thread
+        columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
     sums: dict[int, np.ndarray] = {}
+    if isinstance(pairwise, PrecomputedPairwise):
+        for a, b in spans(n, columns):
+            values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
+            sums[a] = weights.part(0, values.shape[1]).added(np.ascontiguousarray(values.T), None)
+    else:
+        _sum_tiles(pairwise, support, weights, (block, columns), pool, sums)
+    scores = np.zeros((n, weights.n_outputs))
+    for a, found in sums.items():
+        weights.write(found, scores[a : a + columns])
+    return scores
 
-    def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
+
+def _sum_tiles(
+    pairwise: PairwiseKernel, support: Block, coef: Any, pieces: tuple[Block, int], pool: Pool,
+    sums: dict[int, np.ndarray],
+) -> None:  # fmt: skip
+    """Sum over the support vectors for pieces of the rows, each by its first row in `sums`."""
+    block, columns = pieces
+    terms: dict[int, np.ndarray] = {}
+
+    def add(operand: Any, weights: Any, count: int, a: int, b: int) -> None:
         part = block.slice(a, b)
         if a not in terms:
             terms[a] = pairwise.terms(part)
-        count = weights.shape[1]
         tile = scratch_array("tile", (count, b - a), pairwise.dtype)
         pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
-        sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
+        sums[a] = weights.added(tile, sums.get(a))
 
     most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
-    for first, last in spans(len(coef), most):
-        operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
-        pieces = [(operand, weights, a, b) for a, b in spans(n, _COLUMNS)]
-        _run(pairwise, pool, add, pieces)
-    for a, found in sums.items():
-        scores[a : a + _COLUMNS] = found[:, : n - a].T[:_COLUMNS]
-    return scores
-
-
-def _expand_precomputed(pairwise: PrecomputedPairwise, coef: np.ndarray, block: Block) -> np.ndarray:
-    weights, scores = np.ascontiguousarray(coef.T), np.zeros((block.shape[0], coef.shape[1]))
-    for a, b in spans(len(scores), _COLUMNS):
-        values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
-        scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
-    return scores
-
-
-def _weighted(weights: np.ndarray, panels: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
-    """Return the products of weights with panels, added to `sums` unless it is None."""
-    out = np.empty((len(weights), panels.shape[0] * panels.shape[2])) if sums is None else sums
-    add_panel_products(weights, panels, out, sums is not None)
-    return out
+    for first, last in spans(support.shape[0], most):
+        operand, weights = pairwise.prepare(support.slice(first, last)), coef.part(first, last)
+        _run(pairwise, pool, add, [(operand, weights, last - first, a, b) for a, b in spans(block.shape[0], columns)])

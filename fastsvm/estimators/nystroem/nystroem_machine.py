@@ -198,7 +198,9 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         coef = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
         with Pool.open() as pool:
             predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
-            found = predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))
+            found = np.empty((len(source), len(coef)))
+            for start, some in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):
+                found[start : start + len(some)] = some
         return self._refined(source, found) if hasattr(self, "cells_") else found
 
     def _refined(self, source: Source, scores: np.ndarray) -> np.ndarray:
