@@ -19,7 +19,7 @@ _SOME = 10_000  # samples of the largest problem
 _MOST = 40_000  # samples in all
 _EXPONENT = 1.7  # between 1.3 and 2 on tables and images of up to 300,000 samples
 _LONG = 600.0  # seconds
-_STACK_LEVEL = 5 + CALLS  # the call of `fit`: above are this file, what `fit` calls, it and its two decorators
+_STACK_LEVEL = 6 + CALLS  # the call of `fit`: above are this file, what `fit` calls, it and its three decorators
 
 
 def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:

@@ -112,9 +112,7 @@ class Predictor:
                 return found
         return self._scores_of_floats(block)
 
-    def decisions(
-        self, source: Source, intercept: np.ndarray, is_checked: bool
-    ) -> Iterator[tuple[int, np.ndarray]]:
+    def decisions(self, source: Source, intercept: np.ndarray, is_checked: bool) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the scores of some rows plus the intercepts, with the number of the first row.
 
         Rows that are not checked yet must be finite. Those of many decision functions are few at once.

@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 
 from fastsvm._compiled.writeable import writeable
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.fitting.validation import required_labels
@@ -71,13 +72,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return pair_coefficients(self._dense_dual_coef(), self.n_support_)
 
     def _expansion_coefficients(self) -> np.ndarray | PairCoefficients:
-        coef, (n_rows, n_pairs) = self._dense_dual_coef(), self._layout()
-        if len(coef) == n_pairs:  # of two classes, or all pairs share the support vectors
+        coef = self._dense_dual_coef()
+        if len(coef) == self._layout()[1]:  # of two classes, or all pairs share the support vectors
             return coef.T
         return PairCoefficients(
             writeable(np.ascontiguousarray(coef, np.float64)), np.cumsum(self.n_support_, dtype=np.int64)
         )
 
+    @of_one_model
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values of samples.
 
@@ -99,6 +101,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         return self._decided_by(X, self._shaped)[0]
 
+    @of_one_model
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the classes and the decision values of rows, from one pass."""
         labels, decisions = self._decided_by(X, self._labels, self._shaped)
@@ -112,6 +115,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return one_vs_rest_scores(decisions, len(self.classes_))
         return decisions
 
+    @of_one_model
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample.
 

@@ -13,6 +13,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.doc_link import DocLinkMixin
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import TrainingSet, check_rows, check_training_set, forget
@@ -190,6 +191,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     # --- decision functions ------------------------------------------------------------------------------
 
     @property
+    @of_one_model
     def coef_(self) -> np.ndarray | sparse.csr_matrix:
         """Weights of the features, one row a decision function, read-only; for the linear kernel only."""
         self._check_fitted()

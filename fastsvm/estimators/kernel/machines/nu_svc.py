@@ -7,6 +7,7 @@ import numpy as np
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_margin
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import NU, Rule, seed
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
@@ -181,6 +182,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU, "random_state": seed} | super()._own_rules()
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NuSVC":
