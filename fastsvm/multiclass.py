@@ -1,6 +1,6 @@
 """One-vs-one multiclass classification: pairs of classes, votes, and one-vs-rest scores."""
 
-from itertools import accumulate, combinations
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +9,17 @@ from scipy import sparse
 from fastsvm._compiled.compiler import jit, jit_in_order
 from fastsvm._compiled.writeable import writeable
 
-__all__ = ["Expansion", "class_pairs", "disjoint_order", "elected", "one_vs_rest_scores", "pair_coefficients", "votes"]
+__all__ = [
+    "Expansion",
+    "by_class",
+    "by_pair",
+    "class_pairs",
+    "disjoint_order",
+    "elected",
+    "one_vs_rest_scores",
+    "pair_coefficients",
+    "votes",
+]
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -46,26 +56,45 @@ class Expansion(NamedTuple):
     dual_coef: np.ndarray
 
     @classmethod
-    def of(cls, beta: list[np.ndarray], rows: list[np.ndarray], labels: np.ndarray, n_classes: int) -> "Expansion":
+    def of(
+        cls, beta: np.ndarray, rows: np.ndarray, starts: np.ndarray, labels: np.ndarray, n_classes: int
+    ) -> "Expansion":
         """Return the expansion of the coefficients `beta` (y α, first class positive) of the `rows` of each pair."""
-        starts = np.array([0, *accumulate(map(len, beta))])
-        values, places = (one[0] if len(one) == 1 else np.concatenate(one) for one in (beta, rows))
-        dense, n_support = np.zeros((n_classes - 1, len(labels))), np.zeros(n_classes, np.int32)
-        _place(values, places, starts, labels, dense)
+        dense, n_support = by_class(beta, rows, starts, labels, n_classes), np.zeros(n_classes, np.int32)
         support = np.empty(len(labels), np.int64)
         support = support[: _order(dense, labels, n_support, support)]
         return cls(support, n_support, np.ascontiguousarray(dense[:, support]))
 
 
+def by_class(
+    values: np.ndarray, rows: np.ndarray, starts: np.ndarray, labels: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """Return values of the rows of each pair, which stand one pair after the other, as `Expansion` arranges them."""
+    dense = np.zeros((n_classes - 1, len(labels)))
+    _exchange(values, rows, starts, labels, dense, True)
+    return dense
+
+
+def by_pair(dense: np.ndarray, rows: np.ndarray, starts: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the inverse of `by_class`."""
+    values = np.empty(len(rows))
+    _exchange(values, rows, starts, labels, dense, False)
+    return values
+
+
 @jit
-def _place(beta, rows, starts, labels, dense):
-    """Write the coefficients of the rows of one pair after the other in the layout of an `Expansion`."""
+def _exchange(values, rows, starts, labels, dense, write):
+    """Write the values of the rows of one pair after the other in the layout of an `Expansion`, or read them there."""
     pair, n_classes = 0, dense.shape[0] + 1
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
             for t in range(starts[pair], starts[pair + 1]):
                 i = rows[t]
-                dense[b - 1 if labels[i] == a else a, i] = beta[t]
+                other = b - 1 if labels[i] == a else a
+                if write:
+                    dense[other, i] = values[t]
+                else:
+                    values[t] = dense[other, i]
             pair += 1
 
 

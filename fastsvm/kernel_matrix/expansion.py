@@ -280,10 +280,9 @@ def expand(
     -------
     ndarray of float64, shape (n_rows, n_outputs)
     """
-    by_pair = isinstance(coef, PairCoefficients)
-    weights: Any = coef if by_pair else _Columns(coef.T)
+    weights: Any = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
     n, columns = block.shape[0], _COLUMNS
-    if by_pair:  # squares of sums are long enough for a thread
+    if weights is coef:  # squares of sums are long enough for a thread
         columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
     sums: dict[int, np.ndarray] = {}
     if isinstance(pairwise, PrecomputedPairwise):

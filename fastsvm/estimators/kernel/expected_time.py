@@ -10,6 +10,7 @@ from fastsvm.estimators.fitting.callbacks import CALLS
 from fastsvm.estimators.kernel.prepare import PreparedFit
 from fastsvm.estimators.kernel.progress import NoMonitor
 from fastsvm.estimators.kernel.solver_parameter import most_steps
+from fastsvm.estimators.kernel.two_class import sizes_of
 from fastsvm.solvers.outer_loop import Limits
 
 __all__ = ["expected_seconds", "warn_of_time"]
@@ -33,7 +34,7 @@ def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
         The fit.
     """
     task = prepared.task
-    largest, total = max(len(pair.rows) for pair in task.pairs), np.count_nonzero(task.labels >= 0)
+    largest, total = int(sizes_of(task.pairs).max()), np.count_nonzero(task.labels >= 0)
     share = min(1.0, _SOME / largest, _MOST / total)
     part, begin = prepared.part(share), time.perf_counter()
     part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), NoMonitor())
@@ -52,7 +53,7 @@ def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
     other : str
         Name of the estimator that fits as many samples in less time.
     """
-    n = max(len(pair.rows) for pair in prepared.task.pairs)
+    n = int(sizes_of(prepared.task.pairs).max())
     if n < _MANY or estimator.solver != "smo" or estimator.max_time is not None:
         return
     seconds = expected_seconds(estimator, prepared)

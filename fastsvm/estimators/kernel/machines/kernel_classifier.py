@@ -53,7 +53,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         """Return classes, support, coefficients, intercepts and numbers of steps of all pairs."""
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
-        expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
+        expansion = Expansion.of(outcome.beta, outcome.rows, outcome.starts, outcome.labels, len(classes))
         return {
             "classes_": classes,
             "support_": expansion.support,

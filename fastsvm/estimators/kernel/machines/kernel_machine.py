@@ -178,7 +178,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         """Return support, coefficients, intercepts and numbers of steps of the one decision function."""
         beta = np.zeros(len(outcome.labels))
-        beta[outcome.rows[0]] = outcome.beta[0]
+        beta[outcome.rows] = outcome.beta
         support = np.flatnonzero(beta)
         return {
             "support_": support,

@@ -218,6 +218,6 @@ shape (n_samples, n_features)
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         """Divide by the margins, so that decision values at the margin are 1 and -1."""
         margin = np.where(outcome.margin > 0, outcome.margin, 1.0)
-        beta = [values / r for values, r in zip(outcome.beta, margin, strict=True)]
+        beta = outcome.beta / np.repeat(margin, np.diff(outcome.starts))
         divided = outcome._replace(beta=beta, intercept=outcome.intercept / margin)
         return super()._expansion(divided, classes) | {"_margin": outcome.margin}
