@@ -141,7 +141,9 @@ def _pair_numbers(n_classes: int) -> np.ndarray:
 
 def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
     """Return the votes of each class. A decision is positive if the first class of the pair wins."""
-    return _tally(decisions, n_classes)[0]
+    found = np.zeros((len(decisions), n_classes))
+    _add_votes(writeable(np.ascontiguousarray(decisions, np.float64)), found)
+    return found
 
 
 def elected(decisions: np.ndarray, n_classes: int, break_ties: bool) -> np.ndarray:
@@ -155,26 +157,31 @@ def one_vs_rest_scores(decisions: np.ndarray, n_classes: int) -> np.ndarray:
 
     The transformation maps the sum to less than a third of a vote.
     """
-    count, confidence = _tally(decisions, n_classes)
-    return count + confidence / (3 * (np.abs(confidence) + 1))
+    confidence = np.zeros((len(decisions), n_classes))
+    _add_confidence(writeable(np.ascontiguousarray(decisions, np.float64)), confidence)
+    return votes(decisions, n_classes) + confidence / (3 * (np.abs(confidence) + 1))
 
 
-def _tally(decisions: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return votes of each class and the sum of its decisions, for each row."""
-    count, confidence = np.zeros((2, len(decisions), n_classes))
-    _add_votes(writeable(np.ascontiguousarray(decisions, np.float64)), count, confidence)
-    return count, confidence
+@jit
+def _add_votes(decisions, votes):
+    for i in range(votes.shape[0]):
+        pair = 0
+        for a in range(votes.shape[1]):
+            n_won = 0
+            for b in range(a + 1, votes.shape[1]):
+                is_won = decisions[i, pair] > 0
+                n_won += is_won
+                votes[i, b] += not is_won
+                pair += 1
+            votes[i, a] += n_won
 
 
 @jit_in_order
-def _add_votes(decisions, count, confidence):
-    for i in range(count.shape[0]):
+def _add_confidence(decisions, confidence):
+    for i in range(confidence.shape[0]):
         pair = 0
-        for a in range(count.shape[1]):
-            for b in range(a + 1, count.shape[1]):
-                value = decisions[i, pair]
-                winner = a if value > 0 else b
-                count[i, winner] += 1
-                confidence[i, a] += value
-                confidence[i, b] -= value
+        for a in range(confidence.shape[1]):
+            for b in range(a + 1, confidence.shape[1]):
+                confidence[i, a] += decisions[i, pair]
+                confidence[i, b] -= decisions[i, pair]
                 pair += 1

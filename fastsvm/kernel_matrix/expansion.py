@@ -154,25 +154,20 @@ class PairCoefficients(NamedTuple):
         some = np.ascontiguousarray(self.dual_coef[:, first:last])
         return PairCoefficients(some, np.clip(self.ends - first, 0, last - first))
 
-    def added(self, values: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
-        """Return Σ_s coef_s values[s] of each pair and column of `values`, added to `sums` unless it is None.
+    def added(self, values: np.ndarray, sums: np.ndarray | None, out: np.ndarray) -> np.ndarray:
+        """Add Σ_s coef_s values[s] of each column of `values` to a row of `out`, a column for each pair, and return it.
 
-        The pair of a and b > a has the place (a, b) in a square. Few columns are summed one by one, in the same order.
+        `sums` is None for the first support vectors. Few columns are summed one by one, in the same order.
         """
-        n, width, k = values.shape[1], _PIECE_COLUMNS, len(self.ends)
-        singly = JIT_DISABLED or n <= width // 4
-        if sums is None:
-            sums = np.zeros((k, k, n if singly else -(-n // width) * width))
-        if singly:
-            _add_columns(self.dual_coef, self.ends, values, sums)
+        if JIT_DISABLED or len(out) <= _PIECE_COLUMNS // 4:
+            _add_columns(self.dual_coef, self.ends, values, out)
         else:
-            _add_panels(self.dual_coef, self.ends, panels_of_columns(values), sums)
-        return sums
+            _add_panels(self.dual_coef, self.ends, panels_of_columns(values), out, sums is None)
+        return out
 
     @staticmethod
     def write(sums: np.ndarray, out: np.ndarray) -> None:
-        """Write the sums of the pairs to the rows of `out`, a column for each pair."""
-        _write_pairs(sums, out)
+        """Do nothing: the sums are where they belong."""
 
 
 @jit
@@ -189,50 +184,87 @@ def _largest_norms(dual_coef, ends):
 
 
 @jit_in_order
-def _add_columns(dual_coef, ends, values, sums):
+def _add_columns(dual_coef, ends, values, out):
     """Add the sums of each pair, class after class, those of `FEATURES` support vectors before they are added."""
     k = ends.size
     for c in range(k):
         low = ends[c - 1] if c else 0
         for start in range(low, ends[c], FEATURES):
             stop = min(start + FEATURES, ends[c])
-            for r in range(k - 1):
-                a, b = (c, r + 1) if r >= c else (r, c)
-                for i in range(values.shape[1]):
-                    total = 0.0
+            for r in range(0, k - 1, 4):
+                others = r, min(r + 1, k - 2), min(r + 2, k - 2), min(r + 3, k - 2)
+                for i in range(out.shape[0]):
+                    x = y = z = w = 0.0
                     for s in range(start, stop):
-                        total = multiply_add(dual_coef[r, s], np.float64(values[s, i]), total)
-                    sums[a, b, i] += total
+                        value = np.float64(values[s, i])
+                        x = multiply_add(dual_coef[others[0], s], value, x)
+                        y = multiply_add(dual_coef[others[1], s], value, y)
+                        z = multiply_add(dual_coef[others[2], s], value, z)
+                        w = multiply_add(dual_coef[others[3], s], value, w)
+                    sums = x, y, z, w
+                    for t in range(min(4, k - 1 - r)):
+                        other = r + t
+                        out[i, _pair(k, c, other + 1) if other >= c else _pair(k, other, c)] += sums[t]
 
 
 @jit
-def _add_panels(dual_coef, ends, panels, sums):
-    """Do what `_add_columns` does with the same bits, for columns that are packed into panels."""
-    k, size, real = ends.size, dual_coef.itemsize, sums[0, 0, 0]
-    base, step, panel_stride = dual_coef.ctypes.data, dual_coef.strides[0], panels.strides[0]
-    to, down, across = sums.ctypes.data, sums.strides[0], sums.strides[1]
-    for c in range(k):
-        low = ends[c - 1] if c else 0
-        for start in range(low, ends[c], FEATURES):
+def _pair(k, a, b):
+    """Return the number of the pair of classes a and b > a."""
+    return a * (2 * k - a - 1) // 2 + b - a - 1
+
+
+@jit
+def _add_panels(dual_coef, ends, panels, out, is_first):
+    """Do what `_add_columns` does with the same bits, for columns that are packed into panels.
+
+    The sums of some classes with some others stay in the cache: first those over the support vectors of the former.
+    """
+    k, width = ends.size, panels.shape[2]
+    sums = np.zeros((PANEL_ROWS, PANEL_ROWS, width))
+    for p in range(panels.shape[0]):
+        count = min(width, out.shape[0] - p * width)
+        rows = out[p * width : p * width + count]
+        for a in range(0, k, PANEL_ROWS):
+            for b in range(a, k, PANEL_ROWS):
+                if is_first:
+                    sums[:] = 0.0
+                else:
+                    _move(rows, sums, (k, a, b), False)
+                to, down, across = sums.ctypes.data, sums.strides[0], sums.strides[1]
+                for c in range(a, min(a + PANEL_ROWS, k)):  # with the classes after it
+                    first, stop = max(b, c + 1), min(b + PANEL_ROWS, k)
+                    place = to + (c - a) * down + (first - b) * across
+                    _add_class(dual_coef, ends, panels[p], (c, first - 1, stop - 1), (place, across))
+                for c in range(b, min(b + PANEL_ROWS, k)):  # with the classes before it
+                    _add_class(
+                        dual_coef, ends, panels[p], (c, a, min(a + PANEL_ROWS, c)), (to + (c - b) * across, down)
+                    )
+                _move(rows, sums, (k, a, b), True)
+
+
+@jit
+def _add_class(dual_coef, ends, panel, which, out):
+    """Add the sums over the support vectors of a class with some rows of coefficients to sums, given by address."""
+    c, first, stop = which
+    step = dual_coef.strides[0]
+    if first < stop:
+        rows = dual_coef.ctypes.data + first * step, step, stop - first - 1
+        for start in range(ends[c - 1] if c else 0, ends[c], FEATURES):
             features = start, min(start + FEATURES, ends[c]), 1
-            for p in range(panels.shape[0]):
-                panel, column = panels.ctypes.data + p * panel_stride, to + p * panels.shape[2] * size
-                for r in range(0, c, PANEL_ROWS):
-                    rows, out = (base + r * step, step, min(PANEL_ROWS, c - r) - 1), column + r * down + c * across
-                    panel_tile(real, rows, panel, features, (out, down))
-                for r in range(c, k - 1, PANEL_ROWS):
-                    rows, out = (base + r * step, step, min(PANEL_ROWS, k - 1 - r) - 1), column + c * down
-                    panel_tile(real, rows, panel, features, (out + (r + 1) * across, across))
+            panel_tile(panel[0, 0], rows, panel.ctypes.data, features, out)
 
 
 @jit
-def _write_pairs(sums, out):
-    k, column = sums.shape[0], 0
-    for a in range(k):
-        for b in range(a + 1, k):
-            for i in range(out.shape[0]):
-                out[i, column] = sums[a, b, i]
-            column += 1
+def _move(rows, sums, which, is_from_sums):
+    """Copy the sums of some classes with some others from or to the rows, which have a column for each pair."""
+    k, first, second = which
+    for i in range(rows.shape[0]):
+        for a in range(first, min(first + PANEL_ROWS, k)):
+            for b in range(max(second, a + 1), min(second + PANEL_ROWS, k)):
+                if is_from_sums:
+                    rows[i, _pair(k, a, b)] = sums[a - first, b - second, i]
+                else:
+                    sums[a - first, b - second, i] = rows[i, _pair(k, a, b)]
 
 
 class _Columns(NamedTuple):
@@ -247,11 +279,11 @@ class _Columns(NamedTuple):
     def part(self, first: int, last: int) -> "_Columns":
         return _Columns(np.ascontiguousarray(self.weights[:, first:last]))
 
-    def added(self, values: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
+    def added(self, values: np.ndarray, sums: np.ndarray | None, out: np.ndarray) -> np.ndarray:
         panels = panels_of_columns(values)
-        out = np.empty((self.n_outputs, panels.shape[0] * panels.shape[2])) if sums is None else sums
-        add_panel_products(self.weights, panels, out, sums is not None)
-        return out
+        found = np.empty((self.n_outputs, panels.shape[0] * panels.shape[2])) if sums is None else sums
+        add_panel_products(self.weights, panels, found, sums is not None)
+        return found
 
     @staticmethod
     def write(sums: np.ndarray, out: np.ndarray) -> None:
@@ -282,38 +314,30 @@ def expand(
     """
     weights: Any = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
     n, columns = block.shape[0], _COLUMNS
-    if weights is coef:  # squares of sums are long enough for a thread
+    if weights is coef:  # a panel is enough for a thread
         columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
-    sums: dict[int, np.ndarray] = {}
-    if isinstance(pairwise, PrecomputedPairwise):
-        for a, b in spans(n, columns):
-            values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
-            sums[a] = weights.part(0, values.shape[1]).added(np.ascontiguousarray(values.T), None)
-    else:
-        _sum_tiles(pairwise, support, weights, (block, columns), pool, sums)
     scores = np.zeros((n, weights.n_outputs))
-    for a, found in sums.items():
-        weights.write(found, scores[a : a + columns])
-    return scores
-
-
-def _sum_tiles(
-    pairwise: PairwiseKernel, support: Block, coef: Any, pieces: tuple[Block, int], pool: Pool,
-    sums: dict[int, np.ndarray],
-) -> None:  # fmt: skip
-    """Sum over the support vectors for pieces of the rows, each by its first row in `sums`."""
-    block, columns = pieces
     terms: dict[int, np.ndarray] = {}
+    sums: dict[int, np.ndarray] = {}
 
-    def add(operand: Any, weights: Any, count: int, a: int, b: int) -> None:
+    def add(operand: Any, some: Any, count: int, a: int, b: int) -> None:
         part = block.slice(a, b)
         if a not in terms:
             terms[a] = pairwise.terms(part)
         tile = scratch_array("tile", (count, b - a), pairwise.dtype)
         pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
-        sums[a] = weights.added(tile, sums.get(a))
+        sums[a] = some.added(tile, sums.get(a), scores[a:b])
 
-    most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
-    for first, last in spans(support.shape[0], most):
-        operand, weights = pairwise.prepare(support.slice(first, last)), coef.part(first, last)
-        _run(pairwise, pool, add, [(operand, weights, last - first, a, b) for a, b in spans(block.shape[0], columns)])
+    if isinstance(pairwise, PrecomputedPairwise):
+        some = weights.part(0, len(pairwise.columns))
+        for a, b in spans(n, columns):
+            values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
+            sums[a] = some.added(np.ascontiguousarray(values.T), None, scores[a:b])
+    else:
+        most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
+        for first, last in spans(support.shape[0], most):
+            operand, some = pairwise.prepare(support.slice(first, last)), weights.part(first, last)
+            _run(pairwise, pool, add, [(operand, some, last - first, a, b) for a, b in spans(n, columns)])
+    for a, found in sums.items():
+        weights.write(found, scores[a : a + columns])
+    return scores

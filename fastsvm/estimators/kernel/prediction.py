@@ -28,7 +28,7 @@ from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source,
 
 __all__ = ["Predictor", "by_range"]
 
-_SCORE_BYTES, _BYTES_OF_SCORE = 64 << 20, 32  # at once, with what is needed to sum them
+_SCORE_BYTES = 64 << 20  # at once
 _LEAST_ROWS = 16
 _MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
 _MOST_SINGLE = MOST_SINGLE**0.5  # value of a row whose square, and its products, are numbers of float32
@@ -117,12 +117,14 @@ class Predictor:
 
         Rows that are not checked yet must be finite. Those of many decision functions are few at once.
         """
-        most = max(_LEAST_ROWS, _SCORE_BYTES // (_BYTES_OF_SCORE * max(1, self.n_outputs)))
+        most = max(_LEAST_ROWS, _SCORE_BYTES // (8 * max(1, self.n_outputs)))
         for start, block in source.blocks():
             if not is_checked:
                 check_finite(block, start)
             for a, b in spans(block.shape[0], most):
-                yield start + a, self.scores(block if b - a == block.shape[0] else block.slice(a, b)) + intercept
+                found = self.scores(block if b - a == block.shape[0] else block.slice(a, b))
+                found += intercept
+                yield start + a, found
 
     def paired(self, block: Block) -> tuple[PairwiseKernel, MemorySource, MemorySource]:
         """Return the kernel, and support vectors and rows of a block as it multiplies them."""
