@@ -34,7 +34,6 @@ from fastsvm.sources import (
 __all__ = [
     "KERNEL",
     "MOST_SINGLE",
-    "SMALL",
     "Coefficients",
     "TrainingRows",
     "bytes_for",
@@ -48,6 +47,7 @@ __all__ = [
     "training_pairwise",
     "training_rows",
     "user_pairwise",
+    "value_type",
 ]
 
 
@@ -60,8 +60,7 @@ class Coefficients(NamedTuple):
 
 _FINE = 2e-6  # gradients of order 1 have steps of 1e-7 in float32
 _CORRECTED = 1000  # times the error that may be seen, the error of decision values that is corrected at the end
-SMALL = 2048
-"""Number of rows up to which float64 costs nothing that one would notice."""
+_SMALL = 2048  # so few rows that float64 costs nothing one would notice
 _MUCH = 1 << 31  # multiplications of a whole kernel matrix that take long enough to look for bytes
 _SPARSEST = 1 / 40  # of sparse rows with fewer non-zeros the products are cheaper than of dense bytes
 _LEAST_SINGLE, MOST_SINGLE = 1e-30, 1e30
@@ -281,7 +280,7 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
             return Uint8Pairwise(kernel, dtype, quantization.scale)
         return RealPairwise(kernel, dtype, centre_of(statistics), source.sparse)
 
-    if n <= SMALL or not has_single_range(kernel, *statistics[-3:]):
+    if n <= _SMALL or not has_single_range(kernel, *statistics[-3:]):
         return of(np.float64)
     expected = Coefficients(most * n / 4, most * np.sqrt(n) / 2)
     centred = kernel.translation_invariant and not source.sparse
@@ -293,3 +292,8 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
         # Errors of decision values are corrected by values in float64 before a fit ends, where values are cheap.
         expected = Coefficients(expected.norm_1 / _CORRECTED, expected.norm_2 / _CORRECTED)
     return of(choose_precision(kernel, sq_norm, expected, estimator.tol))
+
+
+def value_type(estimator: Any, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int) -> type:
+    """Return the type of kernel values: float64 where float32 would be seen in the model."""
+    return np.float64 if n <= _SMALL else choose_precision(kernel, sq_norm, norms(), estimator.tol)

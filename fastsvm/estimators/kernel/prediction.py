@@ -10,14 +10,13 @@ from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
-    SMALL,
     Coefficients,
     bytes_for,
-    choose_precision,
     common_factor,
     has_single_range,
     resolve_kernel,
     user_pairwise,
+    value_type,
 )
 from fastsvm.estimators.kernel.object_samples import ObjectSource
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
@@ -28,7 +27,7 @@ from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source,
 
 __all__ = ["Predictor", "by_range"]
 
-_SCORE_BYTES = 64 << 20  # at once
+_SCORE_BYTES = 32 << 20  # at once
 _LEAST_ROWS = 16
 _MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
 _MOST_SINGLE = MOST_SINGLE**0.5  # value of a row whose square, and its products, are numbers of float32
@@ -74,7 +73,6 @@ class Predictor:
         self.stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
 
-    @cached_property
     def _norms(self) -> Coefficients:
         """Largest norms of the coefficients of a decision function."""
         coef = self.coef
@@ -179,9 +177,7 @@ class Predictor:
             return self._dtype
         if getattr(self.estimator, "stop_reason_", None) == "imported":  # of another program, whose values are float64
             return np.float64
-        if len(self.stored) <= SMALL:
-            return np.float64
-        return choose_precision(self.kernel, sq_norm, self._norms, self.estimator.tol)
+        return value_type(self.estimator, self.kernel, sq_norm, self._norms, len(self.stored))
 
 
 def by_range(pairwise: Any, block: Block) -> list[tuple[Any, Block, Any]]:
