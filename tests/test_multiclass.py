@@ -60,7 +60,8 @@ def test_an_expansion_holds_every_coefficient_once(n_classes, seed):
     labels = rng.integers(-1, n_classes, 30)
     rows = [np.flatnonzero((labels == a) | (labels == b)) for a, b in combinations(range(n_classes), 2)]
     beta = [rng.normal(size=len(pair)) * (rng.random(len(pair)) < 0.5) for pair in rows]
-    found = Expansion.of(beta, rows, labels, n_classes)
+    starts = np.cumsum([0, *map(len, rows)])
+    found = Expansion.of(np.concatenate(beta), np.concatenate(rows), starts, labels, n_classes)
     support, dual_coef = naive_expansion(beta, rows, labels, n_classes)
     assert list(found.support) == support
     np.testing.assert_array_equal(found.dual_coef, dual_coef)
@@ -77,7 +78,7 @@ def test_an_expansion_holds_every_coefficient_once(n_classes, seed):
 def test_no_support_vectors():
     labels = np.array([0, 1, 2])
     rows = [np.array([0, 1]), np.array([0, 2]), np.array([1, 2])]
-    found = Expansion.of([np.zeros(2)] * 3, rows, labels, 3)
+    found = Expansion.of(np.zeros(6), np.concatenate(rows), np.array([0, 2, 4, 6]), labels, 3)
     assert found.dual_coef.shape == (2, 0)
     np.testing.assert_array_equal(found.n_support, 0)
     assert pair_coefficients(found.dual_coef, found.n_support).shape == (3, 0)
