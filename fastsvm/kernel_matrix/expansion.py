@@ -174,8 +174,8 @@ class PairCoefficients(NamedTuple):
 def _largest_norms(dual_coef, ends):
     k = ends.size
     absolute, squares = np.zeros((k, k)), np.zeros((k, k))
-    for c in range(k):
-        for r in range(k - 1):
+    for r in range(k - 1):
+        for c in range(k):
             a, b = (c, r + 1) if r >= c else (r, c)
             for s in range(ends[c - 1] if c else 0, ends[c]):
                 absolute[a, b] += abs(dual_coef[r, s])

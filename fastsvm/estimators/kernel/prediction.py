@@ -27,7 +27,7 @@ from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source,
 
 __all__ = ["Predictor", "by_range"]
 
-_SCORE_BYTES = 32 << 20  # at once
+_SCORE_BYTES = 16 << 20  # at once
 _LEAST_ROWS = 16
 _MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
 _MOST_SINGLE = MOST_SINGLE**0.5  # value of a row whose square, and its products, are numbers of float32
