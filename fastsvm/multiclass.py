@@ -1,13 +1,25 @@
 """One-vs-one multiclass classification: pairs of classes, votes, and one-vs-rest scores."""
 
-from itertools import accumulate, combinations
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.writeable import writeable
 
-__all__ = ["Expansion", "class_pairs", "disjoint_order", "elected", "one_vs_rest_scores", "votes"]
+__all__ = [
+    "Expansion",
+    "by_class",
+    "by_pair",
+    "class_pairs",
+    "disjoint_order",
+    "elected",
+    "one_vs_rest_scores",
+    "pair_coefficients",
+    "votes",
+]
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -44,26 +56,45 @@ class Expansion(NamedTuple):
     dual_coef: np.ndarray
 
     @classmethod
-    def of(cls, beta: list[np.ndarray], rows: list[np.ndarray], labels: np.ndarray, n_classes: int) -> "Expansion":
+    def of(
+        cls, beta: np.ndarray, rows: np.ndarray, starts: np.ndarray, labels: np.ndarray, n_classes: int
+    ) -> "Expansion":
         """Return the expansion of the coefficients `beta` (y α, first class positive) of the `rows` of each pair."""
-        starts = np.array([0, *accumulate(map(len, beta))])
-        values, places = (one[0] if len(one) == 1 else np.concatenate(one) for one in (beta, rows))
-        dense, n_support = np.zeros((n_classes - 1, len(labels))), np.zeros(n_classes, np.int32)
-        _place(values, places, starts, labels, dense)
+        dense, n_support = by_class(beta, rows, starts, labels, n_classes), np.zeros(n_classes, np.int32)
         support = np.empty(len(labels), np.int64)
         support = support[: _order(dense, labels, n_support, support)]
         return cls(support, n_support, np.ascontiguousarray(dense[:, support]))
 
 
+def by_class(
+    values: np.ndarray, rows: np.ndarray, starts: np.ndarray, labels: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """Return values of the rows of each pair, which stand one pair after the other, as `Expansion` arranges them."""
+    dense = np.zeros((n_classes - 1, len(labels)))
+    _exchange(values, rows, starts, labels, dense, True)
+    return dense
+
+
+def by_pair(dense: np.ndarray, rows: np.ndarray, starts: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the inverse of `by_class`."""
+    values = np.empty(len(rows))
+    _exchange(values, rows, starts, labels, dense, False)
+    return values
+
+
 @jit
-def _place(beta, rows, starts, labels, dense):
-    """Write the coefficients of the rows of one pair after the other in the layout of an `Expansion`."""
+def _exchange(values, rows, starts, labels, dense, write):
+    """Write the values of the rows of one pair after the other in the layout of an `Expansion`, or read them there."""
     pair, n_classes = 0, dense.shape[0] + 1
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
             for t in range(starts[pair], starts[pair + 1]):
                 i = rows[t]
-                dense[b - 1 if labels[i] == a else a, i] = beta[t]
+                other = b - 1 if labels[i] == a else a
+                if write:
+                    dense[other, i] = values[t]
+                else:
+                    values[t] = dense[other, i]
             pair += 1
 
 
@@ -85,32 +116,34 @@ def _order(dense, labels, n_support, support):
     return count
 
 
-def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
-    """Return the coefficients of every support vector in every pair, shape (n_support, n_pairs).
+def pair_coefficients(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray | sparse.csr_matrix:
+    """Return the coefficients of every support vector in every pair, shape (n_pairs, n_support).
 
-    `dual_coef` has the layout of `Expansion`, or a row for each pair if all pairs share the support vectors.
+    `dual_coef` has the layout of `Expansion`, or a row for each pair if all pairs share the support vectors. The first
+    has few coefficients for many pairs, so that a sparse matrix is returned.
     """
-    n_classes = len(n_support)
-    if len(dual_coef) == n_classes * (n_classes - 1) // 2:
-        return dual_coef.T
-    stop = np.cumsum(n_support)
-    start = stop - n_support
-    pairs = class_pairs(n_classes)
-    coef = np.zeros((dual_coef.shape[1], len(pairs)))
-    for column, (a, b) in enumerate(pairs):
-        coef[start[a] : stop[a], column] = dual_coef[b - 1, start[a] : stop[a]]
-        coef[start[b] : stop[b], column] = dual_coef[a, start[b] : stop[b]]
-    return coef
+    k, n = len(n_support), dual_coef.shape[1]
+    if len(dual_coef) == k * (k - 1) // 2:
+        return dual_coef
+    numbers = _pair_numbers(k)[np.repeat(np.arange(k), n_support)]
+    columns = np.broadcast_to(np.arange(n)[:, None], numbers.shape)
+    values = dual_coef.T.ravel()
+    return sparse.csr_matrix((values, (numbers.ravel(), columns.ravel())), shape=(k * (k - 1) // 2, n))
+
+
+def _pair_numbers(n_classes: int) -> np.ndarray:
+    """Return the number of the pair of each class and the r-th other class, shape (n_classes, n_classes - 1)."""
+    first, second = np.triu_indices(n_classes, 1)
+    found = np.empty((n_classes, n_classes - 1), np.int64)
+    found[first, second - 1] = found[second, first] = np.arange(len(first))
+    return found
 
 
 def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
     """Return the votes of each class. A decision is positive if the first class of the pair wins."""
-    count = np.zeros((len(decisions), n_classes))
-    for column, (a, b) in enumerate(class_pairs(n_classes)):
-        first = decisions[:, column] > 0
-        count[:, a] += first
-        count[:, b] += ~first
-    return count
+    found = np.zeros((len(decisions), n_classes))
+    _add_votes(writeable(np.ascontiguousarray(decisions, np.float64)), found)
+    return found
 
 
 def elected(decisions: np.ndarray, n_classes: int, break_ties: bool) -> np.ndarray:
@@ -125,7 +158,30 @@ def one_vs_rest_scores(decisions: np.ndarray, n_classes: int) -> np.ndarray:
     The transformation maps the sum to less than a third of a vote.
     """
     confidence = np.zeros((len(decisions), n_classes))
-    for column, (a, b) in enumerate(class_pairs(n_classes)):
-        confidence[:, a] += decisions[:, column]
-        confidence[:, b] -= decisions[:, column]
+    _add_confidence(writeable(np.ascontiguousarray(decisions, np.float64)), confidence)
     return votes(decisions, n_classes) + confidence / (3 * (np.abs(confidence) + 1))
+
+
+@jit
+def _add_votes(decisions, votes):
+    for i in range(votes.shape[0]):
+        pair = 0
+        for a in range(votes.shape[1]):
+            n_won = 0
+            for b in range(a + 1, votes.shape[1]):
+                is_won = decisions[i, pair] > 0
+                n_won += is_won
+                votes[i, b] += not is_won
+                pair += 1
+            votes[i, a] += n_won
+
+
+@jit_in_order
+def _add_confidence(decisions, confidence):
+    for i in range(confidence.shape[0]):
+        pair = 0
+        for a in range(confidence.shape[1]):
+            for b in range(a + 1, confidence.shape[1]):
+                confidence[i, a] += decisions[i, pair]
+                confidence[i, b] -= decisions[i, pair]
+                pair += 1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from fastsvm.multiclass import Expansion, class_pairs, one_vs_rest_scores, pair_coefficients, votes
@@ -59,16 +60,17 @@ def test_an_expansion_holds_every_coefficient_once(n_classes, seed):
     labels = rng.integers(-1, n_classes, 30)
     rows = [np.flatnonzero((labels == a) | (labels == b)) for a, b in combinations(range(n_classes), 2)]
     beta = [rng.normal(size=len(pair)) * (rng.random(len(pair)) < 0.5) for pair in rows]
-    found = Expansion.of(beta, rows, labels, n_classes)
+    starts = np.cumsum([0, *map(len, rows)])
+    found = Expansion.of(np.concatenate(beta), np.concatenate(rows), starts, labels, n_classes)
     support, dual_coef = naive_expansion(beta, rows, labels, n_classes)
     assert list(found.support) == support
     np.testing.assert_array_equal(found.dual_coef, dual_coef)
     assert list(found.n_support) == [sum(labels[support] == label) for label in range(n_classes)]
 
-    coef = pair_coefficients(found.dual_coef, found.n_support)
+    coef = csr_matrix(pair_coefficients(found.dual_coef, found.n_support)).toarray()
     for column, (values, pair) in enumerate(zip(beta, rows, strict=True)):
         full = np.zeros(30)
-        full[found.support] = coef[:, column]
+        full[found.support] = coef[column]
         np.testing.assert_array_equal(full[pair], values)
         assert np.count_nonzero(full) == np.count_nonzero(values)
 
@@ -76,7 +78,7 @@ def test_an_expansion_holds_every_coefficient_once(n_classes, seed):
 def test_no_support_vectors():
     labels = np.array([0, 1, 2])
     rows = [np.array([0, 1]), np.array([0, 2]), np.array([1, 2])]
-    found = Expansion.of([np.zeros(2)] * 3, rows, labels, 3)
+    found = Expansion.of(np.zeros(6), np.concatenate(rows), np.array([0, 2, 4, 6]), labels, 3)
     assert found.dual_coef.shape == (2, 0)
     np.testing.assert_array_equal(found.n_support, 0)
-    assert pair_coefficients(found.dual_coef, found.n_support).shape == (0, 3)
+    assert pair_coefficients(found.dual_coef, found.n_support).shape == (3, 0)

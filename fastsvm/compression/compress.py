@@ -9,12 +9,14 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.compression.least_squares import DecisionFit
+from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.estimators.fitting.validation import check_rows
 from fastsvm.estimators.kernel.kernel_parameter import is_precomputed
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
@@ -31,6 +33,7 @@ __all__ = ["Compression", "compress"]
 _FIRST, _GROWTH, _GRID = 64, 2, 8
 _REFINED = 1.03  # ratio of two numbers of support vectors between which no other is tried
 _BYTES = 24  # of a support vector that stays, for each one there was: the factor twice while it grows, and some
+_COPIES = 3  # of the coefficients: those of the model, their squares, and those of fewer support vectors
 _OF_THE_FIT = {
     "objective_", "duality_gap_", "kkt_violation_", "converged_", "n_iter_", "history_", "passes_", "fit_status_",
     "within_margin_", "_multipliers",
@@ -136,10 +139,12 @@ def compress(
     >>> found.model.predict(X[:3]).shape
     (3,)
     """
+    model = view_of(model)  # another thread may fit it
     _check(model, tol, n_support)
     source = check_rows(model, samples_for(model, X, model.support_vectors_), reset=False)
     towards = None if y is None else _towards(model, y, len(source), n_support)
     n, budget = len(model.support_), parse_memory(memory)
+    _check_pairs(n, len(source), len(np.atleast_1d(model.intercept_)), budget)
     most = min(n - 1, budget // (_BYTES * max(n, 1)))
     if n_support is not None:
         tol, most = None, n_support if n_support < n else 0
@@ -161,6 +166,16 @@ def _check(model: Any, tol: float | None, n_support: int | None) -> None:
         raise ValueError(f"tol must be a positive number, or n_support be passed. Got tol={tol!r}.")
     if n_support is not None and not (isinstance(n_support, Integral) and n_support >= 1):
         raise ValueError(f"n_support must be a whole number, at least 1. Got {n_support!r}.")
+
+
+def _check_pairs(n_support: int, n_samples: int, n_outputs: int, budget: int) -> None:
+    """Raise ValueError if the coefficients and decision values of all pairs of classes, which it needs, do not fit."""
+    needed = 8 * n_outputs * (_COPIES * n_support + n_samples)
+    if n_outputs > 1 and needed > budget:
+        raise ValueError(
+            f"The coefficients and decision values of {n_outputs:,} pairs of classes take {needed / 1e9:.4g} GB, and "
+            f"memory allows {budget / 1e9:.4g} GB. Raise memory, or pass fewer rows."
+        )
 
 
 def _towards(model: Any, y: Any, n_samples: int, n_support: int | None) -> np.ndarray:
@@ -188,7 +203,8 @@ class _Search:
         self, model: Any, source: Source, rng: np.random.RandomState, pool: Pool, towards: np.ndarray | None
     ) -> None:
         self.model, self.pool = model, pool
-        self.coef = model._coefficients()
+        coef: Any = model._coefficients()
+        self.coef = (coef.toarray() if sparse.issparse(coef) else coef).T
         self.predictor = Predictor(model, self.coef, source, pool)
         pairwise, support, _ = self.predictor.exact(self.predictor.stored.block)
         self.support = support

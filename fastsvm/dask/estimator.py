@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from fastsvm.dask.prediction import decision_function, predict, score
 from fastsvm.dask.rows import joined_facts
 from fastsvm.dask.worker import ShardFacts
+from fastsvm.estimators.fitting.drafts import of_one_model
 
 __all__ = ["DecisionMixin", "DistributedEstimator"]
 
@@ -58,6 +59,7 @@ class DistributedEstimator(BaseEstimator):
             self.feature_names_in_ = known.names
         return known
 
+    @of_one_model
     def to_local(self) -> Any:
         """Return the model as an estimator of fastsvm, which needs no cluster and can be saved.
 

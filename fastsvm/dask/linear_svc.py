@@ -5,6 +5,7 @@ from typing import Any
 from distributed import Client
 
 from fastsvm.dask.base import DistributedClassifier
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule
 from fastsvm.estimators.linear import linear_svc
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
@@ -150,6 +151,7 @@ class LinearSVC(DistributedClassifier):
         multi_class = loss_rule("classes", dual=True, others=("ovr",))
         return {"loss": loss_rule("labels", dual=True), "multi_class": multi_class}
 
+    @drafted
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":
         """Fit the model.
 

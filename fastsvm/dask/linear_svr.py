@@ -6,6 +6,7 @@ from distributed import Client
 from sklearn.base import RegressorMixin
 
 from fastsvm.dask.base import DistributedLinearSVM
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.linear import linear_svr
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
@@ -143,6 +144,7 @@ class LinearSVR(RegressorMixin, DistributedLinearSVM):
     def _take(self, coef: Any, intercept: Any) -> None:
         self.coef_, self.intercept_ = coef[0], intercept
 
+    @drafted
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVR":
         """Fit the model.
 

@@ -13,6 +13,7 @@ from fastsvm.dask.sgd_worker import Averages, SGDPlan, descend, objectives_of_sh
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.checkpoints import checkpoints_of
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_sgd
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
 from fastsvm.estimators.fitting.validation import forget
@@ -221,6 +222,7 @@ class SGDClassifier(DistributedClassifier):
         self.max_time = max_time
         self.standardize = standardize
 
+    @drafted
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDClassifier":
         """Fit the model.
 

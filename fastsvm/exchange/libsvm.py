@@ -244,8 +244,7 @@ def _vectors_of(model: Any, kernel_type: str, standardized: bool) -> tuple[spars
             # k(z, (x - shift) scale) = (z scale)·x - (z scale)·shift
             vectors = vectors.multiply(map_.scale).tocsr() if sparse.issparse(vectors) else vectors * map_.scale
             if map_.shift is not None:
-                pairs = model._coefficients()
-                intercept = intercept - pairs.T @ (vectors @ map_.shift)
+                intercept = intercept - model._coefficients() @ (vectors @ map_.shift)
         elif not standardized:
             raise ValueError(
                 f"With standardize=True and the kernel {model.kernel!r}, the text is for standardised samples. Pass "

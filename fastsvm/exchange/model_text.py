@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.estimators.fitting.validation import origin_of
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.prediction import LinearModel
@@ -83,6 +84,7 @@ def save_libsvm(model: Any, path: str | Path, *, range_path: str | Path | None =
     0.5
     -0.5 1:2.0
     """
+    model = view_of(model)  # another thread may fit it
     if not is_linear(model) and type(model).__name__ not in {each.estimator for each in MACHINES}:
         raise TypeError(f"LIBSVM and LIBLINEAR have no text for a {type(model).__name__}.")
     check_is_fitted(model)

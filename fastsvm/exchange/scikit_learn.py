@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm.estimators import SVCSearch
+from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.exchange import scikit_learn_kernel as of_kernel
 from fastsvm.exchange import scikit_learn_landmarks as of_landmarks
@@ -63,6 +64,7 @@ def to_sklearn(model: Any) -> Any:
     >>> fastsvm.to_sklearn(model).predict([[90.0]])
     array([1])
     """
+    model = view_of(model)  # another thread may fit it
     if isinstance(model, SVCSearch):
         raise TypeError("Pass the best_estimator_ of an SVCSearch: scikit-learn has nothing for the search itself.")
     name = type(model).__name__

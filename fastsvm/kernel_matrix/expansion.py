@@ -5,20 +5,24 @@ sums in an order that is faster.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.compiler import jit
+from fastsvm._compiled.compiler import jit, jit_in_order
+from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, panel_tile
+from fastsvm._compiled.processor import JIT_DISABLED
+from fastsvm._compiled.scalars import multiply_add
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.kernel_matrix.pairwise import TILED_ROWS, PairwiseKernel, PrecomputedPairwise, Rows
-from fastsvm.linalg.row_products import add_panel_products, add_rows, panels_of, panels_of_columns
+from fastsvm.linalg.row_products import FEATURES, add_panel_products, add_rows, panels_of_columns
 from fastsvm.sources import Block
 
-__all__ = ["add_expansion", "expand", "expand_among", "operand_rows"]
+__all__ = ["PairCoefficients", "add_expansion", "expand", "expand_among", "operand_rows"]
 
 _COLUMNS = 256  # of a tile in memory
+_PIECE_COLUMNS = PANEL_BYTES // 8  # a panel of sums in float64
 _OPERAND_BYTES = 64 << 20
 _EXPAND_ROWS = 2048
 _PIECE_VALUES = 1 << 19  # of a task, a quarter of a millisecond
@@ -119,7 +123,176 @@ def _products_of_columns(tile, coef, out):
         out[s] = total
 
 
-def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Block, pool: Pool) -> np.ndarray:
+class PairCoefficients(NamedTuple):
+    """Coefficients of the decision functions of all pairs of classes, as LIBSVM arranges them.
+
+    A pair has support vectors of its two classes only. A row of coefficients for every class but one takes the place
+    of a column for every pair.
+
+    Attributes
+    ----------
+    dual_coef : ndarray of float64, shape (n_classes - 1, n_support)
+        For a support vector of class c, row r has its coefficient in the pair of c and the r-th other class.
+    ends : ndarray of int64, shape (n_classes,)
+        Where the support vectors of each class end. They are ordered by class.
+    """
+
+    dual_coef: np.ndarray
+    ends: np.ndarray
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of pairs."""
+        return len(self.ends) * (len(self.ends) - 1) // 2
+
+    def largest_norms(self) -> tuple[float, float]:
+        """Return the largest sum of absolute values of a pair's coefficients, and the largest Euclidean norm."""
+        return _largest_norms(self.dual_coef, self.ends)
+
+    def part(self, first: int, last: int) -> "PairCoefficients":
+        """Return the coefficients of the support vectors from `first` to `last`."""
+        some = np.ascontiguousarray(self.dual_coef[:, first:last])
+        return PairCoefficients(some, np.clip(self.ends - first, 0, last - first))
+
+    def added(self, values: np.ndarray, sums: np.ndarray | None, out: np.ndarray) -> np.ndarray:
+        """Add Σ_s coef_s values[s] of each column of `values` to a row of `out`, a column for each pair, and return it.
+
+        `sums` is None for the first support vectors. Few columns are summed one by one, in the same order.
+        """
+        if JIT_DISABLED or len(out) <= _PIECE_COLUMNS // 4:
+            _add_columns(self.dual_coef, self.ends, values, out)
+        else:
+            _add_panels(self.dual_coef, self.ends, panels_of_columns(values), out, sums is None)
+        return out
+
+    @staticmethod
+    def write(sums: np.ndarray, out: np.ndarray) -> None:
+        """Do nothing: the sums are where they belong."""
+
+
+@jit
+def _largest_norms(dual_coef, ends):
+    k = ends.size
+    absolute, squares = np.zeros((k, k)), np.zeros((k, k))
+    for r in range(k - 1):
+        for c in range(k):
+            a, b = (c, r + 1) if r >= c else (r, c)
+            for s in range(ends[c - 1] if c else 0, ends[c]):
+                absolute[a, b] += abs(dual_coef[r, s])
+                squares[a, b] += dual_coef[r, s] ** 2
+    return absolute.max(), np.sqrt(squares.max())
+
+
+@jit_in_order
+def _add_columns(dual_coef, ends, values, out):
+    """Add the sums of each pair, class after class, those of `FEATURES` support vectors before they are added."""
+    k = ends.size
+    for c in range(k):
+        low = ends[c - 1] if c else 0
+        for start in range(low, ends[c], FEATURES):
+            stop = min(start + FEATURES, ends[c])
+            for r in range(0, k - 1, 4):
+                others = r, min(r + 1, k - 2), min(r + 2, k - 2), min(r + 3, k - 2)
+                for i in range(out.shape[0]):
+                    x = y = z = w = 0.0
+                    for s in range(start, stop):
+                        value = np.float64(values[s, i])
+                        x = multiply_add(dual_coef[others[0], s], value, x)
+                        y = multiply_add(dual_coef[others[1], s], value, y)
+                        z = multiply_add(dual_coef[others[2], s], value, z)
+                        w = multiply_add(dual_coef[others[3], s], value, w)
+                    sums = x, y, z, w
+                    for t in range(min(4, k - 1 - r)):
+                        other = r + t
+                        out[i, _pair(k, c, other + 1) if other >= c else _pair(k, other, c)] += sums[t]
+
+
+@jit
+def _pair(k, a, b):
+    """Return the number of the pair of classes a and b > a."""
+    return a * (2 * k - a - 1) // 2 + b - a - 1
+
+
+@jit
+def _add_panels(dual_coef, ends, panels, out, is_first):
+    """Do what `_add_columns` does with the same bits, for columns that are packed into panels.
+
+    The sums of some classes with some others stay in the cache: first those over the support vectors of the former.
+    """
+    k, width = ends.size, panels.shape[2]
+    sums = np.zeros((PANEL_ROWS, PANEL_ROWS, width))
+    for p in range(panels.shape[0]):
+        count = min(width, out.shape[0] - p * width)
+        rows = out[p * width : p * width + count]
+        for a in range(0, k, PANEL_ROWS):
+            for b in range(a, k, PANEL_ROWS):
+                if is_first:
+                    sums[:] = 0.0
+                else:
+                    _move(rows, sums, (k, a, b), False)
+                to, down, across = sums.ctypes.data, sums.strides[0], sums.strides[1]
+                for c in range(a, min(a + PANEL_ROWS, k)):  # with the classes after it
+                    first, stop = max(b, c + 1), min(b + PANEL_ROWS, k)
+                    place = to + (c - a) * down + (first - b) * across
+                    _add_class(dual_coef, ends, panels[p], (c, first - 1, stop - 1), (place, across))
+                for c in range(b, min(b + PANEL_ROWS, k)):  # with the classes before it
+                    _add_class(
+                        dual_coef, ends, panels[p], (c, a, min(a + PANEL_ROWS, c)), (to + (c - b) * across, down)
+                    )
+                _move(rows, sums, (k, a, b), True)
+
+
+@jit
+def _add_class(dual_coef, ends, panel, which, out):
+    """Add the sums over the support vectors of a class with some rows of coefficients to sums, given by address."""
+    c, first, stop = which
+    step = dual_coef.strides[0]
+    if first < stop:
+        rows = dual_coef.ctypes.data + first * step, step, stop - first - 1
+        for start in range(ends[c - 1] if c else 0, ends[c], FEATURES):
+            features = start, min(start + FEATURES, ends[c]), 1
+            panel_tile(panel[0, 0], rows, panel.ctypes.data, features, out)
+
+
+@jit
+def _move(rows, sums, which, is_from_sums):
+    """Copy the sums of some classes with some others from or to the rows, which have a column for each pair."""
+    k, first, second = which
+    for i in range(rows.shape[0]):
+        for a in range(first, min(first + PANEL_ROWS, k)):
+            for b in range(max(second, a + 1), min(second + PANEL_ROWS, k)):
+                if is_from_sums:
+                    rows[i, _pair(k, a, b)] = sums[a - first, b - second, i]
+                else:
+                    sums[a - first, b - second, i] = rows[i, _pair(k, a, b)]
+
+
+class _Columns(NamedTuple):
+    """Coefficients of any decision functions, shape (n_outputs, n_support), with the methods of `PairCoefficients`."""
+
+    weights: np.ndarray
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.weights)
+
+    def part(self, first: int, last: int) -> "_Columns":
+        return _Columns(np.ascontiguousarray(self.weights[:, first:last]))
+
+    def added(self, values: np.ndarray, sums: np.ndarray | None, out: np.ndarray) -> np.ndarray:
+        panels = panels_of_columns(values)
+        found = np.empty((self.n_outputs, panels.shape[0] * panels.shape[2])) if sums is None else sums
+        add_panel_products(self.weights, panels, found, sums is not None)
+        return found
+
+    @staticmethod
+    def write(sums: np.ndarray, out: np.ndarray) -> None:
+        out[:] = sums[:, : len(out)].T
+
+
+def expand(
+    pairwise: PairwiseKernel, support: Block, coef: np.ndarray | PairCoefficients, block: Block, pool: Pool
+) -> np.ndarray:
     """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64, summed in the order of s.
 
     Parameters
@@ -128,7 +301,7 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
         The kernel.
     support : Block
         The distinct rows of the expansion. A precomputed kernel ignores it.
-    coef : ndarray of float64, shape (n_support, n_outputs)
+    coef : ndarray of float64, shape (n_support, n_outputs), or PairCoefficients
         Coefficients.
     block : Block
         Rows to evaluate.
@@ -139,42 +312,32 @@ def expand(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, block: Bl
     -------
     ndarray of float64, shape (n_rows, n_outputs)
     """
-    if isinstance(pairwise, PrecomputedPairwise):
-        return _expand_precomputed(pairwise, coef, block)
-    n = block.shape[0]
-    scores = np.zeros((n, coef.shape[1]))
+    weights: Any = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
+    n, columns = block.shape[0], _COLUMNS
+    if weights is coef:  # a panel is enough for a thread
+        columns = min(columns, -(-n // (_PIECE_COLUMNS * pool.n_threads)) * _PIECE_COLUMNS)
+    scores = np.zeros((n, weights.n_outputs))
     terms: dict[int, np.ndarray] = {}
     sums: dict[int, np.ndarray] = {}
 
-    def add(operand: Any, weights: np.ndarray, a: int, b: int) -> None:
+    def add(operand: Any, some: Any, count: int, a: int, b: int) -> None:
         part = block.slice(a, b)
         if a not in terms:
             terms[a] = pairwise.terms(part)
-        count = weights.shape[1]
         tile = scratch_array("tile", (count, b - a), pairwise.dtype)
         pairwise.tile(operand, part, terms[a], Rows(tile, np.arange(count), 0))
-        sums[a] = _weighted(weights, panels_of_columns(tile), sums.get(a))
+        sums[a] = some.added(tile, sums.get(a), scores[a:b])
 
-    most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
-    for first, last in spans(len(coef), most):
-        operand, weights = pairwise.prepare(support.slice(first, last)), np.ascontiguousarray(coef[first:last].T)
-        pieces = [(operand, weights, a, b) for a, b in spans(n, _COLUMNS)]
-        _run(pairwise, pool, add, pieces)
+    if isinstance(pairwise, PrecomputedPairwise):
+        some = weights.part(0, len(pairwise.columns))
+        for a, b in spans(n, columns):
+            values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
+            sums[a] = some.added(np.ascontiguousarray(values.T), None, scores[a:b])
+    else:
+        most = min(_EXPAND_ROWS, operand_rows(pairwise.row_bytes(support)))
+        for first, last in spans(support.shape[0], most):
+            operand, some = pairwise.prepare(support.slice(first, last)), weights.part(first, last)
+            _run(pairwise, pool, add, [(operand, some, last - first, a, b) for a, b in spans(n, columns)])
     for a, found in sums.items():
-        scores[a : a + _COLUMNS] = found[:, : n - a].T[:_COLUMNS]
+        weights.write(found, scores[a : a + columns])
     return scores
-
-
-def _expand_precomputed(pairwise: PrecomputedPairwise, coef: np.ndarray, block: Block) -> np.ndarray:
-    weights, scores = np.ascontiguousarray(coef.T), np.zeros((block.shape[0], coef.shape[1]))
-    for a, b in spans(len(scores), _COLUMNS):
-        values = block.slice(a, b).dense(pairwise.dtype)[:, pairwise.columns]
-        scores[a:b] = _weighted(weights, panels_of(values), None)[:, : b - a].T
-    return scores
-
-
-def _weighted(weights: np.ndarray, panels: np.ndarray, sums: np.ndarray | None) -> np.ndarray:
-    """Return the products of weights with panels, added to `sums` unless it is None."""
-    out = np.empty((len(weights), panels.shape[0] * panels.shape[2])) if sums is None else sums
-    add_panel_products(weights, panels, out, sums is not None)
-    return out

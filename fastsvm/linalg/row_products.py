@@ -16,6 +16,7 @@ from fastsvm._compiled.vectors import product_tile_1, product_tile_2, product_ti
 from fastsvm.linalg.half_floats import as_float32
 
 __all__ = [
+    "FEATURES",
     "add_panel_products",
     "add_products",
     "add_rows",
@@ -28,7 +29,9 @@ __all__ = [
     "write_products",
 ]
 
-_FEATURES, _CACHED_ROWS = 256, 48  # summed at once, and rows of a tile, which stays in the cache for all panels
+FEATURES = 256
+"""Number of features that are summed before they are added to the sum of those before them."""
+_CACHED_ROWS = 48  # rows of a tile, which stays in the cache for all panels
 _PACKED = 16  # features of a panel, written while they are in the cache
 
 
@@ -195,8 +198,8 @@ def _tiled_products(rows, panels, out, resume):
     real, size = out[0, 0], out.itemsize
     base, step, to, stride = rows.ctypes.data, rows.strides[0], out.ctypes.data, out.strides[0]
     first_panel, panel_stride, width = panels.ctypes.data, panels.strides[0], panels.shape[2]
-    for start in range(0, max(d, 1), _FEATURES):
-        stop = min(start + _FEATURES, d)
+    for start in range(0, max(d, 1), FEATURES):
+        stop = min(start + FEATURES, d)
         add = int(resume or start > 0)
         for group in range(0, q, _CACHED_ROWS):
             for p in range(panels.shape[0]):

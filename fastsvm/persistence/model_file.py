@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from fastsvm.estimators import ESTIMATORS, SVCSearch
+from fastsvm.estimators.fitting.drafts import view_of
 from fastsvm.files.array_file import is_array_file, read_arrays, write_arrays
 from fastsvm.files.atomic_file import atomic_write
 from fastsvm.persistence.model_checks import check_fitted, check_name, is_fitted_name
@@ -59,6 +60,7 @@ def save(model: Any, path: str | Path) -> None:
     >>> fastsvm.load(path).predict([[0.9]])
     array([1])
     """
+    model = view_of(model)  # another thread may fit it
     header, arrays = search_content(model, _content) if isinstance(model, SVCSearch) else _content(model)
     with atomic_write(path) as part:
         write_arrays(part, json.dumps({"format": FORMAT, "version": VERSION} | header, default=plain), arrays)

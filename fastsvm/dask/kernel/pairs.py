@@ -3,6 +3,7 @@
 The client gets the coefficients of each pair, and every support vector once.
 """
 
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,14 +93,16 @@ class Pairs(NamedTuple):
 
     def outcome(self) -> Outcome:
         """Return the solutions, with places of support vectors in place of rows."""
-        rows = [np.searchsorted(self.support, one.rows) for one in self.fits]
+        rows = np.searchsorted(self.support, np.concatenate([one.rows for one in self.fits]))
+        starts = np.array([0, *accumulate(len(one.rows) for one in self.fits)])
         within = np.unique(np.concatenate([one.within for one in self.fits]))
         reasons = [StopReason(one.stop_reason) for one in self.fits]
         reason = next((one for one in reasons if one is not StopReason.CONVERGED), StopReason.CONVERGED)
         intercept, objective, gap, violation = np.array([one.certificate for one in self.fits]).T
         margin, n_steps = np.zeros(len(self.fits)), np.array([one.n_steps for one in self.fits])
         certificate = intercept, objective, gap, violation, margin, n_steps
-        return Outcome(rows, [one.beta for one in self.fits], self.labels, within, *certificate, reason)
+        beta = np.concatenate([one.beta for one in self.fits])
+        return Outcome(starts, rows, beta, self.labels, within, *certificate, reason)
 
     @property
     def passes(self) -> int:

@@ -14,6 +14,7 @@ from fastsvm.dask.kernel.pairs import pairs_of_shards
 from fastsvm.dask.rows import load_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import class_weights
 from fastsvm.estimators.fitting.parameters import check_parameters, number, optional
 from fastsvm.estimators.fitting.validation import forget
@@ -196,6 +197,7 @@ class SVC(DecisionMixin, DistributedEstimator):
         """Return whether a fit was completed."""
         return hasattr(self, "dual_coef_")
 
+    @drafted
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SVC":
         """Fit the model.
 

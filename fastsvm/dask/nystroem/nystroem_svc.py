@@ -12,6 +12,7 @@ from fastsvm.dask.nystroem.cells import cells_of_shards
 from fastsvm.dask.nystroem.landmarks import Landmarks, choose_landmarks, features_of_shards
 from fastsvm.dask.tasks import Tasks
 from fastsvm.dask.worker import Plan, ShardFacts
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of, optional
 from fastsvm.estimators.kernel.standardization import Standardization
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -287,6 +288,7 @@ class NystroemSVC(DistributedClassifier):
         """Return coefficients of the landmarks for those of the features."""
         return coef @ self._learning.landmarks.map.whitening, intercept
 
+    @drafted
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVC":
         """Fit the model.
 

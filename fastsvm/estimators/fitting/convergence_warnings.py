@@ -11,7 +11,8 @@ from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["warn_of_gap", "warn_of_margin", "warn_of_sgd", "warn_of_violation"]
 
-_STACK_LEVEL = 6 + CALLS  # the call of `fit`: above are this file, session.py, what `fit` calls, it, its two decorators
+# The call of `fit`: above are this file, session.py, what `fit` calls, it, and its three decorators.
+_STACK_LEVEL = 7 + CALLS
 
 _ADVICE = {
     StopReason.MAX_ITER: (

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
+from fastsvm.estimators.fitting.drafts import of_one_model
+
 __all__ = ["OutlierDetector"]
 
 _ROUNDING = 1e-12  # of the offset, the error of a decision value of a support vector that is not at its bound
@@ -19,6 +21,7 @@ class OutlierDetector(OutlierMixin):
         """Return the scores less the offset."""
         raise NotImplementedError
 
+    @of_one_model
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of samples less the offset.
 
@@ -41,6 +44,7 @@ class OutlierDetector(OutlierMixin):
         decisions[np.abs(decisions) <= _ROUNDING * np.abs(self.offset_)] = 0.0  # on the boundary, which is no outlier
         return decisions
 
+    @of_one_model
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the scores of samples, larger where samples of the fit are dense.
 
@@ -61,6 +65,7 @@ class OutlierDetector(OutlierMixin):
         """
         return self.decision_function(X) + self.offset_
 
+    @of_one_model
     def predict(self, X: Any) -> np.ndarray:
         """Return 1 for each inlier and -1 for each outlier.
 
@@ -81,6 +86,7 @@ class OutlierDetector(OutlierMixin):
         """
         return self._decided(X)[0]
 
+    @of_one_model
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions and decision values, from one pass."""
         decisions = self.decision_function(X)

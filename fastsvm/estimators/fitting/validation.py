@@ -91,7 +91,7 @@ def required_labels(X: Any, y: Any) -> Any:
 
 
 def forget(estimator: Any) -> None:
-    """Delete all fitted attributes, so that a failed fit does not leave a part of the previous model."""
+    """Delete all fitted attributes of a draft, so that the new model has no part of the one before."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 

@@ -10,6 +10,7 @@ from fastsvm.estimators.fitting.callbacks import CALLS
 from fastsvm.estimators.kernel.prepare import PreparedFit
 from fastsvm.estimators.kernel.progress import NoMonitor
 from fastsvm.estimators.kernel.solver_parameter import most_steps
+from fastsvm.estimators.kernel.two_class import sizes_of
 from fastsvm.solvers.outer_loop import Limits
 
 __all__ = ["expected_seconds", "warn_of_time"]
@@ -19,7 +20,7 @@ _SOME = 10_000  # samples of the largest problem
 _MOST = 40_000  # samples in all
 _EXPONENT = 1.7  # between 1.3 and 2 on tables and images of up to 300,000 samples
 _LONG = 600.0  # seconds
-_STACK_LEVEL = 5 + CALLS  # the call of `fit`: above are this file, what `fit` calls, it and its two decorators
+_STACK_LEVEL = 6 + CALLS  # the call of `fit`: above are this file, what `fit` calls, it and its three decorators
 
 
 def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
@@ -33,7 +34,7 @@ def expected_seconds(estimator: Any, prepared: PreparedFit) -> float:
         The fit.
     """
     task = prepared.task
-    largest, total = max(len(pair.rows) for pair in task.pairs), np.count_nonzero(task.labels >= 0)
+    largest, total = int(sizes_of(task.pairs).max()), np.count_nonzero(task.labels >= 0)
     share = min(1.0, _SOME / largest, _MOST / total)
     part, begin = prepared.part(share), time.perf_counter()
     part.run(Limits(most_steps(estimator, len(part.labels)), np.inf), NoMonitor())
@@ -52,7 +53,7 @@ def warn_of_time(estimator: Any, prepared: PreparedFit, other: str) -> None:
     other : str
         Name of the estimator that fits as many samples in less time.
     """
-    n = max(len(pair.rows) for pair in prepared.task.pairs)
+    n = int(sizes_of(prepared.task.pairs).max())
     if n < _MANY or estimator.solver != "smo" or estimator.max_time is not None:
         return
     seconds = expected_seconds(estimator, prepared)

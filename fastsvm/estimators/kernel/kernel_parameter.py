@@ -294,8 +294,6 @@ def training_pairwise(estimator: Any, gamma: float, rows: TrainingRows, most: fl
     return of(choose_precision(kernel, sq_norm, expected, estimator.tol))
 
 
-def value_type(estimator: Any, kernel: Kernel, sq_norm: float, coef: Coefficients, n: int) -> type:
+def value_type(estimator: Any, kernel: Kernel, sq_norm: float, norms: Callable[[], Coefficients], n: int) -> type:
     """Return the type of kernel values: float64 where float32 would be seen in the model."""
-    if n <= _SMALL:
-        return np.float64
-    return choose_precision(kernel, sq_norm, coef, estimator.tol)
+    return np.float64 if n <= _SMALL else choose_precision(kernel, sq_norm, norms(), estimator.tol)

@@ -3,18 +3,20 @@
 import functools
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from itertools import accumulate
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.progress import KernelMonitor
-from fastsvm.estimators.kernel.small_problems import SmallProblems
+from fastsvm.estimators.kernel.small_problems import GivenProblems, SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
-from fastsvm.estimators.kernel.two_class import Outcome, TwoClass
+from fastsvm.estimators.kernel.two_class import Outcome, Together, TwoClass, sizes_of
 from fastsvm.files.storable import storable
 from fastsvm.kernel_matrix.cross_validation import SharedKernel
 from fastsvm.kernel_matrix.gram import Gram
@@ -23,14 +25,19 @@ from fastsvm.kernel_matrix.memory_plan import Plan
 from fastsvm.kernel_matrix.one_vs_one import ClassTile, PairGram
 from fastsvm.kernel_matrix.paired_rows import PairedRows, ProblemRows
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
-from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
-from fastsvm.multiclass import disjoint_order
+from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
+from fastsvm.multiclass import by_class, by_pair, disjoint_order
 from fastsvm.solvers.kernel_dual.problem import KernelSolution
+from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
 __all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
 
-_NOT_BEGUN = KernelSolution(np.empty(0), np.empty(0, bool), 0.0, 0.0, np.inf, np.inf, 0.0)
+_REASONS = list(StopReason)
+_CERTIFIED = [CERTIFICATE.index(name) for name in KernelSolution._fields[2:]]
+_STEPS, _IS_SOLVED = CERTIFICATE.index("n_steps"), CERTIFICATE.index("is_solved")
+_OPEN = -1  # in place of the number of a reason
+_NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
 _SNAPSHOT_SECONDS = 0.5  # between two of what a worker has reached, for a checkpoint by another
 
 
@@ -63,6 +70,79 @@ class KernelFitState(NamedTuple):
     passes: float
 
 
+class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
+    """Solution, stop reason and number of steps of each solved problem, by its number.
+
+    They stand in arrays of all problems, because there may be a hundred thousand small ones.
+
+    Parameters
+    ----------
+    starts : ndarray of int64, shape (n_problems + 1,)
+        Where the multipliers of each problem start.
+
+    Attributes
+    ----------
+    alpha, within : ndarrays of float64 and bool
+        Multipliers, and which of them are of rows on or within the margin; zeros for problems that are not solved.
+    certificate : ndarray of float64, shape (n_problems, 5)
+        Intercept, objective, duality gap, violation and margin.
+    n_steps : ndarray of int64
+        Steps of each problem.
+    reasons : ndarray of int8
+        Numbers of the stop reasons; -1 for problems that are not solved.
+    """
+
+    def __init__(self, starts: np.ndarray) -> None:
+        self.starts, n_problems = starts, len(starts) - 1
+        self.alpha, self.within = np.zeros(starts[-1]), np.zeros(starts[-1], bool)
+        self.certificate, self.n_steps = np.tile(_NOT_BEGUN, (n_problems, 1)), np.zeros(n_problems, np.int64)
+        self.reasons = np.full(n_problems, _OPEN, np.int8)
+
+    def _part(self, number: int) -> slice:
+        return slice(self.starts[number], self.starts[number + 1])
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.reasons != _OPEN))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.flatnonzero(self.reasons != _OPEN).tolist())
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, Integral) and bool(self.reasons[int(number)] != _OPEN)
+
+    def __getitem__(self, number: int) -> tuple[KernelSolution, StopReason, int]:
+        if number not in self:
+            raise KeyError(number)
+        part = self._part(number)
+        solution = KernelSolution(self.alpha[part], self.within[part], *self.certificate[number].tolist())
+        return solution, _REASONS[self.reasons[number]], int(self.n_steps[number])
+
+    def __setitem__(self, number: int, found: tuple[KernelSolution, StopReason, int]) -> None:
+        (alpha, within, *certificate), reason, n_steps = found
+        part = self._part(number)
+        self.alpha[part], self.within[part], self.certificate[number] = alpha, within, certificate
+        self.n_steps[number], self.reasons[number] = n_steps, _REASONS.index(StopReason(reason))
+
+    def __delitem__(self, number: int) -> None:
+        self.reasons[number] = _OPEN
+
+    def put(self, numbers: np.ndarray, alpha: np.ndarray, found: np.ndarray, reasons: np.ndarray) -> None:
+        """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
+        sizes, ended = self.starts[numbers + 1] - self.starts[numbers], reasons != _OPEN
+        places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
+        kept = np.repeat(ended, sizes)
+        self.alpha[places], self.within[places] = np.where(kept, alpha, 0.0), kept & (alpha > 0)
+        self.certificate[numbers[ended]] = found[ended][:, _CERTIFIED]
+        self.n_steps[numbers[ended]], self.reasons[numbers] = found[ended, _STEPS], reasons
+
+    def copy(self) -> "Solutions":
+        """Return a copy, to be added to."""
+        found = Solutions(self.starts)
+        for name in ("alpha", "within", "certificate", "n_steps", "reasons"):
+            getattr(found, name)[:] = getattr(self, name)
+        return found
+
+
 class OneVsOneFit:
     """Two-class problems over the rows of one kernel matrix.
 
@@ -70,7 +150,7 @@ class OneVsOneFit:
     ----------
     gram : Gram or SharedKernel
         Kernel matrix of all rows.
-    pairs : list of TwoClass
+    pairs : sequence of TwoClass
         The problems.
     labels : ndarray of int64
         Class number of every row, -1 for rows that are in no problem.
@@ -87,7 +167,7 @@ class OneVsOneFit:
     def __init__(
         self,
         gram: Gram | SharedKernel,
-        pairs: list[TwoClass],
+        pairs: Sequence[TwoClass],
         labels: np.ndarray,
         plan: Callable[[], Plan],
         solver_of: SolverOf,
@@ -102,9 +182,10 @@ class OneVsOneFit:
             pairs = [pair.by_class() for pair in pairs]
             self._tiles = self._class_tiles(gram, max(pair.classes[1] for pair in pairs) + 1)
         self.pairs = pairs
-        self._begin: list[np.ndarray | None] = [None] * len(pairs)
+        self._together = Together.of(pairs)
+        self._begin: dict[int, np.ndarray] = {}
         self._n_before: dict[int, int] = {}  # steps of problems that were begun as small ones
-        self._solved: dict[int, tuple] = {}
+        self._solved = Solutions(self._together.starts)
         self._current: dict[int, tuple[Solver, Any]] = {}
         self._snapshots: dict[int, ProblemCheckpoint] = {}
         self._passes = 0.0
@@ -130,19 +211,28 @@ class OneVsOneFit:
             spare -= size if size <= spare else 0
         return tiles
 
-    def has_as_many(self, multipliers: list[np.ndarray]) -> bool:
-        """Return whether multipliers of an earlier fit are as many as those of this one."""
-        return [len(alpha) for alpha in multipliers] == [len(self.labels) * p.rows_of_sample for p in self.pairs]
+    @property
+    def _n_others(self) -> int:
+        """Number of classes but one, 1 if there is one problem."""
+        return self.pairs[-1].classes[1] if len(self.pairs) > 1 else 1
 
-    def start(self, multipliers: list[np.ndarray]) -> None:
-        """Begin at the multipliers of an earlier fit, one array over all rows for each problem."""
-        n = len(self.labels)
-        self._begin = [alpha[pair.places(n)] for alpha, pair in zip(multipliers, self.pairs, strict=True)]
+    def has_as_many(self, multipliers: np.ndarray) -> bool:
+        """Return whether multipliers of an earlier fit are as many as those of this one."""
+        return np.shape(multipliers) == (self._n_others, len(self.labels) * self._together.rows_of_sample)
+
+    def start(self, multipliers: np.ndarray) -> None:
+        """Begin at the multipliers of an earlier fit, as `multipliers` returns them."""
+        starts, rows = self._together[:2]
+        if len(self.pairs) == 1:
+            self._begin[0] = multipliers[0, self.pairs[0].places(len(self.labels))]
+        else:
+            alpha = by_pair(multipliers, rows, starts, self.labels)
+            self._begin = dict(enumerate(np.split(alpha, starts[1:-1])))
 
     def resume(self, checkpoint: KernelFitState) -> None:
         """Resume a fit of the same problems."""
         for number, (solution, reason, n_steps) in checkpoint.solved.items():
-            self._solved[number] = solution, StopReason(reason), n_steps
+            self._solved[number] = solution, reason, n_steps
         self._snapshots, self._passes = dict(checkpoint.current), checkpoint.passes
 
     def checkpoint(self) -> KernelFitState:
@@ -154,18 +244,22 @@ class OneVsOneFit:
         """Passes over the rows so far, those of a pair's rows counted by their share."""
         return round(self._passes)
 
-    def multipliers(self) -> list[np.ndarray]:
-        """Return α of every problem over all rows; for those not yet begun, where they would begin."""
-        n = len(self.labels)
-        result = [np.zeros(n * pair.rows_of_sample) for pair in self.pairs]
-        for number, (full, pair) in enumerate(zip(result, self.pairs, strict=True)):
-            if number in self._solved:
-                full[pair.places(n)] = self._solved[number][0].alpha
-            elif number in self._current:
-                full[pair.places(n)] = self._current[number][1].alpha
-            elif self._begin[number] is not None:
-                full[pair.places(n)] = self._begin[number]
-        return result
+    def multipliers(self) -> np.ndarray:
+        """Return α of all rows, for problems not yet begun where they would begin.
+
+        Those of pairs of classes stand as in an `Expansion`, those of an only problem in one row.
+        """
+        starts, rows = self._together[:2]
+        alpha = self._solved.alpha.copy()
+        reached = self._begin | {number: state.alpha for number, (_, state) in self._current.items()}
+        for number, values in reached.items():
+            if number not in self._solved:
+                alpha[starts[number] : starts[number + 1]] = values
+        if len(self.pairs) > 1:
+            return by_class(alpha, rows, starts, self.labels, self._n_others + 1)
+        full = np.zeros((1, len(self.labels) * self._together.rows_of_sample))
+        full[0, self.pairs[0].places(len(self.labels))] = alpha
+        return full
 
     def run(self, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve all problems within the limits."""
@@ -178,27 +272,37 @@ class OneVsOneFit:
 
     def _solve_small(self, small: SmallProblems, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve small problems. What is left for `solve` begins at the multipliers that were reached."""
-        numbers = [number for number in range(len(self.pairs)) if number not in self._solved | self._snapshots]
-        problems = [(self.pairs[k].rows, self.pairs[k].problem, self._begin[k]) for k in numbers]
-        for number, found in zip(numbers, small.solve(problems, limits.max_steps), strict=False):
-            solution, n_steps, n_rows, is_solved = found
-            reason = StopReason.CONVERGED if is_solved else StopReason.MAX_ITER
-            if is_solved or n_steps >= limits.max_steps:
-                self._solved[number] = solution, reason, n_steps
-            else:
-                self._begin[number], self._n_before[number] = solution.alpha, n_steps
-            counts = CacheCounts(max(0, 2 * n_steps - n_rows), n_rows, n_rows)
-            report = Report(solution.kkt_violation, solution.objective, n_steps, is_solved, is_solved, False)
-            self._passes += len(self.pairs[number].rows) / len(self.labels)
-            stop = monitor.observe(number, report, counts, self.gram.source.reads.nbytes)
-            if number in self._solved:
-                monitor.end()
-            if monitor.checkpointer is not None:
-                facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": n_steps, "gap": report.gap}
-                tree = lambda: (self.checkpoint(), monitor.records())  # noqa: E731
-                monitor.checkpointer.observe(tree, facts | {"objective": report.objective})
-            if stop or time.perf_counter() >= limits.deadline:
-                break
+        numbers = np.setdiff1d(np.flatnonzero(self._solved.reasons == _OPEN), list(self._snapshots))
+        some = self.pairs if len(numbers) == len(self.pairs) else [self.pairs[k] for k in numbers]
+        given = GivenProblems.of(some, [self._begin.get(k) for k in numbers.tolist()])
+        starts, n_rows = given.pairs.starts, len(self.labels) * given.pairs.rows_of_sample
+        at_once = 1 if monitor.sees_each else len(numbers)
+        for first, last, found in small.solve(given, limits.max_steps):
+            for a, b in spans(last - first, at_once):
+                now, rows = numbers[first + a : first + b], found[a:b]
+                is_solved, n_steps = rows[:, _IS_SOLVED] > 0, rows[:, _STEPS]
+                ended = is_solved | (n_steps >= limits.max_steps)
+                reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
+                self._solved.put(
+                    now, given.alpha[starts[first + a] : starts[first + b]], rows, np.where(ended, reasons, _OPEN)
+                )
+                for k in np.flatnonzero(~ended).tolist():
+                    part = slice(starts[first + a + k], starts[first + a + k + 1])
+                    self._begin[int(now[k])], self._n_before[int(now[k])] = given.alpha[part].copy(), int(n_steps[k])
+                self._passes += (starts[first + b] - starts[first + a]) / n_rows
+                if self._is_asked_to_stop(now, rows, monitor) or time.perf_counter() >= limits.deadline:
+                    return
+
+    def _is_asked_to_stop(self, numbers: np.ndarray, found: np.ndarray, monitor: KernelMonitor) -> bool:
+        """Tell the monitor of small problems, and offer a checkpoint."""
+        stop = monitor.observe_small(numbers, found, self.gram.source.reads.nbytes)
+        monitor.end(int(np.count_nonzero(self._solved.reasons[numbers] != _OPEN)))
+        if monitor.checkpointer is not None:
+            last = dict(zip(CERTIFICATE, found[-1].tolist(), strict=True))
+            facts = {"problems": len(self._solved), "of": len(self.pairs), "iteration": int(last["n_steps"])}
+            tree = lambda: (self.checkpoint(), monitor.records())  # noqa: E731
+            monitor.checkpointer.observe(tree, facts | {"gap": last["kkt_violation"], "objective": last["objective"]})
+        return stop
 
     def waiting(self) -> list[int]:
         """Return the numbers of the problems that are not solved, in the order in which they are to begin."""
@@ -208,7 +312,7 @@ class OneVsOneFit:
     @property
     def arena_bytes(self) -> int:
         """Memory that a worker needs for kernel rows."""
-        longest = max(len(pair.rows) for pair in self.pairs)
+        longest = int(sizes_of(self.pairs).max())
         return min(self._spent.cache_bytes, longest**2 * self.gram.dtype.itemsize)
 
     @property
@@ -260,7 +364,7 @@ class OneVsOneFit:
         """Return the state at which a problem begins, and its number of steps before."""
         snapshot = self._snapshots.get(number)
         if snapshot is None:
-            return solver.init(self._begin[number]), self._n_before.get(number, 0)
+            return solver.init(self._begin.get(number)), self._n_before.get(number, 0)
         rows.refill(snapshot.cache)
         if snapshot.memory is not None:
             solver.recall(snapshot.memory)
@@ -290,42 +394,44 @@ class OneVsOneFit:
 
     def outcome(self) -> Outcome:
         """Return the solutions so far; problems not yet begun have no support vectors and intercept 0."""
-        reached = self._solved | {
-            number: (solver.finish(state), StopReason.CALLBACK, 0)
-            for number, (solver, state) in self._current.items()
-            if number not in self._solved
-        }
-        numbers = range(len(self.pairs))
-        found = [reached.get(k, (_NOT_BEGUN, self._untouched, 0)) for k in numbers]
-        reasons = [reason for _, reason, _ in found if reason is not StopReason.CONVERGED]
-        expanded = [
-            self._expanded(pair, solution.alpha if k in reached else np.zeros(len(pair.y)))
-            for k, pair, (solution, _, _) in zip(numbers, self.pairs, found, strict=True)
-        ]
-        labels = self.labels if self._repeats is None else self.labels[self._repeats.first]
-        within = self._within([self.pairs[k].of_rows(one[0].within) for k, one in reached.items()])
-        of_problem = [(*solution[2:], n_steps) for solution, _, n_steps in found]
-        intercept, objective, gap, violation, margin, n_steps = np.array([*zip(*of_problem, strict=True)], np.float64)
-        certificate = intercept, objective, gap, violation, margin, n_steps.astype(np.int64)
-        rows, beta = [rows for rows, _ in expanded], [beta for _, beta in expanded]
-        return Outcome(rows, beta, labels, within, *certificate, reasons[0] if reasons else StopReason.CONVERGED)
-
-    def _within(self, rows: list[np.ndarray]) -> np.ndarray:
-        """Return the union of some rows, with those that they represent."""
-        inside = np.zeros(len(self.labels), bool)
-        for each in rows:
-            inside[each] = True
-        return np.flatnonzero(inside if self._repeats is None else inside[self._repeats.first])
-
-    def _expanded(self, pair: TwoClass, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and their y α, repeated rows included."""
+        found, current = self._solved, {k: one for k, one in self._current.items() if k not in self._solved}
+        if len(found) < len(self.pairs):
+            found = found.copy()
+            for number in np.flatnonzero(found.reasons == _OPEN).tolist():
+                if number in current:
+                    solver, state = current[number]
+                    found[number] = solver.finish(state), StopReason.CALLBACK, 0
+                else:
+                    found.reasons[number] = _REASONS.index(self._untouched)
+        reasons = found.reasons[found.reasons != _REASONS.index(StopReason.CONVERGED)]
+        starts, rows, y, _ = self._together
+        beta, is_within = self._together.per_row(found.alpha * y), self._together.per_row(found.within)
         if self._repeats is None:
-            return pair.rows, pair.coefficients(alpha)
-        full = np.zeros(len(self.labels))
-        full[pair.rows] = pair.coefficients(alpha)
-        beta = np.sign(full[self._repeats.first]) * self._repeats.spread(np.abs(full))
-        rows = np.flatnonzero(beta)
-        return rows, beta[rows]
+            labels, within = self.labels, np.unique(rows[is_within])
+        else:
+            labels = self.labels[self._repeats.first]
+            within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])
+            starts, rows, beta = self._repeated(beta)
+        if self._together.rows_of_sample > 1:
+            starts = np.array([0, len(rows)])
+        reason = _REASONS[reasons[0]] if len(reasons) else StopReason.CONVERGED
+        intercept, objective, gap, violation, margin = found.certificate.T.copy()
+        certificate = intercept, objective, gap, violation, margin, found.n_steps
+        return Outcome(starts, rows, beta, labels, within, *certificate, reason)
+
+    def _repeated(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return starts, rows and coefficients of all problems, repeated rows included."""
+        assert self._repeats is not None
+        found = []
+        ends = np.cumsum(sizes_of(self.pairs))
+        for pair, mine in zip(self.pairs, np.split(beta, ends[:-1]), strict=True):
+            full = np.zeros(len(self.labels))
+            full[pair.rows] = mine
+            spread = np.sign(full[self._repeats.first]) * self._repeats.spread(np.abs(full))
+            rows = np.flatnonzero(spread)
+            found.append((rows, spread[rows]))
+        starts = np.array([0, *accumulate(len(rows) for rows, _ in found)])
+        return starts, np.concatenate([rows for rows, _ in found]), np.concatenate([beta for _, beta in found])
 
 
 def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:

@@ -1,11 +1,12 @@
 """The decision functions of a fitted estimator: expansions in kernel values with its support vectors."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, spans
 from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.kernel.kernel_parameter import (
     MOST_SINGLE,
@@ -20,12 +21,14 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.object_samples import ObjectSource
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization
-from fastsvm.kernel_matrix.expansion import expand
+from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
 from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source, check_finite
 
 __all__ = ["Predictor", "by_range"]
 
+_SCORE_BYTES = 16 << 20  # at once
+_LEAST_ROWS = 16
 _MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
 _MOST_SINGLE = MOST_SINGLE**0.5  # value of a row whose square, and its products, are numbers of float32
 
@@ -37,7 +40,7 @@ class Predictor:
     ----------
     estimator : SVC
         Fitted.
-    coef : ndarray of float64, shape (n_support, n_outputs)
+    coef : ndarray of float64, shape (n_support, n_outputs), or PairCoefficients
         Coefficients of its support vectors.
     source : Source
         Samples whose blocks are passed to `scores`.
@@ -52,13 +55,15 @@ class Predictor:
     def __init__(
         self,
         estimator: Any,
-        coef: np.ndarray,
+        coef: np.ndarray | PairCoefficients,
         source: Source,
         pool: Pool,
         vectors: Any = None,
         dtype: type | None = None,
     ) -> None:
-        self.estimator, self.coef, self.pool = estimator, writeable(coef), pool
+        self.estimator, self.pool = estimator, pool
+        self.coef = coef if isinstance(coef, PairCoefficients) else writeable(coef)
+        self.n_outputs = coef.n_outputs if isinstance(coef, PairCoefficients) else coef.shape[1]
         self._source, self._dtype = source, dtype
         self.geometry = SampleGeometry.of_model(estimator)
         self.kernel: Any = resolve_kernel(estimator, self.geometry.gamma)
@@ -67,9 +72,14 @@ class Predictor:
         vectors = estimator.support_vectors_ if vectors is None else vectors
         self.stored = ObjectSource(vectors) if isinstance(source, ObjectSource) else MemorySource.of(vectors)
         self._as_bytes = self._bytes_of_support()
-        size = np.abs(coef)
-        norms = (size.sum(axis=0), np.linalg.norm(coef, axis=0)) if coef.size else (np.zeros(1), np.zeros(1))
-        self._norms = Coefficients(*(float(norm.max()) for norm in norms))
+
+    def _norms(self) -> Coefficients:
+        """Largest norms of the coefficients of a decision function."""
+        coef = self.coef
+        if isinstance(coef, PairCoefficients):
+            return Coefficients(*coef.largest_norms())
+        norms = np.abs(coef).sum(axis=0), np.linalg.norm(coef, axis=0)
+        return Coefficients(*(float(norm.max(initial=0)) for norm in norms))
 
     @cached_property
     def support(self) -> MemorySource:
@@ -94,20 +104,25 @@ class Predictor:
                 return expand(self._uint8_pairwise(quantization), support.block, self.coef, converted, self.pool)
             are_bytes = quantization.holds(block)
             if are_bytes.any():  # a row is computed alike whatever stands beside it
-                found = np.empty((block.shape[0], self.coef.shape[1]))
+                found = np.empty((block.shape[0], self.n_outputs))
                 found[are_bytes] = self.scores(block.take(np.flatnonzero(are_bytes)))
                 found[~are_bytes] = self._scores_of_floats(block.take(np.flatnonzero(~are_bytes)))
                 return found
         return self._scores_of_floats(block)
 
-    def decisions(self, source: Source, intercept: np.ndarray, is_checked: bool) -> np.ndarray:
-        """Return the scores of all rows plus the intercepts; rows that are not checked yet must be finite."""
-        found = np.empty((len(source), self.coef.shape[1]))
+    def decisions(self, source: Source, intercept: np.ndarray, is_checked: bool) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the scores of some rows plus the intercepts, with the number of the first row.
+
+        Rows that are not checked yet must be finite. Those of many decision functions are few at once.
+        """
+        most = max(_LEAST_ROWS, _SCORE_BYTES // (8 * max(1, self.n_outputs)))
         for start, block in source.blocks():
             if not is_checked:
                 check_finite(block, start)
-            found[start : start + block.shape[0]] = self.scores(block) + intercept
-        return found
+            for a, b in spans(block.shape[0], most):
+                found = self.scores(block if b - a == block.shape[0] else block.slice(a, b))
+                found += intercept
+                yield start + a, found
 
     def paired(self, block: Block) -> tuple[PairwiseKernel, MemorySource, MemorySource]:
         """Return the kernel, and support vectors and rows of a block as it multiplies them."""
@@ -131,7 +146,7 @@ class Predictor:
 
     def _scores_of_floats(self, block: Block) -> np.ndarray:
         block = self._standardized(block)
-        found = np.empty((block.shape[0], self.coef.shape[1]))
+        found = np.empty((block.shape[0], self.n_outputs))
         for pairwise, part, rows in by_range(self._pairwise(block), block):
             found[rows] = expand(pairwise, self.support.block, self.coef, part, self.pool)
         return found

@@ -1,6 +1,6 @@
 """From samples and labels to the two-class problems of a kernel machine, within a memory plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from fastsvm.estimators.kernel.solver_parameter import (
 )
 from fastsvm.estimators.kernel.standardization import Standardization, warn_of_lengths
 from fastsvm.estimators.kernel.statements import Statement
-from fastsvm.estimators.kernel.two_class import TwoClass
+from fastsvm.estimators.kernel.two_class import TwoClass, sizes_of
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import Need, Plan, plan
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
@@ -33,7 +33,7 @@ from fastsvm.sources import Source
 
 __all__ = ["PreparedFit", "check_memory", "enough_memory", "plan_shared", "prepare"]
 
-_PROBLEM_BYTES = 24  # for a row of a two-class problem: number, label and bound
+_PROBLEM_BYTES = 40  # for a row of a two-class problem: number, label, bound, multiplier and coefficient
 _STATES = {1: 1, 2: 5}  # the state of a second multiplier of each row takes as much as four such rows
 _MATRICES = 16  # of the samples with each other and of their features in float64, more than a fit has
 _PART_SEED = 0  # of the samples of which a part is fitted
@@ -114,7 +114,7 @@ def prepare(
     bound, repeats = float(upper.max()), None if kinds is None else Repeats.find(source, kinds, upper)
     labels, upper = (labels, upper) if repeats is None else (repeats.labels(labels), repeats.bounds())
     pairs = stated.problems(labels, upper)
-    n = max(len(pair.rows) for pair in pairs)
+    n = int(sizes_of(pairs).max())
     bound *= 2 if estimator.loss == "squared_hinge" else 1  # its slope at a score of 0
     pairwise = training_pairwise(estimator, gamma, rows, bound, n)
 
@@ -148,12 +148,11 @@ def _sizes(labels: np.ndarray) -> tuple[np.ndarray, int]:
     return counts, sum(sorted(counts.tolist())[-2:])
 
 
-def _small(estimator: Any, gram: Gram, pairs: list[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
+def _small(estimator: Any, gram: Gram, pairs: Sequence[TwoClass], pool: Pool, budget: int) -> SmallProblems | None:
     """Return what solves the problems if they are small and the solver takes steps of two multipliers."""
     if estimator.solver != "smo":
         return None
-    sizes = [len(pair.rows) for pair in pairs]
-    return SmallProblems.of(gram, sizes, pairs[0].rows_of_sample, estimator.tol, pool, budget // 2)
+    return SmallProblems.of(gram, sizes_of(pairs), pairs[0].rows_of_sample, estimator.tol, pool, budget // 2)
 
 
 def plan_shared(estimator: Any, gram: Gram, n: int, rows_of_sample: int, budget: int) -> Plan | None:

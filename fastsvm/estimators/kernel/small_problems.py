@@ -1,7 +1,6 @@
 """The two-class problems of a small fit, solved in few compiled calls."""
 
-from collections.abc import Iterator
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,14 +8,15 @@ import numpy as np
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool
 from fastsvm._compiled.writeable import writeable
+from fastsvm.estimators.kernel.two_class import ClassPairs, Together, TwoClass
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernel_matrix.rows_on_demand import PADDING, SmallKernel, on_demand
 from fastsvm.solvers.kernel_dual.nu.within_classes import WithinClasses
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, WithIntercept
+from fastsvm.solvers.kernel_dual.problem import WithIntercept
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE, SmallPairs, solve_pairs
 
-__all__ = ["SmallProblems", "SmallSolution"]
+__all__ = ["GivenProblems", "SmallProblems"]
 
 _MOST_ROWS = 2048  # of a problem: with more, steps on all rows leave the processor's cache
 _MOST_STEPS = 20_000  # of a problem here; one that takes more is difficult
@@ -31,25 +31,45 @@ _PART = 1e6  # nanoseconds: work worth handing to a thread
 _PARTS = 32  # for a thread, between two looks at the clock
 
 
-class SmallSolution(NamedTuple):
-    """What was found for a problem.
+class GivenProblems(NamedTuple):
+    """Problems to be solved.
 
     Attributes
     ----------
-    solution : KernelSolution
-        Multipliers and certificate.
-    n_steps : int
-        Steps taken.
-    rows_computed : int
-        Kernel rows computed.
-    is_solved : bool
-        Whether the violation is within tolerance.
+    pairs : SmallPairs
+        The problems.
+    alpha : ndarray of float64
+        Their multipliers, feasible.
+    orders : list of ndarray
+        Where the multipliers of each problem stand in the user's order; empty if they are in that order.
     """
 
-    solution: KernelSolution
-    n_steps: int
-    rows_computed: int
-    is_solved: bool
+    pairs: SmallPairs
+    alpha: np.ndarray
+    orders: list[np.ndarray]
+
+    @classmethod
+    def of(cls, problems: Sequence[TwoClass], begin: Sequence[np.ndarray | None]) -> "GivenProblems":
+        """Return problems, and the multipliers at which each begins, None for its start.
+
+        Where totals are given, the rows with y = 1 come first. Of two multipliers of a sample they do already.
+        """
+        by_class = problems[0].total > 0
+        orders: list[np.ndarray] = []
+        ordered = problems
+        if by_class and problems[0].rows_of_sample == 1:
+            orders = [np.argsort(-pair.y, kind="stable") for pair in problems]
+            ordered = [pair.in_order(order) for pair, order in zip(problems, orders, strict=True)]
+        starts, rows, y, upper = together = Together.of(ordered)
+        target = y if isinstance(problems, ClassPairs) else np.concatenate([pair.problem.target for pair in ordered])
+        alpha, formulation = np.zeros(len(y)), WithinClasses if by_class else WithIntercept
+        for number in range(len(problems)) if by_class or any(one is not None for one in begin) else ():
+            problem, first = formulation(problems[number].problem), begin[number]
+            first = problem.start() if first is None else first
+            if first is not None:
+                first = problem.feasible(first)
+                alpha[starts[number] : starts[number + 1]] = first[orders[number]] if orders else first
+        return cls(SmallPairs(starts, rows, together.rows_of_sample, y, upper, target, by_class), alpha, orders)
 
 
 class SmallProblems:
@@ -70,7 +90,7 @@ class SmallProblems:
 
     @classmethod
     def of(
-        cls, gram: Gram, sizes: list[int], rows_of_sample: int, tol: float, pool: Pool, budget: int
+        cls, gram: Gram, sizes: np.ndarray, rows_of_sample: int, tol: float, pool: Pool, budget: int
     ) -> "SmallProblems | None":
         """Return what solves problems of so many rows; None if they are not small, or decomposition is cheaper.
 
@@ -78,7 +98,7 @@ class SmallProblems:
         ----------
         gram : Gram
             Kernel matrix of all rows, which are in memory.
-        sizes : list of int
+        sizes : ndarray of int
             Samples of each problem.
         rows_of_sample : int
             Multipliers of each sample, 1 or 2.
@@ -90,11 +110,11 @@ class SmallProblems:
             Bytes that this may take.
         """
         (n, d), pairwise = gram.source.shape, gram.pairwise
-        longest = max(sizes)
+        longest = int(sizes.max())
         if longest * rows_of_sample > _MOST_ROWS or pairwise.dtype != np.float64 or not gram.resident:
             return None
         cost = pairwise.cost(d) + 2.0
-        values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float(sum(size * size for size in sizes))
+        values = (_USED if len(sizes) == 1 else _USED_OF_MANY) * float(np.square(sizes).sum())
         by_rows = values * (_PER_VALUE + d * _per_feature(d * longest))
         square = _PER_MATRIX + n * n * cost
         by_decomposition = _SLOWER * (_PER_PROBLEM * len(sizes) + values * cost)
@@ -108,39 +128,21 @@ class SmallProblems:
             return cls(SmallKernel.of_square(_square(gram)), tol, pool)
         return None
 
-    def solve(
-        self,
-        problems: list[tuple[np.ndarray, KernelProblem, np.ndarray | None]],
-        most_steps: int,
-    ) -> Iterator[SmallSolution]:
-        """Yield the solutions of problems in their order.
+    def solve(self, given: GivenProblems, most_steps: int) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Solve problems in their order, and yield ranges of them that are solved, with the rows of `CERTIFICATE`.
+
+        Their multipliers are changed in place.
 
         Parameters
         ----------
-        problems : list of tuple
-            Numbers of a problem's samples, the problem, and the multipliers at which to begin, None for its start.
+        given : GivenProblems
+            The problems.
         most_steps : int
             Steps of a problem at most. A problem that takes more than is usual for a small one is given up.
         """
-        sizes = [len(problem.y) for _, problem, _ in problems]
-        starts = [0, *accumulate(sizes)]
-        by_class = problems[0][1].total > 0
-        orders = [_order(len(rows), problem) for rows, problem, _ in problems]
-        ordered = [
-            (rows, *problem[:3]) if order is None else (rows[order[: len(rows)]], *problem.take(order)[:3])
-            for (rows, problem, _), order in zip(problems, orders, strict=True)
-        ]
-        together = ordered[0] if len(ordered) == 1 else map(np.concatenate, zip(*ordered, strict=True))
-        places, y, upper, target = together
-        pairs = SmallPairs(np.array(starts), places, len(y) // len(places), y, upper, target, by_class)
-        alpha, found = np.zeros(starts[-1]), np.empty((len(problems), len(CERTIFICATE)))
-        for (_, problem, begin), order, start in zip(problems, orders, starts[:-1], strict=True):
-            formulation = (WithinClasses if by_class else WithIntercept)(problem)
-            begin = formulation.start() if begin is None else begin
-            if begin is not None:
-                feasible = formulation.feasible(begin)
-                alpha[start : start + len(begin)] = feasible if order is None else feasible[order]
-        longest = max(sizes)
+        pairs, alpha, orders = given
+        sizes = np.diff(pairs.starts)
+        longest, found = int(sizes.max()), np.empty((len(sizes), len(CERTIFICATE)))
         limits = self._tol, min(most_steps, _MOST_STEPS)
 
         def solve(first: int, last: int) -> None:
@@ -151,43 +153,24 @@ class SmallProblems:
         for k in range(0, len(parts), _PARTS * self._pool.n_threads):
             some = parts[k : k + _PARTS * self._pool.n_threads]
             self._pool.run(solve, some)
-            for number in range(some[0][0], some[-1][1]):
-                yield _solution(_as_given(alpha[starts[number] : starts[number + 1]], orders[number]), found[number])
+            first, last = some[0][0], some[-1][1]
+            for number in range(first, last) if orders else ():
+                mine = alpha[pairs.starts[number] : pairs.starts[number + 1]]
+                mine[orders[number]] = mine.copy()
+            yield first, last, found[first:last]
 
-    def _parts(self, sizes: list[int]) -> list[tuple[int, int]]:
+    def _parts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Return ranges of problems that take long enough to be handed to a thread."""
         if len(sizes) == 1:
             return [(0, 1)]
         features = self._given.values.shape[1]
-        work = np.cumsum(_USED * np.array(sizes, float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
+        work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
         ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
         return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
 
 
-def _order(n_samples: int, problem: KernelProblem) -> np.ndarray | None:
-    """Return an order of multipliers in which, where totals are given, those with y = 1 come first; else None.
-
-    Of two multipliers of a sample they do already.
-    """
-    is_ordered = problem.total > 0 and len(problem.y) == n_samples
-    return np.argsort(-problem.y, kind="stable") if is_ordered else None
-
-
-def _as_given(alpha: np.ndarray, order: np.ndarray | None) -> np.ndarray:
-    """Return the multipliers in the order of the problem."""
-    given = np.empty(len(alpha))
-    given[slice(None) if order is None else order] = alpha
-    return given
-
-
 def _per_feature(n_values: int) -> float:
     return _PER_FEATURE if 8 * n_values <= _NEAR_BYTES else _PER_FAR_FEATURE
-
-
-def _solution(alpha: np.ndarray, certificate: np.ndarray) -> SmallSolution:
-    intercept, objective, gap, violation, n_steps, n_rows, is_solved, margin = certificate.tolist()
-    solution = KernelSolution(alpha, alpha > 0, intercept, objective, gap, violation, margin)
-    return SmallSolution(solution, int(n_steps), int(n_rows), bool(is_solved))
 
 
 def _dense(gram: Gram) -> np.ndarray:

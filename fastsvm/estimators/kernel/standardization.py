@@ -11,7 +11,7 @@ from fastsvm.sources import FeatureStatistics, ScaledSource, Source
 
 __all__ = ["Standardization", "attributes_of", "warn_of_lengths"]
 
-_STACK_LEVEL = 6 + CALLS  # the call of `fit`: above are this file, prepare.py, `_fit`, `fit` and its two decorators
+_STACK_LEVEL = 7 + CALLS  # the call of `fit`: above are this file, prepare.py, `_fit`, `fit` and its three decorators
 _LONGER, _LONGER_SPARSE = 100, 1000  # rare non-zeros alone give sparse features different lengths
 _SHARE = 0.25  # of the features that vary, whose lengths count as usual
 

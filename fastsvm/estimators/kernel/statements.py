@@ -1,13 +1,13 @@
 """What each machine asks of its samples: the problems of their multipliers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.validation import TrainingSet
-from fastsvm.estimators.kernel.two_class import TwoClass
+from fastsvm.estimators.kernel.two_class import ClassPairs, TwoClass
 from fastsvm.multiclass import class_pairs
 
 __all__ = ["Statement", "state_classes", "state_nu_classes", "state_one_class", "state_targets"]
@@ -42,7 +42,7 @@ class Statement(NamedTuple):
     classes: np.ndarray
     labels: np.ndarray
     upper: np.ndarray
-    problems: Callable[[np.ndarray, np.ndarray], list[TwoClass]]
+    problems: Callable[[np.ndarray, np.ndarray], Sequence[TwoClass]]
     rows_of_sample: int
     more: dict[str, Any]
     kinds: Callable[[], np.ndarray | None]
@@ -61,8 +61,8 @@ def state_classes(estimator: Any, data: TrainingSet) -> Statement:
     classes, labels = encode(data.y, data.weight)
     factors, upper = _bounds(estimator, classes, labels, data.weight)
 
-    def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
-        return [TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes))]
+    def problems(labels: np.ndarray, upper: np.ndarray) -> Sequence[TwoClass]:
+        return ClassPairs(labels, upper, len(classes))
 
     return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors}, lambda: labels)
 
@@ -90,7 +90,7 @@ def state_nu_classes(estimator: Any, data: TrainingSet) -> Statement:
             )
 
     def problems(labels: np.ndarray, upper: np.ndarray) -> list[TwoClass]:
-        pairs = (TwoClass.of(labels, upper, a, b) for a, b in class_pairs(len(classes)))
+        pairs = ClassPairs(labels, upper, len(classes))
         return [pair.with_total(estimator.nu * float(pair.upper.sum()) / 2) for pair in pairs]
 
     return Statement(classes, labels, upper, problems, 1, {"class_weight_": factors}, lambda: labels)

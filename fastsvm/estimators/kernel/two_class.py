@@ -1,14 +1,17 @@
 """Problems of a fit: their rows, signs, bounds and targets, and what came out."""
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple, overload
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
+from fastsvm.multiclass import class_pairs
 from fastsvm.solvers.kernel_dual.problem import KernelProblem
 from fastsvm.solvers.outer_loop import StopReason
 
-__all__ = ["Outcome", "TwoClass"]
+__all__ = ["ClassPairs", "Outcome", "Together", "TwoClass", "sizes_of"]
 
 
 class TwoClass(NamedTuple):
@@ -35,12 +38,6 @@ class TwoClass(NamedTuple):
     classes: tuple[int, int] = (0, 0)
     target: np.ndarray | None = None
     total: float = 0.0
-
-    @classmethod
-    def of(cls, labels: np.ndarray, upper: np.ndarray, first: int, second: int) -> "TwoClass":
-        """Return the problem of two classes, the first of them positive."""
-        rows, y, bounds = _rows_of_pair(labels, upper, first, second)
-        return cls(rows, y, bounds, (first, second))
 
     def with_total(self, total: float) -> "TwoClass":
         """Return the problem of ν-classification: targets are 0, and the total of each sign is given."""
@@ -94,25 +91,135 @@ class TwoClass(NamedTuple):
         return self._replace(rows=self.rows[order], y=self.y[places], upper=self.upper[places], target=target)
 
 
+class Together(NamedTuple):
+    """Problems one after the other.
+
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (n_problems + 1,)
+        Where the multipliers of each problem start.
+    rows : ndarray of int64
+        Numbers of the rows.
+    y, upper : ndarray of float64
+        Signs and bounds of the multipliers.
+    """
+
+    starts: np.ndarray
+    rows: np.ndarray
+    y: np.ndarray
+    upper: np.ndarray
+
+    @classmethod
+    def of(cls, pairs: Sequence[TwoClass]) -> "Together":
+        """Return problems one after the other."""
+        if isinstance(pairs, ClassPairs):
+            return pairs.together
+        starts = np.array([0, *accumulate(len(pair.y) for pair in pairs)])
+        arrays = ([getattr(pair, name) for pair in pairs] for name in ("rows", "y", "upper"))
+        return cls(starts, *(each[0] if len(each) == 1 else np.concatenate(each) for each in arrays))
+
+    @property
+    def rows_of_sample(self) -> int:
+        """Multipliers of each row, 1 or 2."""
+        return len(self.y) // len(self.rows)
+
+    def per_row(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of the values of each row's multipliers; a problem with two of them is an only one."""
+        return values if self.rows_of_sample == 1 else values[: len(self.rows)] + values[len(self.rows) :]
+
+
+class ClassPairs(Sequence[TwoClass]):
+    """The problems of all pairs of classes, the first class of each positive.
+
+    Hundreds of classes have so many pairs that an object for each takes longer than its solution, so that they are made
+    when they are asked for.
+
+    Parameters
+    ----------
+    labels : ndarray of int64, shape (n_samples,)
+        Class number of every row, -1 for rows that are in no problem.
+    upper : ndarray of float64, shape (n_samples,)
+        Upper bounds of the multipliers.
+    n_classes : int
+        Number of classes.
+    """
+
+    def __init__(self, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> None:
+        counts, (first, second) = np.bincount(labels[labels >= 0], minlength=n_classes), np.triu_indices(n_classes, 1)
+        starts = np.concatenate([[0], np.cumsum(counts[first] + counts[second])])
+        rows, y, bounds = np.empty(starts[-1], np.int64), np.empty(starts[-1]), np.empty(starts[-1])
+        order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+        _merge_classes(order, np.concatenate([[0], np.cumsum(counts)]), upper, rows, y, bounds)
+        self.together, self._classes = Together(starts, rows, y, bounds), class_pairs(n_classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    @overload
+    def __getitem__(self, number: int) -> TwoClass: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[TwoClass]: ...
+
+    def __getitem__(self, number: int | slice) -> TwoClass | list[TwoClass]:
+        if isinstance(number, slice):
+            return [self[k] for k in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        starts, *arrays = self.together
+        rows, y, upper = (each[starts[number] : starts[number + 1]] for each in arrays)
+        return TwoClass(rows, y, upper, self._classes[number])
+
+    def __iter__(self) -> Iterator[TwoClass]:
+        return (self[number] for number in range(len(self)))
+
+
 @jit
-def _rows_of_pair(labels, upper, first, second):
-    """Return the rows of two classes, their signs and their bounds, in one call."""
-    n = 0
-    for i in range(labels.size):
-        n += labels[i] == first or labels[i] == second
-    rows, y, bounds, place = np.empty(n, np.int64), np.empty(n), np.empty(n), 0
-    for i in range(labels.size):
-        if labels[i] == first or labels[i] == second:
-            rows[place], y[place], bounds[place] = i, 1.0 if labels[i] == first else -1.0, upper[i]
-            place += 1
-    return rows, y, bounds
+def _merge_classes(order, ends, upper, rows, y, bounds):
+    """Write the rows of each pair of classes as they rise, their signs and bounds; `order` has them class by class."""
+    k, place = ends.size - 1, 0
+    for a in range(k):
+        for b in range(a + 1, k):
+            i, j = ends[a], ends[b]
+            while i < ends[a + 1] or j < ends[b + 1]:
+                is_first = j == ends[b + 1] or (i < ends[a + 1] and order[i] < order[j])
+                row = order[i] if is_first else order[j]
+                rows[place], y[place], bounds[place] = row, 1.0 if is_first else -1.0, upper[row]
+                place += 1
+                if is_first:
+                    i += 1
+                else:
+                    j += 1
+
+
+def sizes_of(pairs: Sequence[TwoClass]) -> np.ndarray:
+    """Return the number of rows of each problem."""
+    if isinstance(pairs, ClassPairs):
+        return np.diff(pairs.together.starts)
+    return np.array([len(pair.rows) for pair in pairs])
 
 
 class Outcome(NamedTuple):
-    """Solutions, an entry a problem, and for all: classes of the rows, rows within a margin, why the fit stopped."""
+    """Solutions, and why the fit stopped.
 
-    rows: list[np.ndarray]
-    beta: list[np.ndarray]
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (n_problems + 1,)
+        Where the rows of each problem start in the next two.
+    rows, beta : ndarray of int64, ndarray of float64
+        Numbers of the rows of all problems, one problem after the other, and their coefficients.
+    labels : ndarray of int64
+        Classes of all rows.
+    within : ndarray of int64
+        Numbers of the rows within a margin.
+    intercept, objective, duality_gap, kkt_violation, margin, n_steps : ndarrays
+        An entry a problem.
+    stop_reason : StopReason
+        Why the fit stopped.
+    """
+
+    starts: np.ndarray
+    rows: np.ndarray
+    beta: np.ndarray
     labels: np.ndarray
     within: np.ndarray
     intercept: np.ndarray

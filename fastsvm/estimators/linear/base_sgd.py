@@ -1,6 +1,7 @@
 """What linear models by stochastic gradient descent have in common."""
 
 from contextlib import closing
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
     def _partial_fit(self, task: Task, names: dict[str, Any]) -> None:
         """Run one epoch, from the state of the last partial fit."""
         last = getattr(self, "_state", None) if hasattr(self, "coef_") else None
-        self._curve = LossCurve() if last is None else self._curve
+        self._curve = LossCurve() if last is None else copy(self._curve)
         # Such a rate suits the samples of the first call, and decreases from call to call.
         derived = self.learning_rate in ("auto", BY_FEATURE)
         rate = getattr(self, "_rate", None) if last is not None and derived else None
@@ -125,7 +126,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
             if last is None or len(last.model.intercept) != len(task.balance):
                 state = solver.init(self._loaded(task))
             else:
-                state = solver.continued(last)
+                state = solver.continued(deepcopy(last))  # the epoch changes its arrays, and may fail
             monitored = MonitoredFit(FitSession(self), 1, lambda state: {}, lambda state: None, state, [])
             monitor = SGDMonitor(monitored, solver, self._curve)
             with closing(monitor):

@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.outliers import OutlierDetector
 from fastsvm.estimators.fitting.parameters import NU, Rule
 from fastsvm.estimators.fitting.validation import check_training_set, forget
@@ -139,6 +140,7 @@ class LinearOneClassSVM(OutlierDetector, BaseLinearSVM):
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU}
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearOneClassSVM":

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
@@ -200,6 +201,7 @@ class LinearSVC(BaseLinearClassifier):
     def _has_l1_penalty(self) -> bool:
         return self.penalty == "l1"
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVC":

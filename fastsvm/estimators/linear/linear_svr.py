@@ -4,6 +4,7 @@ from typing import Any
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
 from fastsvm.estimators.linear.loss_parameter import loss_of, loss_rule
@@ -152,6 +153,7 @@ class LinearSVR(BaseLinearRegressor):
     def _own_rules(self) -> dict[str, Rule]:
         return {"epsilon": number(least=0), "loss": loss_rule("numbers", dual=True)}
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearSVR":

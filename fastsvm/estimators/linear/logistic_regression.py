@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, one_of
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearClassifier
 from fastsvm.estimators.linear.loss_parameter import loss_of
@@ -179,6 +180,7 @@ class LogisticRegression(BaseLinearClassifier):
     def _has_l1_penalty(self) -> bool:
         return self.penalty == "l1" or self.l1_ratio == 1
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LogisticRegression":
@@ -208,6 +210,7 @@ shape (n_samples, n_features)
         self._fit_classes(X, y, sample_weight, loss_of("log_loss"))
         return self
 
+    @of_one_model
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities of the classes.
 

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regr
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.validation import STATISTICS, check_columns, check_rows, required_labels
 from fastsvm.linalg.linear_predictor import product_type, scores
 from fastsvm.losses import Loss, probabilities
@@ -134,6 +135,7 @@ class LinearModel(BaseEstimator):
 class LinearClassifier(ClassifierMixin, LinearModel):
     """Classification by the scores of the classes; for two classes there is one score, that of the second."""
 
+    @of_one_model
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of samples.
 
@@ -154,6 +156,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         """
         return self._as_decisions(self._scores(X))
 
+    @of_one_model
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the classes and the decision values of samples."""
         found = self._scores(X)
@@ -186,6 +189,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         """
         return np.clip(self.decision_function(X), -1, 1)
 
+    @of_one_model
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample.
 
@@ -234,11 +238,13 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 class LinearRegressor(RegressorMixin, LinearModel):
     """Predictions are the scores."""
 
+    @of_one_model
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions twice: they are the decision values."""
         found = self._scores(X)[:, 0]
         return found, found
 
+    @of_one_model
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample.
 

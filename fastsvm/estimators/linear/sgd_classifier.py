@@ -7,6 +7,7 @@ from sklearn.utils.metaestimators import available_if
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import Rule, number
 from fastsvm.estimators.fitting.session import FitSession
@@ -217,6 +218,7 @@ class SGDClassifier(LinearClassifier, BaseSGD):
     def _own_rules(self) -> dict[str, Rule]:
         return {"loss": loss_rule("labels", "classes", "numbers"), "margin": number(above=0)}
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(
@@ -257,6 +259,7 @@ shape (n_samples, n_features)
         self._fit(task, self._begin(coef_init, intercept_init, task, earlier, names), names, given, session)
         return self
 
+    @drafted
     @one_threaded_blas
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> "SGDClassifier":
         """Run one more epoch, on these samples.
@@ -312,6 +315,7 @@ shape (n_samples, n_features)
         return task_of_classes(source, labels, weight, factors, loss_of(self.loss).of_classes)
 
     @available_if(lambda self: _has_probabilities(self))
+    @of_one_model
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities of the classes; for the losses "log_loss", "modified_huber" and "softmax" only.
 

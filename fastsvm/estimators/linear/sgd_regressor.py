@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import check_training_set, forget
@@ -196,6 +197,7 @@ class SGDRegressor(LinearRegressor, BaseSGD):
     def _own_rules(self) -> dict[str, Rule]:
         return {"loss": loss_rule("numbers")}
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(
@@ -233,6 +235,7 @@ shape (n_samples, n_features)
         self._fit(task, self._begin(coef_init, intercept_init, task, earlier, {}), {}, given, session)
         return self
 
+    @drafted
     @one_threaded_blas
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SGDRegressor":
         """Run one more epoch, on these samples.

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fastsvm._compiled.threads import Pool, one_threaded_blas
+from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, seed
 from fastsvm.estimators.fitting.progress import shown
 from fastsvm.estimators.fitting.validation import check_rows, check_training_set, forget
@@ -137,6 +138,7 @@ class NystroemFeatures(LandmarkEstimator, ClassNamePrefixFeaturesOutMixin, Trans
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @drafted
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None) -> "NystroemFeatures":
         """Choose landmarks.
@@ -176,6 +178,7 @@ shape (n_samples, n_features)
         return self.rank_
 
     @one_threaded_blas
+    @of_one_model
     def transform(self, X: Any) -> np.ndarray:
         """Return the new features of samples.
 

@@ -197,8 +197,11 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
         with Pool.open() as pool:
-            predictor = Predictor(self, dense_coef(self).T, source, pool, self.components_, np.float64)
-            found = predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))
+            coef = dense_coef(self)
+            predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
+            found = np.empty((len(source), len(coef)))
+            for start, some in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):
+                found[start : start + len(some)] = some
         return self._refined(source, found) if hasattr(self, "cells_") else found
 
     def _refined(self, source: Source, scores: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.kernel.machines.svc import SVC
@@ -242,6 +243,7 @@ default="uniform"
     def _learns_pairs(self, n_classes: int) -> bool:
         return self.multi_class == "ovo" and n_classes > 2
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVC":

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, number, one_of
 from fastsvm.estimators.kernel.machines.svr import SVR
 from fastsvm.estimators.linear.base_linear_svm import BaseLinearRegressor
@@ -206,6 +207,7 @@ default="uniform"
         losses = {"loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive")}
         return super()._own_rules() | losses | {"epsilon": number(least=0)}
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NystroemSVR":

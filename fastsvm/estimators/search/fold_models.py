@@ -1,5 +1,6 @@
 """Models of a split, which know the decision values of its samples."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,9 @@ class FoldModel(KernelMachine):
         """Support vectors, copied on each access."""
         return self._source.as_passed(self._source.rows(self._support_rows))
 
-    def _decisions(self, X: Any) -> np.ndarray:
+    def _decided_by(self, X: Any, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
         known = self._known[1] if X is self._known[0] else None
-        return super()._decisions(X) if known is None else known.copy()
+        return super()._decided_by(X, *forms) if known is None else [form(known.copy()) for form in forms]
 
 
 def fold_model(given: KernelMachine) -> Any:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.doc_link import DocLinkMixin
+from fastsvm.estimators.fitting.drafts import drafted, of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.validation import labels_of
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
@@ -191,6 +192,7 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
     def _given(self) -> Any:
         return SVC() if self.estimator is None else self.estimator
 
+    @drafted
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> "SVCSearch":
         """Score all cells of the grid. If `refit`, fit the best one to all samples.
@@ -353,6 +355,7 @@ class SVCSearch(DocLinkMixin, BaseEstimator):
     transform = _of_best("transform", "the samples, transformed by the steps")
     inverse_transform = _of_best("inverse_transform", "the samples, transformed back by the steps")
 
+    @of_one_model
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of the best model, by `scoring`. With several scores, return the one that `refit` names.
 

@@ -223,7 +223,8 @@ def _clock(words: str, progress: bool) -> Iterator[None]:
 def _objective(model: Any, X: np.ndarray) -> float:
     """Return the dual objective of a fitted model of either library, summed over the pairs of classes, in float64."""
     rows, gamma = X[model.support_] / 255, _PARAMETERS["gamma"]
-    coef, norms = pair_coefficients(model.dual_coef_, model.n_support_), np.einsum("ij,ij->i", rows, rows)
+    pairs: Any = pair_coefficients(model.dual_coef_, model.n_support_)
+    coef, norms = pairs.T.toarray(), np.einsum("ij,ij->i", rows, rows)
     total = np.abs(coef).sum()
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)

@@ -3,14 +3,18 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 
+from fastsvm._compiled.writeable import writeable
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.labels import check_ties
 from fastsvm.estimators.fitting.parameters import Rule, boolean, one_of
 from fastsvm.estimators.fitting.validation import required_labels
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.multiclass import Expansion, elected, one_vs_rest_scores, pair_coefficients
 
 __all__ = ["KernelClassifier"]
@@ -49,7 +53,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         """Return classes, support, coefficients, intercepts and numbers of steps of all pairs."""
         sign = -1 if len(classes) == 2 else 1  # scikit-learn's: of two classes the second is positive
-        expansion = Expansion.of(outcome.beta, outcome.rows, outcome.labels, len(classes))
+        expansion = Expansion.of(outcome.beta, outcome.rows, outcome.starts, outcome.labels, len(classes))
         return {
             "classes_": classes,
             "support_": expansion.support,
@@ -64,10 +68,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         n_classes = len(self.classes_)
         return n_classes - 1, n_classes * (n_classes - 1) // 2
 
-    def _coefficients(self) -> np.ndarray:
-        coef = super()._coefficients()
-        return coef if len(self.classes_) == 2 else pair_coefficients(coef.T, self.n_support_)
+    def _coefficients(self) -> np.ndarray | sparse.csr_matrix:
+        return pair_coefficients(self._dense_dual_coef(), self.n_support_)
 
+    def _expansion_coefficients(self) -> np.ndarray | PairCoefficients:
+        coef = self._dense_dual_coef()
+        if len(coef) == self._layout()[1]:  # of two classes, or all pairs share the support vectors
+            return coef.T
+        return PairCoefficients(
+            writeable(np.ascontiguousarray(coef, np.float64)), np.cumsum(self.n_support_, dtype=np.int64)
+        )
+
+    @of_one_model
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values of samples.
 
@@ -87,12 +99,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         ValueError
             If X does not have the features of the fit, or is not finite.
         """
-        return self._shaped(self._decisions(X))
+        return self._decided_by(X, self._shaped)[0]
 
+    @of_one_model
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the classes and the decision values of rows, from one pass."""
-        decisions = self._decisions(X)
-        return self._labels(decisions), self._shaped(decisions)
+        labels, decisions = self._decided_by(X, self._labels, self._shaped)
+        return labels, decisions
 
     def _shaped(self, decisions: np.ndarray) -> np.ndarray:
         """Return the pairs' decisions in the shape that the user asked for."""
@@ -102,6 +115,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return one_vs_rest_scores(decisions, len(self.classes_))
         return decisions
 
+    @of_one_model
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample.
 
@@ -123,7 +137,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         self._check_fitted()
         check_ties(self)
-        return self._labels(self._decisions(X))
+        return self._decided_by(X, self._labels)[0]
 
     def _labels(self, decisions: np.ndarray) -> np.ndarray:
         """Return the classes that the pairs' decisions elect."""

@@ -1,6 +1,7 @@
 """What all kernel machines have in common: checks of parameters, the course of a fit, and sums of kernel values."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_violation
 from fastsvm.estimators.fitting.doc_link import DocLinkMixin
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.parameters import Rule, boolean, check_parameters, either, number, one_of, optional
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.fitting.validation import (
@@ -32,6 +34,7 @@ from fastsvm.estimators.kernel.solver_parameter import most_steps
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.estimators.kernel.two_class import Outcome
+from fastsvm.kernel_matrix.expansion import PairCoefficients
 from fastsvm.kernels import Linear
 from fastsvm.memory import parse_memory
 from fastsvm.solvers.outer_loop import Limits, StopReason
@@ -184,7 +187,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         """Return support, coefficients, intercepts and numbers of steps of the one decision function."""
         beta = np.zeros(len(outcome.labels))
-        beta[outcome.rows[0]] = outcome.beta[0]
+        beta[outcome.rows] = outcome.beta
         support = np.flatnonzero(beta)
         return {
             "support_": support,
@@ -197,6 +200,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     # --- decision functions ------------------------------------------------------------------------------
 
     @property
+    @of_one_model
     def coef_(self) -> np.ndarray | sparse.csr_matrix:
         """Weights of the features, one row a decision function, read-only; for the linear kernel only."""
         self._check_fitted()
@@ -206,19 +210,23 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         standardization = Standardization.of_model(self)
         if standardization is not None:
             vectors = standardization.apply(MemorySource.of(vectors)).in_memory().block.user_array()
-        found: Any = self._coefficients().T
+        found: Any = self._coefficients()
         if sparse.issparse(vectors):
             found = sparse.csr_matrix(found) @ sparse.csr_matrix(vectors)
             found.data.flags.writeable = False
         else:
-            found = np.asarray(found @ vectors.astype(np.float64, copy=False))
+            found = np.asarray(found @ np.asarray(vectors, np.float64))
             found.flags.writeable = False  # it is computed at each access, so that a change would do nothing
         return found
 
-    def _coefficients(self) -> np.ndarray:
-        """Return the coefficients of the support vectors, a column for each decision function."""
+    def _dense_dual_coef(self) -> np.ndarray:
+        """Return `dual_coef_`, which is sparse if the samples are."""
         dual_coef: Any = self.dual_coef_
-        return (dual_coef.toarray() if sparse.issparse(dual_coef) else np.asarray(dual_coef)).T
+        return dual_coef.toarray() if sparse.issparse(dual_coef) else np.asarray(dual_coef)
+
+    def _coefficients(self) -> np.ndarray | sparse.csr_matrix:
+        """Return the coefficients of the support vectors, a row for each decision function."""
+        return self._dense_dual_coef()
 
     def _layout(self) -> tuple[int, int]:
         """Return the number of rows of `dual_coef_`, and of intercepts."""
@@ -240,13 +248,28 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
                 "n_support_, dual_coef_ and intercept_ do not fit together. Fit the model again."
             )
 
-    def _decisions(self, X: Any) -> np.ndarray:
-        """Return the values of the decision functions, a column for each."""
+    def _expansion_coefficients(self) -> np.ndarray | PairCoefficients:
+        """Return the coefficients of the support vectors as predictions sum with them."""
+        return self._coefficients().T
+
+    def _decided_by(self, X: Any, *forms: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+        """Return what each function makes of the values of the decision functions, of which it gets some rows."""
         self._check_fitted()
         vectors = self.support_vectors_
         self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
         source = check_rows(self, samples_for(self, X, vectors), reset=False)
-        coef = self._coefficients()
         with Pool.open() as pool:
-            predictor = Predictor(self, coef, source, pool)
-            return predictor.decisions(source, self.intercept_, is_checked=not is_stored(X))
+            predictor = Predictor(self, self._expansion_coefficients(), source, pool)
+            found: list[np.ndarray] = []
+            for start, decisions in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):
+                some = [form(decisions) for form in forms]
+                if len(decisions) == len(source):
+                    return some
+                found = found or [np.empty((len(source), *one.shape[1:]), one.dtype) for one in some]
+                for whole, part in zip(found, some, strict=True):
+                    whole[start : start + len(part)] = part
+            return found
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Return the values of the decision functions, a column for each."""
+        return self._decided_by(X, lambda decisions: decisions)[0]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from fastsvm.estimators.fitting.drafts import of_one_model
 from fastsvm.estimators.fitting.validation import required_labels
 from fastsvm.estimators.kernel.machines.kernel_machine import KernelMachine
 
@@ -16,11 +17,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     of_classes = False
 
+    @of_one_model
     def _decided(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions twice: they are the decision values."""
         found = self.predict(X)
         return found, found
 
+    @of_one_model
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample.
 

@@ -7,6 +7,7 @@ import numpy as np
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_margin
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import NU, Rule, seed
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
@@ -181,6 +182,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU, "random_state": seed} | super()._own_rules()
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NuSVC":
@@ -216,6 +218,6 @@ shape (n_samples, n_features)
     def _expansion(self, outcome: Outcome, classes: np.ndarray) -> dict[str, Any]:
         """Divide by the margins, so that decision values at the margin are 1 and -1."""
         margin = np.where(outcome.margin > 0, outcome.margin, 1.0)
-        beta = [values / r for values, r in zip(outcome.beta, margin, strict=True)]
+        beta = outcome.beta / np.repeat(margin, np.diff(outcome.starts))
         divided = outcome._replace(beta=beta, intercept=outcome.intercept / margin)
         return super()._expansion(divided, classes) | {"_margin": outcome.margin}

@@ -6,6 +6,7 @@ import numpy as np
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import NU, Rule, number
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_regressor import KernelRegressor
@@ -160,6 +161,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     def _own_rules(self) -> dict[str, Rule]:
         return {"nu": NU, "C": number(above=0)}
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NuSVR":

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, boolean, number, one_of, optional, seed
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_classifier import KernelClassifier
@@ -232,6 +233,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
         super()._check_parameters()
         check_solver(self)
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SVC":

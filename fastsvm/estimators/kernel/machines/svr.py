@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from fastsvm._compiled.threads import one_threaded_blas
 from fastsvm.estimators.fitting.callbacks import with_callbacks
+from fastsvm.estimators.fitting.drafts import drafted
 from fastsvm.estimators.fitting.parameters import Rule, number, one_of
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.machines.kernel_regressor import KernelRegressor
@@ -162,6 +163,7 @@ fastsvm.kernels.Kernel or callable, default="rbf"
     def _own_rules(self) -> dict[str, Rule]:
         return {"C": number(above=0), "epsilon": number(least=0), "solver": one_of("smo", "coordinate")}
 
+    @drafted
     @with_callbacks
     @one_threaded_blas
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SVR":
