@@ -5,10 +5,9 @@ import sys
 import threading
 
 import pytest
-from fuzz.budget import SEED, chunks
+from fuzz.budget import chunks, examine
 from fuzz.cases import Case, cases
 from fuzz.properties import Find, check
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 USUAL = 40  # cases in the ordinary suite, for each takes a third of a second
 _HANGS = 300  # seconds, many times what the slowest case takes
@@ -42,18 +41,4 @@ def run(case: Case) -> None:
 
 @pytest.mark.parametrize(("chunk", "count"), chunks(usual=USUAL))
 def test_estimators_keep_what_they_promise(chunk, count):
-    @seed(SEED + chunk)
-    @settings(
-        max_examples=count,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
-    @given(case=cases())
-    def check_all(case):
-        run(case)
-
-    check_all()
+    examine(cases(), run, chunk, count)
