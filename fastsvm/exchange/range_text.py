@@ -47,8 +47,8 @@ def load_libsvm_range(
         Whether to return the scaler of the targets, from a file that `svm-scale -y` wrote; its `inverse_transform`
         takes predictions back to the units of the targets. It takes a column, of shape (n_samples, 1).
     first_index : {0, 1} or None, default=None
-        The index of the first feature. None is 0 if an index of the file is 0, else 1. svm-scale never writes 0: pass it
-        if the samples count from 0.
+        The index of the first feature. None is 0 if an index of the file is 0, else 1. svm-scale never writes 0: pass
+        it if the samples count from 0.
 
     Returns
     -------
