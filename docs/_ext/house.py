@@ -14,6 +14,7 @@ _PACKAGE = _ROOT / "fastsvm"
 _WIDTH, _BOX, _HEIGHT, _FLOOR, _MARGIN = 720, 158, 46, 92, 8
 _WORDS = {
     "_compiled": "everything that uses Numba",
+    "_interrupt": "Ctrl-C at the start",
     "files": "atomic files, locks",
     "memory": "budgets",
     "progress_bar": "on terminals only",
