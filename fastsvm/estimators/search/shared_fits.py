@@ -43,6 +43,7 @@ __all__ = ["KernelGroup", "Part", "SharedFits", "Split"]
 _DECIDED_ROWS = 512  # test samples of a task for a thread
 _SUMMED_ROWS = 1024
 _PROBLEM_BYTES = 48  # for a row of a two-class problem: number, label, bound, multiplier and gradient
+_MANY_PAIRS, _FEW_ROWS = 45, 128  # of classes and of a pair, with which one compiled call solves all pairs of a fit
 _LEAST_SHARING = 2  # fits: a single one has nothing to share
 
 
@@ -168,7 +169,7 @@ class SharedFits:
     def fit(self, group: KernelGroup, train_score: bool = False) -> Iterator[tuple[Part, FoldModel, float]]:
         """Yield the fits of a group: the fit, its model, and the seconds.
 
-        Yields nothing if the memory is too small for a shared kernel matrix.
+        Yields nothing if the memory is too small for a shared kernel matrix, or a fit by itself takes less time.
 
         Parameters
         ----------
@@ -179,6 +180,8 @@ class SharedFits:
         """
         begin = time.perf_counter()
         stated = self._stated(group.parts)
+        if any(_are_many_and_small(one) for one in stated.values()):
+            return
         tasks_of = {part: self._in_place(part.split, one) for part, one in stated.items()}
         given = self._given(group, stated, tasks_of) if stated else None
         if given is None:
@@ -249,7 +252,9 @@ class SharedFits:
         gram = Gram(training_pairwise(first, group.gamma, rows, most, len(source)), rows.source, self.pool)
         pairs = [pair for one in problems.values() for pair in one]
         longest, n_multipliers = max(len(pair.rows) for pair in pairs), sum(len(pair.y) for pair in pairs)
-        spent = plan_shared(first, gram, longest, pairs[0].rows_of_sample, budget - n_multipliers * _PROBLEM_BYTES)
+        budget -= n_multipliers * _PROBLEM_BYTES
+        budget -= 8 * len(pairs) * max(len(self.splits[part.split].test) for part in problems)  # decision values
+        spent = plan_shared(first, gram, longest, pairs[0].rows_of_sample, budget)
         if spent is None:
             return None
         if len(self._arena) < spent.tile_bytes:
@@ -329,6 +334,12 @@ class SharedFits:
 
         self.pool.run(decide, spans(len(test), _DECIDED_ROWS))
         return list(decided)
+
+
+def _are_many_and_small(stated: Statement) -> bool:
+    """Return whether a fit has many pairs of classes with few samples each."""
+    k, counts = len(stated.classes), np.bincount(stated.labels[stated.labels >= 0], minlength=2)
+    return k * (k - 1) // 2 >= _MANY_PAIRS and int(np.sort(counts)[-2:].sum()) <= _FEW_ROWS
 
 
 def _same(group: KernelGroup, kernel: Any, standardization: Standardization | None) -> bool:

@@ -331,3 +331,16 @@ def test_the_model_is_one_of_svc_where_none_is_given(iris):
     found, wanted = (clone(search).fit(*iris) for search in (SVCSearch(param_grid=grid), SVCSearch(SVC(), grid)))
     assert found.best_params_ == wanted.best_params_
     np.testing.assert_array_equal(found.decision_function(iris[0]), wanted.decision_function(iris[0]))
+
+
+def test_many_classes_of_few_samples_are_fitted_by_themselves(monkeypatch):
+    def slow(*_):
+        raise AssertionError("a solver in Python for each pair")
+
+    monkeypatch.setattr(shared_fits, "solve_paths", slow)
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 20
+    X = rng.normal(size=(20, 5))[y] + 0.5 * rng.normal(size=(120, 5))
+    search = SVCSearch(param_grid={"C": [0.1, 10.0]}, cv=2).fit(X, y)
+    other = GridSearchCV(SVC(), {"C": [0.1, 10.0]}, cv=2).fit(X, y)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
