@@ -58,12 +58,15 @@ class TrainingSet(NamedTuple):
         Weights of the samples: not negative, not all zero.
     weighted : bool
         Whether weights were passed; without them all are 1.
+    stored : Source or None, default=None
+        Samples as they can be read in each pass, if those of `source` were read from a file.
     """
 
     source: Source
     y: np.ndarray
     weight: np.ndarray
     weighted: bool
+    stored: Source | None = None
 
 
 def labels_of(X: Any, y: Any) -> Any:
@@ -302,9 +305,13 @@ def check_training_set(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None"
             + (f"; {X.path} has no dataset 'y'." if isinstance(X, HDF5Data) else ".")
         )
-    source = check_rows(estimator, X, reset=reset)
+    source, stored = check_rows(estimator, X, reset=reset), None
     if not source.resident:
-        source = _brought(source, parse_memory(estimator.memory))
+        memory = parse_memory(estimator.memory)
+        if source.nbytes > memory // _LOADED_SHARE:
+            source = source.within(memory)
+        else:  # before all else that a fit does, so that it does the same with samples that were in memory before
+            source, stored = source.loaded(), source
     if not has_targets:
         y = np.zeros(len(source))
     if not of_classes and np.asarray(y).dtype.kind in "SU":
@@ -316,7 +323,8 @@ def check_training_set(
             f"{len(source)}, y has {len(y)}."
         )
     targets = y if of_classes else writeable(y)
-    return TrainingSet(source, targets, writeable(_weights(sample_weight, len(y), name)), sample_weight is not None)
+    weight = writeable(_weights(sample_weight, len(y), name))
+    return TrainingSet(source, targets, weight, sample_weight is not None, stored)
 
 
 def _checked_labels(y: Any, of_classes: bool) -> np.ndarray:
@@ -386,14 +394,6 @@ def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int
             f"and memory allows {allowed / 1e9:.4g} GB. If an index in the samples is too large by mistake, correct "
             "it; else raise memory."
         )
-
-
-def _brought(source: Source, memory: int) -> Source:
-    """Return the samples in memory if a third of it holds them, else read anew in each pass.
-
-    This comes before all else that a fit does, so that it does the same with samples that were in memory before.
-    """
-    return source.loaded() if source.nbytes <= memory // _LOADED_SHARE else source.within(memory)
 
 
 def _weights(sample_weight: Any, n: int, name: str) -> np.ndarray:

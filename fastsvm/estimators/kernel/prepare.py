@@ -129,7 +129,13 @@ def prepare(
         source = source.in_memory()
     gram = Gram(pairwise, source, pool)
     small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget - held)
-    task = OneVsOneFit(gram, pairs, labels, lambda: plan_of(labels), solver_of(estimator), repeats, small)
+    try:
+        task = OneVsOneFit(gram, pairs, labels, lambda: plan_of(labels), solver_of(estimator), repeats, small)
+    except ValueError:  # too little memory beside the samples, which may do where they are read in each pass
+        if data.stored is None:
+            raise
+        data = data._replace(source=data.stored.within(budget), stored=None)
+        return prepare(estimator, data, stated, budget, pool, observed)
     samples = source if rows.source is data.source else data.source
 
     def part(share: float) -> OneVsOneFit:

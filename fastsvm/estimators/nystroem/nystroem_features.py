@@ -163,9 +163,9 @@ shape (n_samples, n_features)
         """
         check_parameters(self, LANDMARK_RULES | _RULES)
         self._check_landmark_kernel()
+        budget = parse_memory(self.memory)
         forget(self)
         data = check_training_set(self, X, None, None, has_targets=False)
-        budget = parse_memory(self.memory) - data.source.held
         source, rng = self._standardized(data.source, data.weight), check_random_state(self.random_state)
         with Pool.open() as pool:
             chosen = choose(self, source, np.flatnonzero(data.weight > 0), rng, budget, pool)

@@ -119,12 +119,13 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
 
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
         """Choose landmarks, compute features, and learn on them."""
-        rng, budget = check_random_state(self.random_state), parse_memory(self.memory) - task.source.held
-        task, places, turns = _shuffled(task, budget)
+        rng, memory = check_random_state(self.random_state), parse_memory(self.memory)
+        budget = memory - task.source.held
+        task, places, turns = _shuffled(task, memory)
         division = None if self.refine is None else self._divided(task, budget)
         with Pool.open() as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
-            chosen = choose(self, task.source, used, rng, budget, pool, supports)
+            chosen = choose(self, task.source, used, rng, memory, pool, supports)
             self._learning = _Learning(chosen, task, loss, budget, rng)
             try:
                 with stored_features(self, task.source, chosen.features, budget) as features:

@@ -117,9 +117,7 @@ def test_statistics_of_features_beyond_the_memory_are_refused_before_they_are_th
         write_csr(file.create_group("X"), wide)
         tracemalloc.start()
         try:
-            with pytest.raises(
-                ValueError, match=r"2,000,000,000 features, .* take 96 GB, and memory allows 1 GB"
-            ):
+            with pytest.raises(ValueError, match=r"2,000,000,000 features, .* take 96 GB, and memory allows 1 GB"):
                 machine.fit(file["X"] if in_file else wide, [0, 1, 0, 1])
             assert tracemalloc.get_traced_memory()[1] < 1e8
         finally:

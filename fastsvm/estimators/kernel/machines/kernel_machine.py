@@ -132,6 +132,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         with Pool.open() as pool:
             budget = parse_memory(self.memory, enough_memory(data.source, pool.n_threads))
             prepared = prepare(self, data, stated, budget, pool, session.has_callbacks)
+            del data  # whose samples may be in memory, where the fit reads them in each pass
             task, records = prepared.task, []
             if session.resume_from is not None:
                 checkpoint, records = session.resume_from
