@@ -95,7 +95,8 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
     def __init__(self, starts: np.ndarray) -> None:
         self.starts, n_problems = starts, len(starts) - 1
         self.alpha, self.within = np.zeros(starts[-1]), np.zeros(starts[-1], bool)
-        self.certificate, self.n_steps = np.tile(_NOT_BEGUN, (n_problems, 1)), np.zeros(n_problems, np.int64)
+        self.certificate, self.n_steps = np.empty((n_problems, len(_NOT_BEGUN))), np.zeros(n_problems, np.int64)
+        self.certificate[:] = _NOT_BEGUN
         self.reasons = np.full(n_problems, _OPEN, np.int8)
 
     def _part(self, number: int) -> slice:
@@ -129,9 +130,13 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
     def put(self, numbers: np.ndarray, alpha: np.ndarray, found: np.ndarray, reasons: np.ndarray) -> None:
         """Take over small problems, with the rows of their `CERTIFICATE`, but those that are still open."""
         sizes, ended = self.starts[numbers + 1] - self.starts[numbers], reasons != _OPEN
-        places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
-        kept = np.repeat(ended, sizes)
-        self.alpha[places], self.within[places] = np.where(kept, alpha, 0.0), kept & (alpha > 0)
+        if numbers[-1] - numbers[0] + 1 == len(numbers):
+            places: Any = slice(self.starts[numbers[0]], self.starts[numbers[-1] + 1])
+        else:
+            places = np.arange(len(alpha)) + np.repeat(self.starts[numbers] - np.cumsum(sizes) + sizes, sizes)
+        if not ended.all():
+            alpha = np.where(np.repeat(ended, sizes), alpha, 0.0)
+        self.alpha[places], self.within[places] = alpha, alpha > 0
         self.certificate[numbers[ended]] = found[ended][:, _CERTIFIED]
         self.n_steps[numbers[ended]], self.reasons[numbers] = found[ended, _STEPS], reasons
 
@@ -272,7 +277,9 @@ class OneVsOneFit:
 
     def _solve_small(self, small: SmallProblems, limits: Limits, monitor: KernelMonitor) -> None:
         """Solve small problems. What is left for `solve` begins at the multipliers that were reached."""
-        numbers = np.setdiff1d(np.flatnonzero(self._solved.reasons == _OPEN), list(self._snapshots))
+        numbers = np.flatnonzero(self._solved.reasons == _OPEN)
+        if self._snapshots:
+            numbers = np.setdiff1d(numbers, list(self._snapshots))
         some = self.pairs if len(numbers) == len(self.pairs) else [self.pairs[k] for k in numbers]
         given = GivenProblems.of(some, [self._begin.get(k) for k in numbers.tolist()])
         starts, n_rows = given.pairs.starts, len(self.labels) * given.pairs.rows_of_sample
@@ -407,7 +414,9 @@ class OneVsOneFit:
         starts, rows, y, _ = self._together
         beta, is_within = self._together.per_row(found.alpha * y), self._together.per_row(found.within)
         if self._repeats is None:
-            labels, within = self.labels, np.unique(rows[is_within])
+            labels, is_inside = self.labels, np.zeros(len(self.labels), bool)
+            is_inside[rows[is_within]] = True
+            within = np.flatnonzero(is_inside)
         else:
             labels = self.labels[self._repeats.first]
             within = np.flatnonzero(np.bincount(rows[is_within], minlength=len(labels))[self._repeats.first])

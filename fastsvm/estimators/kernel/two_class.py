@@ -145,12 +145,8 @@ class ClassPairs(Sequence[TwoClass]):
     """
 
     def __init__(self, labels: np.ndarray, upper: np.ndarray, n_classes: int) -> None:
-        counts, (first, second) = np.bincount(labels[labels >= 0], minlength=n_classes), np.triu_indices(n_classes, 1)
-        starts = np.concatenate([[0], np.cumsum(counts[first] + counts[second])])
-        rows, y, bounds = np.empty(starts[-1], np.int64), np.empty(starts[-1]), np.empty(starts[-1])
-        order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
-        _merge_classes(order, np.concatenate([[0], np.cumsum(counts)]), upper, rows, y, bounds)
-        self.together, self._classes = Together(starts, rows, y, bounds), class_pairs(n_classes)
+        self.together = Together(*_rows_of_pairs(labels, upper, n_classes))
+        self._classes = class_pairs(n_classes)
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -174,9 +170,30 @@ class ClassPairs(Sequence[TwoClass]):
 
 
 @jit
-def _merge_classes(order, ends, upper, rows, y, bounds):
+def _rows_of_pairs(labels, upper, n_classes):
+    """Return where each pair of classes starts, and the rows of all pairs with their signs and bounds, in one call."""
+    ends = np.zeros(n_classes + 1, np.int64)
+    for i in range(labels.size):
+        if labels[i] >= 0:
+            ends[labels[i] + 1] += 1
+    for c in range(n_classes):
+        ends[c + 1] += ends[c]
+    order, place = np.empty(ends[-1], np.int64), ends.copy()
+    for i in range(labels.size):
+        if labels[i] >= 0:
+            order[place[labels[i]]] = i
+            place[labels[i]] += 1
+    n = ends[-1] * (n_classes - 1)
+    starts = np.zeros(n_classes * (n_classes - 1) // 2 + 1, np.int64)
+    rows, y, bounds = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    _merge_classes(order, ends, upper, starts, (rows, y, bounds))
+    return starts, rows, y, bounds
+
+
+@jit
+def _merge_classes(order, ends, upper, starts, out):
     """Write the rows of each pair of classes as they rise, their signs and bounds; `order` has them class by class."""
-    k, place = ends.size - 1, 0
+    k, place, pair, (rows, y, bounds) = ends.size - 1, 0, 0, out
     for a in range(k):
         for b in range(a + 1, k):
             i, j = ends[a], ends[b]
@@ -189,6 +206,8 @@ def _merge_classes(order, ends, upper, rows, y, bounds):
                     i += 1
                 else:
                     j += 1
+            pair += 1
+            starts[pair] = place
 
 
 def sizes_of(pairs: Sequence[TwoClass]) -> np.ndarray:
