@@ -280,7 +280,7 @@ class OneVsOneFit:
         numbers = np.flatnonzero(self._solved.reasons == _OPEN)
         if self._snapshots:
             numbers = np.setdiff1d(numbers, list(self._snapshots))
-        some = self.pairs if len(numbers) == len(self.pairs) else [self.pairs[k] for k in numbers]
+        some = self.pairs if len(numbers) == len(self.pairs) else [self.pairs[k] for k in numbers.tolist()]
         given = GivenProblems.of(some, [self._begin.get(k) for k in numbers.tolist()])
         starts, n_rows = given.pairs.starts, len(self.labels) * given.pairs.rows_of_sample
         at_once = 1 if monitor.sees_each else len(numbers)
