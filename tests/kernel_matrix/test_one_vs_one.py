@@ -6,7 +6,7 @@ from threading import Barrier
 import numpy as np
 import pytest
 import threadpoolctl
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import SVC
 from fastsvm._compiled import threads
@@ -274,8 +274,7 @@ def test_an_interrupt_in_a_worker_ends_the_fit(at, workers, spent, monkeypatch):
             model.fit(*four_classes())
         assert [library["num_threads"] for library in threadpoolctl.threadpool_info()] == before
     assert at <= len(calls) < 6
-    with pytest.raises(NotFittedError):
-        model.predict(four_classes()[0])
+    assert len(model.predict(four_classes()[0])) > 0  # by the model of the fit before
 
 
 @needs_bytes
