@@ -113,6 +113,13 @@ def test_chunks_of_such_an_object():
     assert_rows(as_source(Sliced(chunks=(500, D))).within(MEMORY))
 
 
+def test_predictions_are_within_the_memory_too():
+    X = Sliced(chunks=(N, 2))
+    model = LinearSVC(memory=MEMORY, random_state=0).fit(VALUES, Y)
+    np.testing.assert_array_equal(model.predict(X), model.predict(VALUES))
+    assert X.longest == N * 2 * 4 and X.read == VALUES.nbytes
+
+
 def test_what_such_an_object_holds():
     assert_rows(pickle.loads(pickle.dumps(as_source(Sliced()))))
     bools = as_source(Sliced(VALUES > 0))

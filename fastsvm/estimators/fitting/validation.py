@@ -157,7 +157,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     else:
         _check_feature_names(estimator, source)
         _check_first_index(origin_of(estimator), source.origin)
-    return source
+    return source if reset or source.resident else source.within(parse_memory(estimator.memory))
 
 
 def _is_plain(estimator: Any, X: Any, reset: bool) -> bool:
