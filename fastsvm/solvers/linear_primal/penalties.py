@@ -57,10 +57,10 @@ class L1:
         """Return zeros: the conjugate is an indicator function."""
         return np.zeros(len(combined))
 
-    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the minimum of a second-order model."""
+    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
+        """Return the minimum of a second-order model, or what is near it at the deadline."""
         worst = violations(gradient, weights).max()
-        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst))
+        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst), deadline)
 
 
 class L2:
@@ -85,7 +85,7 @@ class L2:
         """Return ½‖Xᵀβ‖²."""
         return self.values(combined)
 
-    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
         """Return the minimum of a second-order model; of its diagonal, where rounding makes the model indefinite."""
         square, downhill = hessian.copy(), gradient + weights
         diagonal = square.diagonal() * (1 + _RIDGE) + 1.0

@@ -25,7 +25,12 @@ def problem_of(estimator: Any, task: Task, loss: Loss) -> LinearProblem:
         return LinearProblem(source, shift, scale, loss, demands, constant)
     plain = LinearProblem(source, shift, scale, loss, demands, 0.0)
     length = math.sqrt(mean_square(plain))
-    return plain._replace(constant=_LONGER * length or 1.0, total=task.share * float(demands.costs.sum()))
+    constant, total = _LONGER * length or 1.0, task.share * float(demands.costs.sum())
+    if not math.isfinite(constant * total * constant * total):
+        raise ValueError(
+            f"The sample weights sum up to {task.weights.sum():.3g}, so that squares overflow. Rescale them to about 1."
+        )
+    return plain._replace(constant=constant, total=total)
 
 
 def demands_of(estimator: Any, task: Task) -> Demands:
