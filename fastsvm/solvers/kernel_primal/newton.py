@@ -59,10 +59,6 @@ _START_ROWS, _START_STEPS, _START_TOL = 1000, 30, 0.1
 _FORCING, _FINER, _FINEST = 1e-3, 1e-2, 1e-9  # relative residual of systems; factor by which it decreases; its minimum
 _AT_BOUND = 4 * np.finfo(float).eps
 _LITTLE = 1e-8  # relative decrease of the objective that an inexact step must reach
-_OVERFLOW = (
-    "Scores overflow: products of kernel values with multipliers are too large. Lower C or the sample weights, or "
-    "scale the features."
-)
 
 
 @storable("kernel primal state")
@@ -272,8 +268,6 @@ class Primal(Memoryless):
             return Step(delta, sums, None, exact=True)
         ridge = 1 / (upper[inside] * loss.curvature)
         wanted = y[inside] * (loss.start - ridge * state.alpha[inside]) - state.sums[inside] - sums[inside]
-        if not np.isfinite(wanted).all():
-            raise ValueError(_OVERFLOW)
         total = -float(y @ state.alpha + delta.sum()) if self.method.fit_intercept else None
         delta[inside], shift = self._system.solve(inside, ridge, wanted - state.intercept, total, accuracy)
         self._products.add_rows(sums, inside, delta[inside])
