@@ -60,7 +60,8 @@ class UserPairwise:
             raise ValueError(f"The kernel function must return shape {wanted} for such blocks, not {values.shape}.")
         if not -LARGEST_VALUE <= values.min(initial=0.0) <= values.max(initial=0.0) <= LARGEST_VALUE:
             raise ValueError(
-                f"The kernel {self.function} returned values that are NaN, or overflow in sums. Scale the features."
+                f"The kernel function {self.function} returned values that are NaN, or overflow in sums. Scale the "
+                "features."
             )
         return values
 
