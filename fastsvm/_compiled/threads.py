@@ -8,17 +8,19 @@ import ctypes
 import functools
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ContextDecorator, contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
 import threadpoolctl
 
 from fastsvm._compiled.compiler import thread_count
 
-__all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans"]
+__all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans", "stoppable"]
 
 _WOKEN = 2  # helpers that one thread wakes
 _most_threads: list[int] = []  # limits of `at_most`; the last one applies
@@ -311,6 +313,21 @@ def at_most(n_threads: int | None) -> Iterator[None]:
         yield
     finally:
         del _most_threads[len(_most_threads) - len(given) :]
+
+
+def stoppable(function: Callable[[np.ndarray], Any], deadline: float) -> Any:
+    """Return `function(stop)`, called by a thread of its own, so that an interrupt reaches this one.
+
+    After an interrupt, or from the deadline (of time.perf_counter) on, `stop[0]` is 1: the function ends soon then.
+    """
+    stop = np.zeros(1, np.int64)
+    with ThreadPoolExecutor(1, "fastsvm", one_threaded_blas.hold_thread) as own:
+        call = own.submit(function, stop)
+        try:
+            wait([call], timeout=min(max(0.0, deadline - time.perf_counter()), threading.TIMEOUT_MAX))
+        finally:
+            stop[0] = 1
+        return call.result()
 
 
 class Pool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
-__all__ = ["Limits", "Memoryless", "Report", "Solver", "Steps", "StopReason", "drive"]
+__all__ = ["Limits", "Memoryless", "OutOfTime", "Report", "Solver", "Steps", "StopReason", "check_time", "drive"]
 
 State = TypeVar("State")
 Start = TypeVar("Start", contravariant=True)
@@ -58,6 +58,16 @@ class Limits(NamedTuple):
 
     max_steps: int
     deadline: float
+
+
+class OutOfTime(Exception):
+    """Raised by a part of a long step, whose solver returns what the step began with."""
+
+
+def check_time(deadline: float) -> None:
+    """Raise OutOfTime if a moment (of time.perf_counter) is past."""
+    if time.perf_counter() >= deadline:
+        raise OutOfTime
 
 
 class Steps(Protocol[State]):

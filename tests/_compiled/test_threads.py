@@ -1,10 +1,11 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from fastsvm._compiled import threads
-from fastsvm._compiled.threads import Pool
+from fastsvm._compiled.threads import Pool, stoppable
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -173,3 +174,13 @@ def test_calls_that_nobody_waits_for_end_with_the_generator(pool):
     assert count < 20
     time.sleep(0.02)
     assert len(done) == count
+
+
+def test_what_is_stoppable_is_told_of_the_deadline():
+    def until_told(stop):
+        while stop[0] == 0:
+            time.sleep(0.001)
+        return threading.get_ident()
+
+    assert stoppable(until_told, time.perf_counter() + 0.01) != threading.get_ident()
+    assert stoppable(lambda stop: stop.sum(), np.inf) == 0

@@ -11,8 +11,10 @@ from fastsvm.estimators.fitting.parameters import Rule, boolean, either, number,
 from fastsvm.estimators.kernel.sample_geometry import centre_of
 from fastsvm.estimators.kernel.solver_parameter import is_dual
 from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.memory_plan import MOST_AT_ONCE, RECOMPUTED_COST
 from fastsvm.kernel_matrix.pairwise import (
+    LARGEST_VALUE,
     PairwiseKernel,
     PrecomputedPairwise,
     RealPairwise,
@@ -20,7 +22,8 @@ from fastsvm.kernel_matrix.pairwise import (
     UserPairwise,
     multiplies_bytes,
 )
-from fastsvm.kernels import KERNELS, Kernel, is_kernel
+from fastsvm.kernels import KERNELS, Kernel, is_kernel, kernel_value
+from fastsvm.low_rank.random_pivots import diagonal_of
 from fastsvm.sources import (
     CSRBlock,
     FeatureStatistics,
@@ -38,9 +41,11 @@ __all__ = [
     "TrainingRows",
     "bytes_for",
     "check_kernel",
+    "check_values",
     "choose_precision",
     "common_factor",
     "has_single_range",
+    "in_python",
     "is_precomputed",
     "resolve_gamma",
     "resolve_kernel",
@@ -124,10 +129,10 @@ def resolve_kernel(estimator: Any, gamma: float | None = None) -> Kernel | Calla
         kind: Any = KERNELS[given]
         parameters = {"gamma": gamma, "coef0": float(estimator.coef0), "degree": int(estimator.degree)}
         return kind(**{name: parameters[name] for name in kind._fields})
-    return _in_python(given) if is_kernel(given) else given
+    return in_python(given) if is_kernel(given) else given
 
 
-def _in_python(kernel: Any) -> Kernel:
+def in_python(kernel: Any) -> Kernel:
     """Return a kernel object with Python's own numbers, for whose types maps are compiled."""
     kinds = getattr(type(kernel), "__annotations__", {})
     whole = (isinstance(value, Integral) and kinds.get(name) is not float for name, value in kernel._asdict().items())
@@ -151,10 +156,39 @@ def choose_precision(kernel: Kernel, sq_norm: float, coef: Coefficients, tol: fl
     to e times the coefficients' 2-norm. Dot products of rows far from the origin err all in one direction, which
     can add up to the 1-norm; distances of centred rows do not.
     """
-    rounding = kernel.rounding(float(np.finfo(np.float32).eps) / 4, sq_norm)
+    try:
+        rounding = kernel.rounding(float(np.finfo(np.float32).eps) / 4, sq_norm)
+    except OverflowError:
+        rounding = np.inf
     norm = coef.norm_2 if kernel.translation_invariant else coef.norm_1
     seen = rounding * norm > tol / 3 or tol < _FINE
     return np.float64 if seen else np.float32
+
+
+def check_values(gram: Gram, sq_norm: float) -> None:
+    """Raise ValueError if values of a kernel overflow, by those of the rows with themselves.
+
+    Our own kernels need that of the longest row only. Values of functions, and precomputed ones, are checked where they
+    are read.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel matrix of a fit.
+    sq_norm : float
+        Squared norm of the longest row.
+    """
+    if not hasattr(gram.pairwise, "kernel"):
+        return
+    kernel, longest = in_python(gram.pairwise.kernel), np.float64(sq_norm)
+    with np.errstate(all="ignore"):
+        values = kernel_value(kernel, longest, longest, longest) if _is_ours(kernel) else diagonal_of(gram)
+        largest = np.abs(values).max()
+    if not largest <= LARGEST_VALUE:
+        raise ValueError(
+            f"The values of the kernel {kernel} overflow: the largest of a sample with itself is {largest:.3g}. Scale "
+            "the features (standardize=True does), or lower degree or gamma."
+        )
 
 
 def has_single_range(kernel: Any, *sq_norms: float) -> bool:

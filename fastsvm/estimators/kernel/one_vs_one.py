@@ -1,6 +1,7 @@
 """The two-class problems of a fit, solved in sequence or in parallel on kernel rows that they share."""
 
 import functools
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.checkpoints import Checkpointer
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
+from fastsvm.estimators.kernel.kernel_parameter import in_python
 from fastsvm.estimators.kernel.progress import KernelMonitor
 from fastsvm.estimators.kernel.small_problems import GivenProblems, SmallProblems
 from fastsvm.estimators.kernel.solver_parameter import Resources, SolverOf
@@ -287,6 +289,8 @@ class OneVsOneFit:
         for first, last, found in small.solve(given, limits.max_steps):
             for a, b in spans(last - first, at_once):
                 now, rows = numbers[first + a : first + b], found[a:b]
+                for k in np.flatnonzero(~np.isfinite(rows[:, _CERTIFIED]).all(axis=1)).tolist():
+                    self._check_finite(int(now[k]), *rows[k, _CERTIFIED].tolist())
                 is_solved, n_steps = rows[:, _IS_SOLVED] > 0, rows[:, _STEPS]
                 ended = is_solved | (n_steps >= limits.max_steps)
                 reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
@@ -353,6 +357,7 @@ class OneVsOneFit:
 
         def observe(state: Any, report: Report) -> bool:
             self._current[number] = solver, state
+            self._check_finite(number, report.objective)
             stop = monitor.observe(number, report, rows.counts, self.gram.source.reads.nbytes)
             worker.n_steps += report.n_steps
             if monitor.checkpointer is not None and not report.converged:
@@ -361,11 +366,29 @@ class OneVsOneFit:
 
         limits = limits._replace(max_steps=max(0, limits.max_steps - before))
         state, reason, n_steps = drive(solver, state, limits, observe)
-        self._solved[number] = solver.finish(state), reason, n_steps + before
+        solution = solver.finish(state)
+        self._check_finite(number, solution.objective, solution.intercept, solution.duality_gap)
+        self._solved[number] = solution, reason, n_steps + before
         del self._current[number]
         self._snapshots.pop(number, None)
         self._passes += (rows.passes - passes) * len(pair.rows) / len(self.labels)
         monitor.end()
+
+    def _check_finite(self, number: int, *results: float) -> None:
+        """Raise ValueError if a result of a problem overflowed: its sums contain each kernel value that was used."""
+        if all(map(math.isfinite, results)):
+            return
+        self._current.pop(number, None)  # the next fit must not begin there
+        pair = self.pairs[number]
+        gram = self.gram if isinstance(self.gram, Gram) else self.gram.gram
+        function = getattr(gram.pairwise, "function", "precomputed")
+        kernel = in_python(gram.pairwise.kernel) if hasattr(gram.pairwise, "kernel") else function
+        raise ValueError(
+            f"The objective overflows: the kernel is {kernel}, bounds of the multipliers are as large as "
+            f"{pair.upper.max():.3g}, and targets as large as {np.abs(pair.problem.target).max():.3g}. If kernel "
+            "values are large, scale the features (standardize=True does), or lower degree or gamma. Else lower C, the "
+            "sample weights or the targets."
+        )
 
     def _initial_state(self, number: int, solver: Solver, rows: ProblemRows) -> tuple[Any, int]:
         """Return the state at which a problem begins, and its number of steps before."""

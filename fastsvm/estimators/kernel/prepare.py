@@ -9,6 +9,7 @@ from fastsvm._compiled.threads import Pool
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.duplicate_rows import Repeats
 from fastsvm.estimators.kernel.kernel_parameter import (
+    check_values,
     is_precomputed,
     resolve_gamma,
     training_pairwise,
@@ -128,6 +129,7 @@ def prepare(
     if not source.resident and plan_of(labels).resident:
         source = source.in_memory()
     gram = Gram(pairwise, source, pool)
+    check_values(gram, rows.statistics.sq_norm)
     small = _small(estimator, gram, pairs, pool if not observed else Pool(1), budget - held)
     try:
         task = OneVsOneFit(gram, pairs, labels, lambda: plan_of(labels), solver_of(estimator), repeats, small)

@@ -1,6 +1,7 @@
 """The two-class problems of a small fit, solved in few compiled calls."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ _PER_FEATURE, _PER_FAR_FEATURE = 0.06, 0.13  # for each feature, if the samples 
 _NEAR_BYTES = 400_000
 _USED, _USED_OF_MANY = 0.5, 0.2  # of the kernel rows of an only problem and of many, more or less
 _PART = 1e6  # nanoseconds: work worth handing to a thread
-_PARTS = 32  # for a thread, between two looks at the clock
+_BATCH = 3e7  # nanoseconds of a thread's work between two looks at the clock
 
 
 class GivenProblems(NamedTuple):
@@ -149,24 +150,28 @@ class SmallProblems:
             memory = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)
             solve_pairs(self._given, pairs, (first, last), limits, memory, alpha, found)
 
-        parts = self._parts(sizes)
-        for k in range(0, len(parts), _PARTS * self._pool.n_threads):
-            some = parts[k : k + _PARTS * self._pool.n_threads]
-            self._pool.run(solve, some)
-            first, last = some[0][0], some[-1][1]
+        for parts in self._batches(sizes):
+            self._pool.run(solve, parts)
+            first, last = parts[0][0], parts[-1][1]
             for number in range(first, last) if orders else ():
                 mine = alpha[pairs.starts[number] : pairs.starts[number + 1]]
                 mine[orders[number]] = mine.copy()
             yield first, last, found[first:last]
 
-    def _parts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
-        """Return ranges of problems that take long enough to be handed to a thread."""
+    def _batches(self, sizes: np.ndarray) -> list[list[tuple[int, int]]]:
+        """Return ranges of problems that take long enough to be handed to a thread, those of a batch together."""
         if len(sizes) == 1:
-            return [(0, 1)]
+            return [[(0, 1)]]
         features = self._given.values.shape[1]
         work = np.cumsum(_USED * sizes.astype(float) ** 2 * (_PER_VALUE + _PER_FEATURE * features))
         ends = np.flatnonzero(np.diff(work // _PART, append=np.inf)) + 1
-        return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+        parts, batches = (
+            zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True),
+            work[ends - 1] // (_BATCH * self._pool.n_threads),
+        )
+        return [
+            [part for _, part in some] for _, some in groupby(zip(batches, parts, strict=True), lambda each: each[0])
+        ]
 
 
 def _per_feature(n_values: int) -> float:

@@ -106,7 +106,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Solve the problem by Newton's method or dual ascent, set the fitted attributes, and return what was seen."""
         last = session.initial_state("_fit_state")
         last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
-        fit = kind(self, task, loss, pool, last, session.can_be_resumed)
+        fit = kind(self, task, loss, pool, last, session)
         solver, state = fit.solver, fit.initial_state()
         records = last.records if last is not None and state.epoch > 0 else []
 
@@ -119,7 +119,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         monitored = MonitoredFit(session, self.max_iter, attributes, checkpoint, state, records)
         monitor = DualAscentMonitor(monitored, solver.problem.source)
         with session.solving(monitor, "_fit_state", lambda: fit.last_state(monitor.state, records)):
-            state, reason = fit.run(state, self.max_iter, session.deadline, monitor)
+            state, reason = fit.run(state, self.max_iter, monitor)
         state = self._note(fit, state, reason, attributes)
         self._conclude(solver.finish(state), state, pool)
         return monitor

@@ -163,7 +163,8 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
             same = all(name in earlier and np.array_equal(earlier[name], value) for name, value in names.items())
             if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
                 return None
-            return self._hidden(LinearFunction(earlier["coef_"], np.atleast_1d(earlier["intercept_"])), task)
+            begin = self._hidden(LinearFunction(earlier["coef_"], np.atleast_1d(earlier["intercept_"])), task)
+            return begin if self.fit_intercept else begin._replace(intercept=np.zeros_like(begin.intercept))
         coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
         intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):

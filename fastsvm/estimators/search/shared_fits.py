@@ -15,6 +15,7 @@ import numpy as np
 from fastsvm._compiled.threads import Pool, spans
 from fastsvm.estimators.fitting.validation import TrainingSet
 from fastsvm.estimators.kernel.kernel_parameter import (
+    check_values,
     resolve_gamma,
     resolve_kernel,
     training_pairwise,
@@ -250,6 +251,7 @@ class SharedFits:
             place, rows = self._place, rows._replace(source=rows.source.take(np.argsort(self._place)))
             budget -= rows.source.nbytes
         gram = Gram(training_pairwise(first, group.gamma, rows, most, len(source)), rows.source, self.pool)
+        check_values(gram, rows.statistics.sq_norm)
         pairs = [pair for one in problems.values() for pair in one]
         longest, n_multipliers = max(len(pair.rows) for pair in pairs), sum(len(pair.y) for pair in pairs)
         budget -= n_multipliers * _PROBLEM_BYTES

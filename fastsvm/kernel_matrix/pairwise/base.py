@@ -9,10 +9,13 @@ from fastsvm._compiled.threads import spans
 from fastsvm.linalg.row_products import add_rows
 from fastsvm.sources import Block, Source
 
-__all__ = ["EXPENSIVE", "TILED_ROWS", "PairwiseKernel", "Rows", "add_tile"]
+__all__ = ["EXPENSIVE", "LARGEST_VALUE", "TILED_ROWS", "PairwiseKernel", "Rows", "add_tile"]
 
 EXPENSIVE = 20.0
 """Nanoseconds per kernel value. From this cost on, unneeded values are avoided and needed ones computed together."""
+
+LARGEST_VALUE = 1e300
+"""Largest kernel value of a fit: sums of millions of them do not overflow."""
 
 TILED_ROWS, _TILED_COLUMNS = 1024, 256
 """Rows of an operand for sums of tiles in memory, which stay in the processor's cache until they are summed."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fastsvm.kernel_matrix.pairwise.base import TILED_ROWS, Rows, add_tile
+from fastsvm.kernel_matrix.pairwise.base import LARGEST_VALUE, TILED_ROWS, Rows, add_tile
 from fastsvm.sources import Block, Source
 
 __all__ = ["PrecomputedPairwise", "UserPairwise"]
@@ -58,8 +58,11 @@ class UserPairwise:
         wanted = (operand.shape[0], block.shape[0])
         if values.shape != wanted:
             raise ValueError(f"The kernel function must return shape {wanted} for such blocks, not {values.shape}.")
-        if not np.isfinite(values).all():
-            raise ValueError("The kernel function returned values that are NaN or infinite.")
+        if not -LARGEST_VALUE <= values.min(initial=0.0) <= values.max(initial=0.0) <= LARGEST_VALUE:
+            raise ValueError(
+                f"The kernel function {self.function} returned values that are NaN, or overflow in sums. Scale the "
+                "features."
+            )
         return values
 
     def cost(self, n_features: int) -> float:

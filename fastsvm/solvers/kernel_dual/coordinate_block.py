@@ -35,7 +35,7 @@ def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
     for k in range(q):
         g[k] = gradient[k]
     steps, worst = 0, np.inf
-    while steps < most_steps:
+    for _ in range(2 * most_steps):  # of two sweeps, one takes a step or is the last
         if seed != 0:
             seed = _shuffle(order, seed)
         least, last = max(0.5 * tol, _SHARE * worst if worst < np.inf else 0.0), worst
@@ -52,7 +52,7 @@ def solve_block(K, problem, alpha, gradient, sweeps, tol, most_steps):
                 _add(g, K[k], K.dtype.type(length))
                 steps += 1
                 if steps == most_steps:
-                    break
+                    return steps
         if steps == before and (least <= 0.5 * tol or worst >= last):  # or rounding errors cancel the steps
             break
     return steps

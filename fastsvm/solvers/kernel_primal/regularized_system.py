@@ -34,6 +34,15 @@ def refused_if_indefinite() -> Iterator[None]:
         ) from error
 
 
+def _check_finite(numbers: np.ndarray | float) -> None:
+    """Raise ValueError if a number overflowed."""
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            "Scores overflow: products of kernel values with multipliers are too large. Lower C or the sample weights, "
+            "or scale the features."
+        )
+
+
 class RidgeSystem:
     """Solves (K_BB + D) x + b = v for sets B of rows and a diagonal D > 0, with given Σ x or with b = 0.
 
@@ -80,10 +89,11 @@ class RidgeSystem:
         Raises
         ------
         ValueError
-            If the kernel is not positive semi-definite.
+            If the kernel is not positive semi-definite, or scores overflow.
         """
+        _check_finite(wanted)
         solve = self._by_factorisation if self.is_exact(inside) else self._by_conjugate_gradients
-        with refused_if_indefinite():
+        with refused_if_indefinite(), np.errstate(over="ignore", invalid="ignore"):
             try:
                 return solve(inside, ridge, wanted, total, accuracy)
             except linalg.LinAlgError:  # because kernel values are rounded by more than the ridge
@@ -129,12 +139,14 @@ class RidgeSystem:
             shift = share * float(z.sum())  # so that the sum of x stays, up to the rounding of what is left
             z, residual, b = z - shift * of_ones, residual - shift, b + shift
             before, square = square, float(z @ residual)
+            _check_finite(square)
             least = least or max(accuracy, _EXACT) ** 2 * square
             if square <= least or time.perf_counter() >= self._deadline:
                 break
             p = z + square / before * p
             product = self._product(inside, ridge, p)
             curvature = float(p @ product)
+            _check_finite(curvature)
             if curvature <= 0:
                 raise linalg.LinAlgError
             length = square / curvature
@@ -167,5 +179,6 @@ class _Preconditioner:
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
         scaled = vector / self._ridge
-        inner = linalg.cho_solve(self._factor, self._features @ scaled.astype(self._features.dtype))
+        narrow = scaled.astype(self._features.dtype)
+        inner = linalg.cho_solve(self._factor, self._features @ narrow, check_finite=False)
         return scaled - (inner.astype(self._features.dtype) @ self._features) / self._ridge

@@ -29,6 +29,7 @@ After
     Yan and Li 2020, An efficient augmented Lagrangian method for support vector machine.
 """
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +99,7 @@ def newton_applies(problem: LinearProblem, most_values: int) -> bool:
 
 
 def newton_solve(
-    problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool, least: float = 0.0
+    problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool, least: float = 0.0, deadline: float = np.inf
 ) -> NewtonSolution:
     """Return the solution of all scores, one after another.
 
@@ -114,6 +115,8 @@ def newton_solve(
         Threads.
     least : float
         Absolute value of an objective below which its gap is relative to this.
+    deadline : float, default=inf
+        Moment (of time.perf_counter) at which the best solutions so far are returned.
     """
     used = np.flatnonzero(problem.demands.costs)
     demands = problem.demands.of_rows(used)
@@ -121,7 +124,7 @@ def newton_solve(
     found, parts = np.zeros(dual.shape), []
     for c in range(problem.n_scores):
         given = None if problem.total is None else GivenSum(demands.costs, problem.total)
-        score = _Score(problem.loss, demands, c, rows, pool, given, least)
+        score = _Score(problem.loss, demands, c, rows, pool, given, least, deadline)
         part = _solve_score(score, dual[used, c].astype(np.float64), tol)
         found[used, c] = part.dual
         parts.append(part)
@@ -137,7 +140,7 @@ def _solve_score(score: "_Score", dual: np.ndarray, tol: float) -> NewtonSolutio
     best, (ridge, least), accuracy, failures = score.initial(dual), score.ridges(), _SOLVED * tol, 0
     for _ in range(_ROUNDS):
         size = max(abs(best.primal), score.least)
-        if best.gap <= tol * size or failures > _MAX_FAILURES:
+        if best.gap <= tol * size or failures > _MAX_FAILURES or score.is_late():
             break
         before = best.gap
         found, solved = score.round(best, ridge, accuracy)
@@ -162,6 +165,11 @@ class _Score(NamedTuple):
     pool: Pool
     given: GivenSum | None
     least: float
+    deadline: float
+
+    def is_late(self) -> bool:
+        """Return whether the deadline is past."""
+        return time.perf_counter() >= self.deadline
 
     def initial(self, dual: np.ndarray) -> NewtonSolution:
         """Return the weights of dual variables, and both objectives."""
@@ -210,7 +218,7 @@ class _Score(NamedTuple):
             gradient = weights - total - fixed
             allowed = max(accuracy * max(abs(begin.dual_value), self.least), _ROUNDING**2 * float(weights @ weights))
             solved = bool(gradient @ gradient <= allowed)
-            if solved:
+            if solved or self.is_late():
                 break
             try:
                 direction = -self._newton(stiffness, gradient)

@@ -340,7 +340,8 @@ class LinearDualAscent:
     def _newton_step(self, state: LinearDualState, report: Report) -> tuple[LinearDualState, Report]:
         """Return the state after Newton steps to the tolerance."""
         tol = _WITHIN * self.settings.tol if self.settings.criterion == "gap" else 0.0
-        found = newton_solve(self.problem, state.dual, tol, self.pool, self.settings.least)
+        least, deadline = self.settings.least, self.settings.deadline
+        found = newton_solve(self.problem, state.dual, tol, self.pool, least, deadline)
         better = found.primal < state.primal
         state.dual[:] = found.dual
         position = self._position_of(state.dual)

@@ -12,7 +12,8 @@ __all__ = ["OVERFLOW", "LinearProblem", "explain"]
 
 OVERFLOW = (
     "Products of the rows overflow: their values are too large. Scale the features, for example with "
-    "sklearn.preprocessing.StandardScaler or standardize=True."
+    "sklearn.preprocessing.StandardScaler or standardize=True. Or lower C, the sample weights or the targets, if these "
+    "are as large."
 )
 """Message of the error that weights are not finite."""
 

@@ -37,6 +37,8 @@ class LinearDualSettings(NamedTuple):
         Absolute value of an objective below which its gap is relative to this.
     part_bytes : int
         As in `dense_epoch.Layout`.
+    deadline : float
+        Moment (of time.perf_counter) at which long steps end early.
     """
 
     tol: float
@@ -50,6 +52,7 @@ class LinearDualSettings(NamedTuple):
     criterion: str = "gap"
     least: float = 1e-300
     part_bytes: int = PART_BYTES
+    deadline: float = np.inf
 
 
 @storable("linear dual state")

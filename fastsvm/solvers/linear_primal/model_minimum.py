@@ -17,6 +17,8 @@ Faces
     there are none as long as sweeps change many signs.
 """
 
+import time
+
 import numpy as np
 from scipy import linalg
 
@@ -37,7 +39,9 @@ def violations(gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(weights != 0, np.abs(gradient + np.sign(weights)), np.maximum(np.abs(gradient) - 1, 0))
 
 
-def minimum(hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, ridge: float, tol: float) -> np.ndarray:
+def minimum(
+    hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, ridge: float, tol: float, deadline: float = np.inf
+) -> np.ndarray:
     """Return z.
 
     Parameters
@@ -50,11 +54,13 @@ def minimum(hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, ridg
         Relative error of H, which must not make it indefinite.
     tol : float
         Largest violation of an optimality condition.
+    deadline : float, default=inf
+        Moment (of time.perf_counter) from which on it may be larger.
     """
     z, slope, diagonal = weights.copy(), gradient.copy(), hessian.diagonal() * (1 + ridge)
     for _ in range(_ROUNDS):
         signs = np.sign(z)
-        if _sweep(hessian, diagonal, z, slope, _SWEEPS, tol) <= tol:
+        if _sweep(hessian, diagonal, z, slope, _SWEEPS, tol) <= tol or time.perf_counter() >= deadline:
             break
         turned = np.count_nonzero(np.sign(z) != signs)
         for _ in range(_FACES if turned <= _TURNED * np.count_nonzero(z) else 0):

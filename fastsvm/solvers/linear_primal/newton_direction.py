@@ -8,6 +8,7 @@ Preconditioned conjugate gradient methods in truncated Newton frameworks for lar
 Memory: some vectors, and of many sparse values up to eight sums of the features.
 """
 
+import time
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,9 @@ class NewtonDirections:
         block = problem.block
         self._rows: Any = _SparseRows(block, pool) if isinstance(block, CSRBlock) else _DenseRows(problem, pool)
 
-    def direction(self, curvatures: np.ndarray, gradient: np.ndarray, share: float) -> np.ndarray:
+    def direction(
+        self, curvatures: np.ndarray, gradient: np.ndarray, share: float, deadline: float = np.inf
+    ) -> np.ndarray:
         """Return δ, shape (n_weights,), up to a residual that is `share` of that of zero.
 
         Parameters
@@ -55,6 +58,8 @@ class NewtonDirections:
             g; the weight of the constant feature is last.
         share : float
             Between 0 and 1.
+        deadline : float, default=inf
+            Moment (of time.perf_counter) from which on the residual may be larger.
 
         Returns
         -------
@@ -71,7 +76,7 @@ class NewtonDirections:
         found, along, size = np.zeros_like(residual), residual.copy(), float(residual @ residual)
         enough, image, step = share**2 * size, np.empty_like(residual), np.empty_like(residual)
         for _ in range(_MOST_PRODUCTS):  # in place, because fresh memory takes longer than the sums
-            if size <= enough:
+            if size <= enough or time.perf_counter() >= deadline:
                 break
             np.multiply(scale, along, out=step)
             self._transposed(curvatures * self._products(step), image)

@@ -31,8 +31,11 @@ class Penalty(Protocol):
     def conjugates(self, combined: np.ndarray) -> np.ndarray:
         """Return the conjugate of the penalty of each score, at a feasible Xᵀβ."""
 
-    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the minimum of a second-order model of the losses of one score and the penalty."""
+    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
+        """Return the minimum of a second-order model of the losses of one score and the penalty.
+
+        From the deadline (of time.perf_counter) on, it may be another point nearby.
+        """
 
 
 class L1:
@@ -57,10 +60,10 @@ class L1:
         """Return zeros: the conjugate is an indicator function."""
         return np.zeros(len(combined))
 
-    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
         """Return the minimum of a second-order model."""
         worst = violations(gradient, weights).max()
-        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst))
+        return minimum(hessian, gradient, weights, _RIDGE, _INNER * worst * min(1.0, worst), deadline)
 
 
 class L2:
@@ -85,7 +88,7 @@ class L2:
         """Return ½‖Xᵀβ‖²."""
         return self.values(combined)
 
-    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def target(self, hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, deadline: float) -> np.ndarray:
         """Return the minimum of a second-order model; of its diagonal, where rounding makes the model indefinite."""
         square, downhill = hessian.copy(), gradient + weights
         diagonal = square.diagonal() * (1 + _RIDGE) + 1.0

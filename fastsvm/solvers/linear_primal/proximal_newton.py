@@ -55,8 +55,8 @@ from fastsvm.solvers.linear_dual.problem import OVERFLOW, LinearProblem
 from fastsvm.solvers.linear_primal.newton_direction import NewtonDirections
 from fastsvm.solvers.linear_primal.penalties import Penalty
 from fastsvm.solvers.linear_primal.quadratic_model import QuadraticModel, empty_model, update_models
-from fastsvm.solvers.linear_primal.step_length import Line, best_length, suits
-from fastsvm.solvers.outer_loop import Memoryless, Report
+from fastsvm.solvers.linear_primal.step_length import FLAT, Line, best_length, suits
+from fastsvm.solvers.outer_loop import Memoryless, OutOfTime, Report
 from fastsvm.sources import check_finite
 
 __all__ = ["LinearPrimalSettings", "LinearPrimalState", "ProximalNewton"]
@@ -85,12 +85,15 @@ class LinearPrimalSettings(NamedTuple):
         Bytes for the Hessians of all scores.
     penalty : Penalty
         ‖w‖₁ or ½‖w‖².
+    deadline : float
+        Moment (of time.perf_counter) at which long steps end early.
     """
 
     tol: float
     criterion: str
     memory: int
     penalty: Penalty
+    deadline: float = np.inf
 
 
 @storable("linear primal state")
@@ -158,8 +161,9 @@ class ProximalNewton(Memoryless):
 
     def init(self, weights: np.ndarray | None = None) -> LinearPrimalState:
         """Return the state at given weights, or at zero."""
-        if weights is None:
-            weights = np.zeros((self.n_scores, self.n_weights))
+        weights = np.zeros((self.n_scores, self.n_weights)) if weights is None else weights.copy()
+        if self.problem.constant == 0:
+            weights[:, -1] = 0.0  # an intercept of an earlier fit would change no score, and be penalised
         return self._evaluated(weights, self._products(weights), np.zeros(self.n_scores))
 
     def _products(self, weights: np.ndarray) -> np.ndarray:
@@ -224,7 +228,10 @@ class ProximalNewton(Memoryless):
                 if not np.isfinite(direction[c]).all():
                     self._explain()
         else:
-            models = self._models(state, active)
+            try:
+                models = self._models(state, active)
+            except OutOfTime:  # the Hessians are incomplete
+                return state._replace(models=()), self._report(state, found, 0)
             if not all(np.isfinite(models[c].hessian.diagonal()).all() for c in active):
                 self._explain()
             self.pool.run(lambda c: self._aim(state, models[c], c, direction[c]), [(c,) for c in active])
@@ -250,7 +257,8 @@ class ProximalNewton(Memoryless):
             if features is not models[c].features:
                 models[c] = empty_model(features, scores.shape[1])
             self._write_curvatures(scores[c], c, curvatures[k])
-        updated = update_models(self.problem, [models[c] for c in active], curvatures, self.pool)
+        deadline = self.settings.deadline
+        updated = update_models(self.problem, [models[c] for c in active], curvatures, self.pool, deadline)
         for c, model in zip(active, updated, strict=True):
             models[c] = model
         return tuple(models)
@@ -287,7 +295,8 @@ class ProximalNewton(Memoryless):
     def _aim(self, state: LinearPrimalState, model: QuadraticModel, c: int, out: np.ndarray) -> None:
         """Write the direction to the minimum of a model with the penalty."""
         weights, gradient = state.weights[c, model.features], state.gradient[c, model.features]
-        out[model.features] = self.settings.penalty.target(model.hessian, gradient, weights) - weights
+        target = self.settings.penalty.target(model.hessian, gradient, weights, self.settings.deadline)
+        out[model.features] = target - weights
 
     def _truncated(self, directions: NewtonDirections, state: LinearPrimalState, c: int) -> np.ndarray:
         """Return a Newton direction of one score, the more exact the nearer the minimum is."""
@@ -295,29 +304,30 @@ class ProximalNewton(Memoryless):
         self._write_curvatures(state.scores[c], c, curvatures)
         gap = max(float(state.primal[c] - state.dual_value[c]), 0.0) / max(float(state.primal[c]), 1e-300)
         share = min(_LARGEST_RESIDUAL, float(np.sqrt(gap)))
-        return directions.direction(curvatures, state.gradient[c] + state.weights[c], share)
+        return directions.direction(curvatures, state.gradient[c] + state.weights[c], share, self.settings.deadline)
 
     def _moved(self, state: LinearPrimalState, direction: np.ndarray) -> LinearPrimalState:
         """Return the state after the best step in each score; one that does not lead downhill is not taken."""
         change, length, problem = self._products(direction), np.ones(self.n_scores), self.problem
         l1_ratio = self.settings.penalty.l1_ratio
 
-        def search(c: int, slope: float) -> None:
+        def search(c: int, flat: float) -> None:
             along = state.scores[c], change[c], state.weights[c], direction[c]
-            length[c] = best_length(Line(problem.loss, *_of_score(problem.demands, c), *along, l1_ratio), slope)
+            line = Line(problem.loss, *_of_score(problem.demands, c), *along, l1_ratio)
+            length[c] = best_length(line, begins[c], flat)
 
         after = self._evaluated(state.weights + direction, state.scores + change, state.dual_value)
-        slopes = (np.einsum("cj,cj->c", each.gradient, direction) for each in (state, after))
-        others = [
-            (c, begin)
-            for c, (begin, end) in enumerate(zip(*slopes, strict=True))
-            if direction[c].any() and not suits(state.weights[c], direction[c], (begin, end), l1_ratio)
-        ]
-        if others:
-            self.pool.run(search, others)
-            weights = state.weights + length[:, None] * direction
-            scores = state.scores + length[:, None] * change
-            after = self._evaluated(weights, scores, after.dual_value)
+        begins, ends = (np.einsum("cj,cj->c", each.gradient, direction) for each in (state, after))
+        slopes = zip(begins, ends, strict=True)
+        suited = [suits(*each, l1_ratio) for each in zip(state.weights, direction, slopes, strict=True)]
+        others = direction.any(axis=1) & ~np.array(suited)
+        for flat in FLAT:
+            if others.any():
+                self.pool.run(search, [(c, flat) for c in np.flatnonzero(others)])
+                weights = state.weights + length[:, None] * direction
+                scores = state.scores + length[:, None] * change
+                after = self._evaluated(weights, scores, after.dual_value)
+            others = after.primal > state.primal * (1 + _ROUNDING)
         worse = ~self._is_better(after, state)
         if not worse.any():
             return after

@@ -17,6 +17,7 @@ from fastsvm.files.storable import storable
 from fastsvm.linalg.dense_products import mirror
 from fastsvm.linalg.sparse_products import readable
 from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.outer_loop import check_time
 from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource
 
 __all__ = ["QuadraticModel", "empty_model", "update_models"]
@@ -57,7 +58,11 @@ def empty_model(features: np.ndarray, n: int) -> QuadraticModel:
 
 
 def update_models(
-    problem: LinearProblem, models: list[QuadraticModel], curvatures: np.ndarray, pool: Pool
+    problem: LinearProblem,
+    models: list[QuadraticModel],
+    curvatures: np.ndarray,
+    pool: Pool,
+    deadline: float = np.inf,
 ) -> list[QuadraticModel]:
     """Return models with the curvatures of the rows, by a pass over the rows; the Hessians are modified in place.
 
@@ -71,6 +76,8 @@ def update_models(
         Curvatures for each model.
     pool : Pool
         Threads.
+    deadline : float, default=inf
+        Moment (of time.perf_counter) after which OutOfTime is raised between two parts of the rows.
     """
     found, changes = [], []
     for model, wanted in zip(models, curvatures, strict=True):
@@ -85,10 +92,11 @@ def update_models(
     for start, block in _blocks(problem):
         parts = [change[start : start + block.shape[0]] for change in changes]
         if isinstance(block, CSRBlock):
+            check_time(deadline)
             _add_sparse_block(problem, block, found, parts, pool)
         else:
             for model, part in zip(found, parts, strict=True):
-                _add_dense_block(problem, block, model, part, pool)
+                _add_dense_block(problem, block, model, part, pool, deadline)
     for model in found:
         mirror(model.hessian, len(model.hessian))
     return found
@@ -124,11 +132,17 @@ def _blocks(problem: LinearProblem) -> Iterator[tuple[int, Block]]:
 
 
 def _add_dense_block(
-    problem: LinearProblem, block: DenseBlock, model: QuadraticModel, changes: np.ndarray, pool: Pool
+    problem: LinearProblem,
+    block: DenseBlock,
+    model: QuadraticModel,
+    changes: np.ndarray,
+    pool: Pool,
+    deadline: float,
 ) -> None:
     """Add Σ change x xᵀ of a block to the lower triangle of a Hessian."""
     changed, hessian = np.flatnonzero(changes), model.hessian
     for a, b in spans(len(changed), max(_LEAST_ROWS, _VALUES // len(hessian))):
+        check_time(deadline)
         rows = _columns(problem, block.values, changed[a:b], model.features)
         scaled = rows * changes[changed[a:b], None]
 

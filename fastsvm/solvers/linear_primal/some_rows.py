@@ -5,8 +5,6 @@ converges quadratically from it, so that few steps with all rows remain (dynamic
 and Hofmann 2016, Starting small: learning with adaptive sample sizes).
 """
 
-import math
-
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
@@ -42,5 +40,5 @@ def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings,
         return None
     some = problem._replace(source=problem.source.take(rows), demands=demands._replace(costs=demands.costs / share))
     solver = ProximalNewton(some, settings._replace(tol=_GAP, criterion="gap"), pool)
-    state, _, _ = drive(solver, solver.init(), Limits(_STEPS, math.inf), lambda state, report: False)
+    state, _, _ = drive(solver, solver.init(), Limits(_STEPS, settings.deadline), lambda state, report: False)
     return state.weights

@@ -8,9 +8,11 @@ from fastsvm._compiled.compiler import jit
 from fastsvm.linalg.root_finding import Bracket, RootLimits, illinois_root, slope_at
 from fastsvm.losses import Loss, loss_slope
 
-__all__ = ["Line", "best_length", "suits"]
+__all__ = ["FLAT", "Line", "best_length", "suits"]
 
-_FLAT = 0.25  # share of the first slope, below which a length is accepted
+FLAT = (0.25, 1e-4, 1e-8)
+"""Shares of the first slope, below which a length is accepted; the next one if the objective is not lower there."""
+
 _DOUBLINGS, _STEPS, _WIDTH = 6, 60, 1e-12  # limits of the search; slopes may change by much within a short step
 
 
@@ -56,7 +58,7 @@ def suits(weights: np.ndarray, direction: np.ndarray, slopes: tuple[float, float
     begin, end = (
         slope + _penalty_slope(weights, direction, t, l1_ratio) for t, slope in zip((0.0, 1.0), slopes, strict=True)
     )
-    return bool(begin < 0 and _is_flat(begin, end, weights, direction, l1_ratio))
+    return bool(begin < 0 and _is_flat(begin, end, weights, direction, l1_ratio, FLAT[0]))
 
 
 @slope_at.register(Line)
@@ -81,7 +83,7 @@ def _penalty_slope(weights, direction, t, l1_ratio):
 
 
 @jit
-def _is_flat(begin, end, weights, direction, l1_ratio):
+def _is_flat(begin, end, weights, direction, l1_ratio, flat):
     """Return whether the slope `end` at length 1 is small beside that at 0.
 
     Weights that become 0 in a step of length 1 make the slope jump there: it is often the minimum.
@@ -90,20 +92,20 @@ def _is_flat(begin, end, weights, direction, l1_ratio):
     for j in range(weights.size):
         if l1_ratio > 0 and weights[j] + direction[j] == 0:
             below -= 2 * abs(direction[j])
-    return end >= _FLAT * begin and below <= -_FLAT * begin
+    return end >= flat * begin and below <= -flat * begin
 
 
 @jit
-def best_length(line, losses_slope):
+def best_length(line, losses_slope, flat):
     """Return the length of the best step, or 1 if a slope there is small; 0 if no step leads downhill.
 
-    `losses_slope` is the derivative of the losses at length 0.
+    `losses_slope` is the derivative of the losses at length 0, and `flat` the share of the slope there that is small.
     """
     begin = losses_slope + _penalty_slope(line.weights, line.direction, 0.0, line.l1_ratio)
     if not begin < 0:
         return 0.0
     above = slope_at(line, 1.0)
-    if _is_flat(begin, above, line.weights, line.direction, line.l1_ratio):
+    if _is_flat(begin, above, line.weights, line.direction, line.l1_ratio, flat):
         return 1.0
-    limits = RootLimits(_DOUBLINGS, _STEPS, -_FLAT * begin, _WIDTH)
+    limits = RootLimits(_DOUBLINGS, _STEPS, -flat * begin, _WIDTH)
     return illinois_root(line, Bracket(0.0, begin, 1.0, above), limits)

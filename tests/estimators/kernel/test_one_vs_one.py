@@ -100,7 +100,7 @@ def test_warm_start_with_other_labels(overlapping):
 
 def test_time_is_up_between_problems_too(monkeypatch):
     monkeypatch.setattr(small_problems, "_PART", 1.0)  # every problem is handed to a thread by itself
-    monkeypatch.setattr(small_problems, "_PARTS", 1)
+    monkeypatch.setattr(small_problems, "_BATCH", 1.0)  # between two looks at the clock
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 5)), np.arange(600) % 60
     with pytest.warns(ConvergenceWarning, match="max_time"):

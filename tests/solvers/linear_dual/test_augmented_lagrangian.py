@@ -25,10 +25,10 @@ def problem_of(name, X, targets, costs, balance=None, shift=EMPTY, scale=EMPTY):
     return LinearProblem(MemorySource.of(X), shift, scale, loss, demands, 1.0)
 
 
-def ended(problem, tol=1e-9, dual=None):
+def ended(problem, tol=1e-9, dual=None, **limits):
     dual = np.zeros((len(problem.source), problem.n_scores)) if dual is None else dual
     with Pool.open() as pool:
-        return newton_solve(problem, dual, tol, pool)
+        return newton_solve(problem, dual, tol, pool, **limits)
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +162,12 @@ def test_the_gradient_as_criterion(loss, rows):
     X, y = rows[0], rows[1] > 0
     model = LinearSVC(loss=loss, C=1e3, tol=1e-7, criterion="gradient", random_state=0).fit(X, y)
     assert model.converged_ and model.kkt_violation_ <= 1e-7
+
+
+def test_it_returns_the_best_so_far_when_time_is_up(rows):
+    X, y = rows
+    problem = problem_of("hinge", X, targets_of("hinge", y), np.full(150, 1e6))
+    late = ended(problem, deadline=0.0)
+    assert not late.dual.any()
+    assert late.primal == 150e6
+    assert ended(problem).primal < 140e6

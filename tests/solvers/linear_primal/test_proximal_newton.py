@@ -6,6 +6,12 @@ from sklearn import linear_model, svm
 from sklearn.exceptions import ConvergenceWarning
 
 from fastsvm import LinearSVC, LogisticRegression, open_hdf5
+from fastsvm._compiled.threads import Pool
+from fastsvm.losses import LOSSES, Demands
+from fastsvm.solvers.linear_dual.problem import LinearProblem
+from fastsvm.solvers.linear_primal import proximal_newton
+from fastsvm.solvers.linear_primal.penalties import L1, L2
+from fastsvm.sources import MemorySource
 
 RNG = np.random.default_rng(3)
 
@@ -122,3 +128,23 @@ def test_a_loss_with_a_kink_is_refused():
         LinearSVC(penalty="l1", loss="hinge").fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match="multi_class='ovr'"):
         LinearSVC(penalty="l1", multi_class="crammer_singer").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("penalty", [L1(), L2()])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("by_products", [False, True])
+def test_a_step_ends_when_its_time_is_up(penalty, layout, by_products, monkeypatch):
+    """Also where directions come from products with the rows, which the penalty ½‖w‖² has."""
+    if by_products:
+        monkeypatch.setattr(proximal_newton, "_HESSIAN_FEATURES", 3)
+        monkeypatch.setattr(proximal_newton, "_OF_SPARSE_ROWS", 3)
+    X, y = noisy(300, 8)
+    demands, empty = Demands(2.0 * y - 1, np.ones(300), np.ones(1)), np.empty(0)
+    problem = LinearProblem(MemorySource.of(layout(X)), empty, empty, LOSSES["log_loss"](), demands, 1.0)
+    settings = proximal_newton.LinearPrimalSettings(1e-9, "gap", 1 << 20, penalty, deadline=0.0)
+    with Pool.open() as pool:
+        solver = proximal_newton.ProximalNewton(problem, settings, pool)
+        after, report = solver.step(solver.init(), 5)
+    assert not after.weights.any()
+    assert after.models == ()
+    assert not report.within

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastsvm.losses import SquaredHinge, loss_value
-from fastsvm.solvers.linear_primal.step_length import Line, best_length
+from fastsvm.solvers.linear_primal.step_length import FLAT, Line, best_length
 
 
 @pytest.mark.parametrize("kink", [1e-6, 0.1, 0.37, 3.0])
@@ -20,6 +20,6 @@ def test_a_step_across_a_kink_leads_downhill(steep, kink):
         each = (loss_value(line.loss, scores[i] + t * change[i], 1.0) for i in range(2))
         return float(np.dot(line.costs, list(each)))
 
-    length = best_length(line, -2 * 2 * 0.1)
+    length = best_length(line, -2 * 2 * 0.1, FLAT[0])
     assert length == pytest.approx(kink, rel=1e-6, abs=1e-6)
     assert objective(length) < objective(0)

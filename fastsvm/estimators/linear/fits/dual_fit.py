@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
-from fastsvm._compiled.threads import Pool, spans
+from fastsvm._compiled.threads import Pool, spans, stoppable
 from fastsvm._compiled.writeable import writeable
 from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.fits.linear_problem import fingerprint_of, problem_of
@@ -52,6 +52,7 @@ _EPOCHS_OF_ROWS = 60  # samples for each epoch that is taken before the Gram mat
 _EPOCHS_OF_MATRIX, _MOST_EPOCHS = 120, 200  # of sparse rows: multiplications of a factorisation that take their time
 _GRAM_RIDGE = 1e-13  # of its mean diagonal
 _GRAM_ROWS = 96  # rows of the Gram matrix that are a piece of work
+_SHORT = 1 << 14  # values, in all scores, of a fit of some milliseconds
 _PART = 1 << 18  # multiplications of an epoch of few samples that are worth a thread
 
 
@@ -101,19 +102,20 @@ class DualFit:
         Threads.
     last : DualFitState or None
         Checkpoint or end of an earlier fit.
-    resumable : bool
-        Whether this fit may be resumed, or resumes; a fingerprint is then computed.
+    session : FitSession
+        The fit. If it may be resumed, or resumes, a fingerprint is computed.
     """
 
     def __init__(
-        self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: DualFitState | None, resumable: bool
+        self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: DualFitState | None, session: FitSession
     ) -> None:
         memory = estimator._memory_left()
         problem = problem_of(estimator, task, loss)
         source = problem.source
-        self._fingerprint = fingerprint_of(task, problem) if resumable else ""
+        self._fingerprint = fingerprint_of(task, problem) if session.can_be_resumed else ""
         seed = seed_of(estimator) if last is None else last.seed
-        self._settings, self._last = _settings(estimator, problem, memory, seed), last
+        self._deadline, self._last = session.deadline, last
+        self._settings = _settings(estimator, problem, memory, seed)._replace(deadline=session.deadline)
         self._windows = self._settings.window_rows, source.resident
         self._finished = self._consistent = False
         kind: Any = GivenSumAscent if problem.total is not None else LinearDualAscent
@@ -136,11 +138,11 @@ class DualFit:
         return self.solver.resumed(last.state, last.windows == self._windows)
 
     def run(
-        self, state: LinearDualState, n_epochs: int, deadline: float, monitor: DualAscentMonitor
+        self, state: LinearDualState, n_epochs: int, monitor: DualAscentMonitor
     ) -> tuple[LinearDualState, StopReason]:
         """Return the state after at most `n_epochs` epochs in all, and why it stopped there."""
         try:
-            limits = Limits(max(0, n_epochs - state.epoch), deadline)
+            limits = Limits(max(0, n_epochs - state.epoch), self._deadline)
             state, reason, _ = drive(self.solver, state, limits, monitor.observe)
         finally:
             self.solver.close()
@@ -268,10 +270,15 @@ def small_fit(estimator: Any, task: Task, loss: Loss, session: FitSession, pool:
     begin = time.perf_counter()
     problem = problem_of(estimator, task, chosen_loss(loss))
     problem = problem._replace(demands=Demands(*(writeable(each) for each in problem.demands)))
-    with np.errstate(all="ignore"):
-        is_enough = source.sparse and not is_few and estimator.criterion == "gap"
-        accepted = estimator.tol if is_enough else EXACT_GAP
-        weights, found, dual = _solve_wide(problem, accepted, pool) if is_wide else _solve_few(problem, pool)
+    is_enough = source.sparse and not is_few and estimator.criterion == "gap"
+    accepted = estimator.tol if is_enough else EXACT_GAP
+
+    @np.errstate(all="ignore")
+    def solve(stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return _solve_wide(problem, accepted, stop, pool) if is_wide else _solve_few(problem, stop, pool)
+
+    is_short = len(task.balance) * n * (d + 1) <= _SHORT  # starting a thread would take as long as the fit
+    weights, found, dual = solve(np.zeros(1, np.int64)) if is_short else stoppable(solve, session.deadline)
     certificate = {name: np.ascontiguousarray(column) for name, column in zip(CERTIFICATE, found.T, strict=True)}
     fit = SmallFit(weights, certificate, dual, time.perf_counter() - begin)
     is_finite = np.isfinite(found).all() and np.isfinite(weights).all()
@@ -284,18 +291,20 @@ def _least_samples(loss: Loss, width: int) -> int:
     return width if width < _LONG or is_smooth else _MORE_SAMPLES * width
 
 
-def _solve_few(problem: LinearProblem, pool: Pool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _solve_few(problem: LinearProblem, stop: np.ndarray, pool: Pool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the weights, the certificate and the dual variables of each score, by steps on the weights."""
     rows, k = problem.dense(problem.block, problem.source.shape[1] + 1), problem.n_scores
     weights, dual, found = _empty(len(rows), rows.shape[1], k)
     pool.run(
-        lambda a, b: solve_scores(problem.loss, problem.demands, rows, (a, b), dual, weights, found),
+        lambda a, b: solve_scores(problem.loss, problem.demands, rows, (a, b, stop), dual, weights, found),
         _parts(k, rows.size),
     )
     return weights, found, dual
 
 
-def _solve_wide(problem: LinearProblem, accepted: float, pool: Pool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _solve_wide(
+    problem: LinearProblem, accepted: float, stop: np.ndarray, pool: Pool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the weights, the certificate and the dual variables of each score, by steps on the latter.
 
     Where epochs alone come to the relative gap `accepted`, no Gram matrix is computed.
@@ -308,28 +317,28 @@ def _solve_wide(problem: LinearProblem, accepted: float, pool: Pool) -> tuple[np
     found[:] = np.inf
     if is_piecewise(type(loss)):
         parts = _parts(k, size)
-        pool.run(lambda a, b: begin_scores(loss, demands, block, (a, b, *limits), dual, weights, found), parts)
+        pool.run(lambda a, b: begin_scores(loss, demands, block, (a, b, stop, *limits), dual, weights, found), parts)
     rows: Any = block.values if isinstance(block, DenseBlock) else sparse.csr_matrix(block[:3], block.shape)
     if not found[:, 0].max() <= accepted:
         gram, epochs = _gram(rows, pool), found[:, 3].copy()
         if is_piecewise(type(loss)):
-            pool.run(lambda a, b: solve_on_gram(loss, demands, gram, (a, b), dual, epochs), _parts(k, n * n))
+            pool.run(lambda a, b: solve_on_gram(loss, demands, gram, (a, b, stop), dual, epochs), _parts(k, n * n))
             found[:, 3] = epochs
         else:
-            _solve_factor(problem, gram, (dual, found), pool)
+            _solve_factor(problem, gram, stop, (dual, found), pool)
     weights = np.ascontiguousarray((rows.T @ dual.T).T)
     certify_scores(loss, demands, weights, np.ascontiguousarray((rows @ weights.T).T), dual, found)
     return weights, found, dual
 
 
-def _solve_factor(problem: LinearProblem, gram: np.ndarray, out: tuple, pool: Pool) -> None:
+def _solve_factor(problem: LinearProblem, gram: np.ndarray, stop: np.ndarray, out: tuple, pool: Pool) -> None:
     """Write the dual variables and the certificate, by steps on weights of fewer features with the same Gram matrix."""
     n, (dual, found) = len(gram), out
     gram.flat[:: n + 1] += _GRAM_RIDGE * gram.trace() / n  # equal rows make it singular
     factor = np.ascontiguousarray(linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False))
     weights = np.empty((len(dual), n))
     pool.run(
-        lambda a, b: solve_scores(problem.loss, problem.demands, factor, (a, b), dual, weights, found),
+        lambda a, b: solve_scores(problem.loss, problem.demands, factor, (a, b, stop), dual, weights, found),
         _parts(len(dual), n * n),
     )
 

@@ -13,6 +13,7 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem
 
 __all__ = ["demands_of", "fingerprint_of", "problem_of"]
 
+_LARGEST = 1e130  # sum of all costs: its square, times that of a row's length, does not overflow
 _LONGER = 2.0  # times the length of the rows: the constant feature whose weight is the offset of a machine of one class
 
 
@@ -25,17 +26,25 @@ def problem_of(estimator: Any, task: Task, loss: Loss) -> LinearProblem:
         return LinearProblem(source, shift, scale, loss, demands, constant)
     plain = LinearProblem(source, shift, scale, loss, demands, 0.0)
     length = math.sqrt(mean_square(plain))
-    return plain._replace(constant=_LONGER * length or 1.0, total=task.share * float(demands.costs.sum()))
+    constant, total = _LONGER * length or 1.0, task.share * float(demands.costs.sum())
+    return plain._replace(constant=constant, total=total)
 
 
 def demands_of(estimator: Any, task: Task) -> Demands:
-    """Return targets and costs of the rows; raise ValueError if a cost underflows."""
+    """Return targets and costs of the rows; raise ValueError if a cost underflows, or squares of costs overflow."""
     return Demands(task.targets, _costs(task, float(estimator.C)), task.balance, task.coding)
 
 
 def _costs(task: Task, C: float) -> np.ndarray:
-    """Return C times the weights; raise ValueError if one underflows."""
-    costs = C * task.weights
+    """Return C times the weights; raise ValueError if one underflows, or squares of sums of them overflow."""
+    with np.errstate(over="ignore"):
+        costs = C * task.weights
+        total = float(costs.sum())
+    if not total <= _LARGEST:
+        raise ValueError(
+            f"C times the sample weights sums up to {total:.3g}, too large to compute with: lower C, or divide the "
+            "weights by a constant."
+        )
     small = (task.weights > 0) & (costs < np.finfo(np.float64).tiny)
     if small.any():
         row = int(np.argmax(small))

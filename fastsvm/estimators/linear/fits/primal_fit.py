@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.fitting.session import FitSession
 from fastsvm.estimators.linear.fits.linear_problem import fingerprint_of, problem_of
 from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task
@@ -78,20 +79,21 @@ class PrimalFit:
         Threads.
     last : PrimalFitState or None
         Checkpoint or end of an earlier fit.
-    resumable : bool
-        Whether this fit may be resumed, or resumes; a fingerprint is then computed.
+    session : FitSession
+        The fit. If it may be resumed, or resumes, a fingerprint is computed.
     """
 
     def __init__(
-        self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: PrimalFitState | None, resumable: bool
+        self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: PrimalFitState | None, session: FitSession
     ) -> None:
         memory = parse_memory(estimator.memory)
         problem = problem_of(estimator, task, loss)
-        self._fingerprint, self._last = fingerprint_of(task, problem) if resumable else "", last
+        self._fingerprint, self._last = fingerprint_of(task, problem) if session.can_be_resumed else "", last
         self._resident = problem.source.resident
         self._finished = self._consistent = False
         penalty = L1() if estimator._has_l1_penalty() else L2()
-        settings = LinearPrimalSettings(estimator.tol, estimator.criterion, memory // _HESSIAN_SHARE, penalty)
+        self._deadline, most = session.deadline, memory // _HESSIAN_SHARE
+        settings = LinearPrimalSettings(estimator.tol, estimator.criterion, most, penalty, session.deadline)
         self.solver = ProximalNewton(problem, settings, pool)
         self._pool = pool
 
@@ -110,10 +112,10 @@ class PrimalFit:
         return solver.init(last.state.weights)._replace(epoch=last.state.epoch)
 
     def run(
-        self, state: LinearPrimalState, n_steps: int, deadline: float, monitor: DualAscentMonitor
+        self, state: LinearPrimalState, n_steps: int, monitor: DualAscentMonitor
     ) -> tuple[LinearPrimalState, StopReason]:
         """Return the state after at most `n_steps` steps in all, and why it stopped there."""
-        limits = Limits(max(0, n_steps - state.epoch), deadline)
+        limits = Limits(max(0, n_steps - state.epoch), self._deadline)
         state, reason, _ = drive(self.solver, state, limits, monitor.observe)
         self._consistent = True
         self._finished = reason not in (StopReason.MAX_TIME, StopReason.CALLBACK, StopReason.MAX_ITER)

@@ -139,7 +139,7 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
     n, n_steps, since, wait, polished, best = alpha.size, 0, 0, _STEPS_BEFORE_NEWTON, 0, np.inf
     kept, kept_gradient = np.empty(n), np.empty(n)
     before = _objective(problem, alpha, gradient)
-    while True:
+    for _ in range(most_steps + _MOST_ROUNDS + 2):  # each round takes a step or polishes, unless values overflow
         low, high = _bounds(problem, groups, alpha, gradient)
         if polished > 0 and high - low <= best / 2:
             some, taken = 0, 0
@@ -149,7 +149,7 @@ def _improve(rows, problem, groups, limits, alpha, gradient):
             low, high = _bounds(problem, groups, alpha, gradient)
         if polished == 0:
             n_steps, since = n_steps + taken, since + taken
-            if high - low > tol:
+            if not high - low <= tol:
                 if taken < some or n_steps >= most_steps:
                     break
                 spent = _STEP_OPERATIONS * n * since
@@ -260,7 +260,7 @@ def _certify(problem, groups, alpha, gradient, certificate, is_total_given):
         if is_total_given:
             primal -= alpha[k] * (y[k] * level)
     certificate[0], certificate[1] = -rho, dual
-    certificate[2], certificate[7] = max(0.0, primal - dual), margin
+    certificate[2], certificate[7] = 0.0 if primal <= dual else primal - dual, margin  # not a number after overflow
 
 
 @jit

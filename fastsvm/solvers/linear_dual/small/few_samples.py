@@ -65,8 +65,8 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
         Targets and costs.
     rows : ndarray of float64, shape (n, d)
         Samples; the constant feature is one of the features.
-    which : tuple of int
-        The first score to solve, and the first after them.
+    which : tuple
+        The first score to solve, the first after them, and an array of one number: once it is not 0, steps end early.
     dual, weights : ndarray of float64, shapes (n_scores, n) and (n_scores, d)
         Written: dual variables and weights.
     certificate : ndarray of float64, shape (n_scores, 4)
@@ -80,7 +80,7 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
     limits = EXACT_GAP, _NEAR, 1 if smooth and n > d else most, np.int64(_MOST_EPOCHS)  # smooth: few Newton steps
     for c in range(which[0], which[1]):
         _begin_at_zero(demands, c, targets, costs, dual, weights)
-        asked = targets, costs, center
+        asked = targets, costs, center, which[2]
         n_epochs = _ascent(loss, asked, (DenseBlock(rows), sq_norms), limits, dual[c], weights[c], scores)[0]
         if smooth:
             n_epochs += _newton(loss, asked, 0.0, rows, dual[c], weights[c], scores)
@@ -101,7 +101,7 @@ def begin_scores(loss, demands, rows, which, dual, weights, certificate):
     rows : Block
         Samples in float64.
     which : tuple
-        The first score, the first after them, the most epochs, and the relative gap at which they end.
+        As for `solve_scores`, then the most epochs, and the relative gap at which they end.
     certificate : ndarray of float64, shape (n_scores, 4)
         Written: relative gaps in the first column, and numbers of epochs in the last.
     """
@@ -111,8 +111,8 @@ def begin_scores(loss, demands, rows, which, dual, weights, certificate):
         sq_norms[i] = sq_norm(rows, i)
     for c in range(which[0], which[1]):
         _begin_at_zero(demands, c, targets, costs, dual, weights)
-        asked = targets, costs, center
-        limits = which[3], 0.0, which[2], which[2]
+        asked = targets, costs, center, which[2]
+        limits = which[4], 0.0, which[3], which[3]
         n_epochs, gap = _ascent(loss, asked, (rows, sq_norms), limits, dual[c], weights[c], scores)
         certificate[c, 0], certificate[c, 3] = gap, n_epochs
 
@@ -130,7 +130,7 @@ def _begin_at_zero(demands, c, targets, costs, dual, weights):
 @outlined
 def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
     """Solve problems with envelopes of the loss until the gap is rounding error; return the number of Newton steps."""
-    targets, costs, center = asked
+    targets, costs, center, stop = asked
     curvature, n_steps, before = _FIRST_CURVATURE * mean_square, 0, np.inf
     for _ in range(_PROBLEMS):
         for i in range(center.size):
@@ -142,7 +142,7 @@ def _envelopes(loss, asked, mean_square, rows, dual, weights, scores):
                 value = costs[i] * loss_value(loss, scores[i], targets[i])
                 gap += value + conjugate(loss, dual[i], targets[i], costs[i]) + dual[i] * scores[i]
                 size += value
-        if gap <= EXACT_GAP * (size + _dot(weights, weights) / 2):
+        if gap <= EXACT_GAP * (size + _dot(weights, weights) / 2) or stop[0] != 0:
             break
         is_too_small = curvature < _TINY * mean_square and gap > before / 2
         curvature *= 1 / _LESS if is_too_small else _LESS
@@ -158,7 +158,7 @@ def _ascent(loss, asked, given, limits, dual, weights, scores):
 
     Return their number and the relative gap.
     """
-    (targets, costs, _), (rows, sq_norms) = asked, given
+    (targets, costs, _, stop), (rows, sq_norms) = asked, given
     n = dual.size
     accepted, near, most_slow, most_epochs = limits
     before, share = np.inf, np.inf
@@ -182,7 +182,7 @@ def _ascent(loss, asked, given, limits, dual, weights, scores):
                 value -= conjugate(loss, dual[i], targets[i], costs[i])
         gap = primal - value
         is_slow, share = gap > _FAST * before, gap / primal if primal > 0 else 0.0
-        if gap <= accepted * primal or (is_slow and (epoch + 1 >= most_slow or gap <= near * primal)):
+        if gap <= accepted * primal or stop[0] != 0 or (is_slow and (epoch + 1 >= most_slow or gap <= near * primal)):
             return epoch + 1, share
         before = gap
     return most_epochs, share
@@ -211,7 +211,7 @@ def _primal(loss, asked, rows, weights, scores):
 
 @jit
 def _objective(loss, asked, weights, scores):
-    targets, costs, _ = asked
+    targets, costs = asked[:2]
     total = _dot(weights, weights) / 2
     for i in range(scores.size):
         total += costs[i] * loss_value(loss, scores[i], targets[i]) if costs[i] > 0 else 0.0
@@ -242,7 +242,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
         size = _dot(gradient, gradient)
         # On the same quadratic piece as before, what is left is rounding error; the next envelope corrects it.
         is_rounding = others == 0 and length == 1.0 and (size > before / 4 or curvature > 0)
-        if size <= _EXACT**2 * _dot(weights, weights) or is_rounding:
+        if size <= _EXACT**2 * _dot(weights, weights) or is_rounding or asked[3][0] != 0:
             return step
         before = size
         for k in range(d):
@@ -264,7 +264,7 @@ def _newton(loss, asked, curvature, rows, dual, weights, scores):
 @jit
 def _variable(loss, asked, curvature, i, score):
     """Return the dual variable of row i at which the loss of a score, or its envelope, and the conjugate are equal."""
-    targets, costs, center = asked
+    targets, costs, center, _ = asked
     return coordinate_update(loss, center[i], score, targets[i], costs[i], curvature) if costs[i] > 0 else 0.0
 
 
@@ -347,7 +347,7 @@ def _best_length(loss, asked, curvature, scores, change, line):
 @jit
 def _certify(loss, asked, rows, dual, weights, scores, certificate):
     """Write the objectives, and the violation of the optimality conditions."""
-    targets, costs, _ = asked
+    targets, costs = asked[:2]
     primal, value, worst = _primal(loss, asked, rows, weights, scores), 0.0, 0.0
     total = np.zeros(weights.size)
     for i in range(scores.size):

@@ -49,8 +49,8 @@ def solve_on_gram(loss, demands, gram, which, dual, n_epochs):
         Targets and costs.
     gram : ndarray of float64, shape (n, n)
         Gram matrix of the samples with the constant feature.
-    which : tuple of int
-        The first score to solve, and the first after them.
+    which : tuple
+        As for `few_samples.solve_scores`.
     dual : ndarray of float64, shape (n_scores, n)
         Feasible variables at which to begin; overwritten by the solution.
     n_epochs : ndarray of float64, shape (n_scores,)
@@ -60,11 +60,11 @@ def solve_on_gram(loss, demands, gram, which, dual, n_epochs):
     scores, targets, costs = np.empty(n), np.empty(n), np.empty(n)
     for c in range(which[0], which[1]):
         write_costs(demands, 0, c, targets, costs)
-        n_epochs[c] += _solve(loss, (targets, costs), gram, dual[c], scores)
+        n_epochs[c] += _solve(loss, (targets, costs), gram, which[2], dual[c], scores)
 
 
 @jit
-def _solve(loss, asked, gram, dual, scores):
+def _solve(loss, asked, gram, stop, dual, scores):
     """Solve one problem; return the number of epochs and steps."""
     n, since, n_steps, best, wait = dual.size, 0, 0, np.inf, float(_FIRST_WAIT)
     _sum_rows(gram, dual, scores)
@@ -74,9 +74,9 @@ def _solve(loss, asked, gram, dual, scores):
         gap, primal, rounding = _gap(loss, asked, gram, dual, scores)
         if gap <= EXACT_GAP * primal + rounding:
             return epoch + 1 + n_steps
-        if since < wait and n_changed > 0:
+        if since < wait and n_changed > 0 and stop[0] == 0:
             continue
-        if n_steps >= _MOST_STEPS:
+        if n_steps >= _MOST_STEPS or stop[0] != 0:
             return epoch + 1 + n_steps
         m = _step(loss, asked, gram, dual, scores)
         _sum_rows(gram, dual, scores)

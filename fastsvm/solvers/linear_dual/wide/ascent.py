@@ -27,7 +27,7 @@ from fastsvm.solvers.linear_dual.problem import LinearProblem, explain
 from fastsvm.solvers.linear_dual.rounds import AscentAfterRounds
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.linear_dual.wide.passes import COLUMNS, PassPlan, take_passes, write_squares
-from fastsvm.solvers.outer_loop import Report
+from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
 from fastsvm.sources import CSRBlock, ScaledSource, Source
 
 __all__ = ["WideAscent", "is_wide"]
@@ -97,10 +97,14 @@ class WideAscent(AscentAfterRounds):
         changing = state.dual, path.position, state.best, state.primal.copy()
 
         def some(c: int) -> None:
+            check_time(self.settings.deadline)
             scores, own = self._scores[c], plan._replace(score=c)
             take_passes(problem.loss, problem.demands, self._rows, scores, own, changing, found[c])
 
-        self.pool.run(some, [(c,) for c in range(self.n_scores)])
+        try:
+            self.pool.run(some, [(c,) for c in range(self.n_scores)])
+        except OutOfTime:  # the variables and their sums fit together, of scores with and without passes
+            return state, self._report(state, 0)
         primal, value, changed = found.T
         if not np.isfinite(primal).all():
             explain(next(problem.windows_in_memory(len(self.rows))))

@@ -15,7 +15,7 @@ from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, solve_sco
 def solved(loss, demands, rows):
     k, (n, d) = len(demands.balance), rows.shape
     weights, dual, found = np.empty((k, d)), np.empty((k, n)), np.empty((k, len(CERTIFICATE)))
-    solve_scores(chosen_loss(loss), demands, rows, (0, k), dual, weights, found)
+    solve_scores(chosen_loss(loss), demands, rows, (0, k, np.zeros(1, np.int64)), dual, weights, found)
     return weights, dual, dict(zip(CERTIFICATE, found.T, strict=True))
 
 

@@ -48,8 +48,8 @@ def test_there_is_no_duality_gap(loss, C):
         X[n - repeated :] = X[:repeated]
         costs = C * np.random.default_rng(0).uniform(0.5, 2, n).round(1)
         targets = np.where(y == 1, 1.0, -1.0) if "Hinge" in type(loss).__name__ else 3 * y + X[:, 0]
-        beta, n_epochs = np.zeros((1, n)), np.zeros(1)
-        solve_on_gram(chosen_loss(loss), Demands(targets, costs, np.ones(1)), X @ X.T, (0, 1), beta, n_epochs)
+        beta, n_epochs, which = np.zeros((1, n)), np.zeros(1), (0, 1, np.zeros(1, np.int64))
+        solve_on_gram(chosen_loss(loss), Demands(targets, costs, np.ones(1)), X @ X.T, which, beta, n_epochs)
         assert gap_of(loss, X, targets, costs, beta[0]) <= 1e-10
         assert 0 < n_epochs[0] < 1000
 
