@@ -4,10 +4,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from eighty_digits import worth
 from fuzz import certificates, linear_certificates
 from fuzz.cases import Case, Drawn
 from fuzz.certificates import U, Verdict
-from fuzz.eighty_digits import worth
 from fuzz.linear_certificates import LinearVerdict
 from scipy import sparse
 

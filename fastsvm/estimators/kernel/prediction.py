@@ -155,7 +155,7 @@ class Predictor:
         return found
 
     @cached_property
-    def _expansion(self) -> tuple[Block, np.ndarray]:
+    def _expansion(self) -> tuple[Block, Any]:
         """Support vectors and their coefficients.
 
         Large multipliers of a linear kernel cancel. If the rounding of their sums is visible, the weights of the

@@ -6,11 +6,11 @@ and the multipliers have no upper bound (Chapelle 2007, section 2, derives both 
 
 from collections.abc import Callable
 from math import fsum
+from typing import Any
 
 import numpy as np
 
 from fastsvm.kernel_matrix.accurate_sums import UNIT
-from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.solvers.kernel_dual.certificate import GradientBounds
 from fastsvm.solvers.kernel_dual.problem import (
     SEEN_GAP,
@@ -146,7 +146,7 @@ class DualView:
         return feasible(alpha, KernelProblem(self._y, self.upper, self._y))
 
 
-def bounded_sums(problem: KernelProblem, rows: ProblemRows) -> SumsOf:
+def bounded_sums(problem: KernelProblem, rows: Any) -> SumsOf:
     """Return what multiplies vectors by the kernel matrix of a problem."""
     unknown = problem._replace(target=np.zeros(len(problem.y)))
     bounds = GradientBounds(unknown, rows.samples, rows.value_bounds())

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fuzz.eighty_digits import decisions, worth
+from eighty_digits import decisions, worth
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
