@@ -5,15 +5,18 @@ predictions on the left-out rows. Rows of the whole matrix are computed once and
 problem copies its columns from them.
 """
 
+import functools
 import threading
 
 import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import spans
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.gram import Gram
-from fastsvm.kernel_matrix.pairwise import Rows
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
 from fastsvm.kernel_matrix.row_cache import RowCache
+from fastsvm.sources import Block
 
 __all__ = ["SharedKernel", "SharedPart"]
 
@@ -105,7 +108,6 @@ class SharedPart:
     def __init__(self, kernel: SharedKernel, rows: np.ndarray) -> None:
         self._kernel, self._rows = kernel, rows
         self.dtype = kernel.dtype
-        self._own: Gram | None = None
 
     def __len__(self) -> int:
         """Return the number of rows and columns."""
@@ -127,10 +129,20 @@ class SharedPart:
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
-        if self._own is None:
-            gram = self._kernel.gram
-            self._own = gram.take(self._rows, gram.source.take(self._rows))
         return self._own.weighted_sum(indices, coef, at)
+
+    def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and the samples of some rows."""
+        return self._own.samples(indices)
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64."""
+        return self._own.value_bounds()
+
+    @functools.cached_property
+    def _own(self) -> Gram:
+        gram = self._kernel.gram
+        return gram.take(self._rows, gram.source.take(self._rows))
 
 
 @jit

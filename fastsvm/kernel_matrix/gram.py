@@ -8,6 +8,7 @@ import numpy as np
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.threads import Pool, spans
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.expansion import add_expansion, expand, expand_among, operand_rows
 from fastsvm.kernel_matrix.pairwise import EXPENSIVE, PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows
 from fastsvm.sources import Block, Source
@@ -259,6 +260,23 @@ class Gram:
         for a, b in spans(len(indices), _EXPANDED_ROWS):  # there may be many rows, and on disk
             sums += self._expanded(block, self.left.rows(indices[a:b]), indices[a:b], coef[a:b])
         return sums
+
+    def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and the samples of some rows."""
+        return self._kernel_of(indices), self.source.rows(indices)
+
+    def _kernel_of(self, indices: np.ndarray | slice) -> PairwiseKernel:
+        if isinstance(self.pairwise, PrecomputedPairwise):
+            return PrecomputedPairwise(self.pairwise.columns[indices])
+        return self.pairwise.widened()
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64, from one pass over the rows."""
+        found = [
+            ValueBounds.of(self._kernel_of(slice(start, start + block.shape[0])), block)
+            for start, block in self.source.blocks()
+        ]
+        return ValueBounds.together(found)
 
     def _few_sums(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray) -> np.ndarray:
         """Return what `weighted_sum` does for few columns, in which the threads share the rows."""

@@ -5,7 +5,9 @@ from typing import Protocol
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
-from fastsvm.kernel_matrix.pairwise import Rows
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
+from fastsvm.sources import Block
 
 __all__ = ["KernelMatrix", "KernelRows"]
 
@@ -65,6 +67,12 @@ class KernelMatrix(Protocol):
 
     def weighted_sum(self, indices: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over the rows `indices`, for the columns `at` or for all, from values in float64."""
+
+    def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and the samples of some rows."""
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64."""
 
 
 class KernelRows(Protocol):

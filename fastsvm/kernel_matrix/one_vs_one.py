@@ -10,9 +10,10 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.gram import Gram
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
-from fastsvm.sources import Source
+from fastsvm.sources import Block, Source
 
 __all__ = ["ClassTile", "PairGram"]
 
@@ -121,6 +122,18 @@ class PairGram:
                     local = columns[there] - cut * in_second[there]
                     sums[there] += gram.weighted_sum(places, weights, None if at is None else local)
         return sums
+
+    def samples(self, indices: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and the samples of some rows."""
+        cut = len(self._tiles[0])
+        parts = [np.flatnonzero(indices < cut), np.flatnonzero(indices >= cut)]
+        found = [self._tiles[k].gram.samples(indices[part] - k * cut) for k, part in enumerate(parts)]
+        blocks = [block for _, block in found]
+        return found[0][0], type(blocks[0]).gather(zip(parts, blocks, strict=True), len(indices))
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64."""
+        return ValueBounds.together([tile.gram.value_bounds() for tile in self._tiles])
 
     @property
     def passes(self) -> int:

@@ -6,8 +6,11 @@ The multipliers of a sample have the same kernel row. So each kernel value is co
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
 from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
+from fastsvm.sources import Block
 
 __all__ = ["PairedRows", "ProblemRows"]
 
@@ -126,6 +129,14 @@ class PairedRows:
             return np.tile(self.rows.weighted_sum(samples, coef), 2)
         wanted, places = np.unique(self.columns(at), return_inverse=True)
         return self.rows.weighted_sum(samples, coef, wanted)[places]
+
+    def samples(self, columns: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and some samples."""
+        return self.rows.samples(columns)
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64, a size a sample."""
+        return self.rows.value_bounds()
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""

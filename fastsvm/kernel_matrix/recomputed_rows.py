@@ -8,9 +8,11 @@ and a tile never leaves the processor's cache.
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.gram import Gram
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel
 from fastsvm.kernel_matrix.row_cache import CacheContents, CacheCounts, RowCache
-from fastsvm.sources import MemorySource
+from fastsvm.sources import Block, MemorySource
 
 __all__ = ["RecomputedRows", "SampleRows"]
 
@@ -96,6 +98,14 @@ class RecomputedRows:
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all, from values in float64."""
         return self._gram.weighted_sum(rows, coef, at)
+
+    def samples(self, rows: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and the samples of `rows`."""
+        return self._gram.samples(rows)
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64."""
+        return self._gram.value_bounds()
 
     def add(self, sums: np.ndarray, rows: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s over `rows` to the sums."""

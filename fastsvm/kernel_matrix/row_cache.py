@@ -6,9 +6,11 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
 from fastsvm.kernel_matrix.interface import KernelMatrix
-from fastsvm.kernel_matrix.pairwise import Rows
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, Rows
 from fastsvm.kernel_matrix.stored_rows import add_stored_rows
+from fastsvm.sources import Block
 
 __all__ = ["CacheContents", "CacheCounts", "RowCache"]
 
@@ -133,6 +135,14 @@ class RowCache:
     def weighted_sum(self, rows: np.ndarray, coef: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return Σ_s coef_s K_s over `rows`, for the columns `at` or for all, from uncached float64 values."""
         return self._gram.weighted_sum(rows, coef, at)
+
+    def samples(self, rows: np.ndarray) -> tuple[PairwiseKernel, Block]:
+        """Return the kernel in float64, and the samples of `rows`."""
+        return self._gram.samples(rows)
+
+    def value_bounds(self) -> ValueBounds:
+        """Return bounds on the sizes and the errors of values in float64."""
+        return self._gram.value_bounds()
 
     def add(self, sums: np.ndarray, slots: np.ndarray, coef: np.ndarray, pool: Pool) -> None:
         """Add Σ_s coef_s K_s to the sums, for rows in slots that `fetch` returned."""

@@ -15,7 +15,10 @@ import numpy as np
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.generic import generic
 from fastsvm._compiled.scalars import multiply_add
+from fastsvm.kernel_matrix.accurate_sums import ValueBounds
+from fastsvm.kernel_matrix.pairwise import RealPairwise
 from fastsvm.kernels import RBF, Linear, Polynomial, Sigmoid, kernel_value
+from fastsvm.sources import DenseBlock
 
 __all__ = [
     "PADDING",
@@ -51,16 +54,22 @@ class SmallKernel(NamedTuple):
         Degree, coefficient of the pairing, and constant.
     values : ndarray of float64
         Samples, shape (n, d), or all kernel values, shape (n, n).
+    sizes, spreads, error
+        Bounds on values and their errors, as those of `ValueBounds`.
     """
 
     kind: int
     parameters: tuple[int, float, float]
     values: np.ndarray
+    sizes: np.ndarray
+    spreads: np.ndarray
+    error: float
 
     @classmethod
-    def of_square(cls, values: np.ndarray) -> "SmallKernel":
-        """Return the kernel with these values."""
-        return cls(_SQUARE, (0, 0.0, 0.0), values)
+    def of_square(cls, values: np.ndarray, bounds: ValueBounds | None = None) -> "SmallKernel":
+        """Return the kernel with these values, exact ones if no bounds are given."""
+        bounds = bounds or ValueBounds.of_sizes(np.full(len(values), np.sqrt(np.abs(values).max(initial=0.0))))
+        return cls(_SQUARE, (0, 0.0, 0.0), values, *bounds[:3])
 
 
 class RowsOnDemand(NamedTuple):
@@ -92,15 +101,13 @@ class RowsOnDemand(NamedTuple):
 
 def on_demand(kernel: Any, values: np.ndarray) -> SmallKernel | None:
     """Return a kernel of `fastsvm.kernels` among samples, float64 of shape (n, d); None if its matrix is needed."""
-    if type(kernel) is RBF:
-        return SmallKernel(_RBF, (0, float(kernel.gamma), 0.0), values)
-    if type(kernel) is Linear:
-        return SmallKernel(_LINEAR, (0, 0.0, 0.0), values)
-    if type(kernel) is Polynomial:
-        return SmallKernel(_POLYNOMIAL, (int(kernel.degree), float(kernel.gamma), float(kernel.coef0)), values)
-    if type(kernel) is Sigmoid:
-        return SmallKernel(_SIGMOID, (0, float(kernel.gamma), float(kernel.coef0)), values)
-    return None
+    kind = {RBF: _RBF, Linear: _LINEAR, Polynomial: _POLYNOMIAL, Sigmoid: _SIGMOID}.get(type(kernel))
+    if kind is None:
+        return None
+    degree, gamma, coef0 = (getattr(kernel, name, 0) for name in ("degree", "gamma", "coef0"))
+    pairwise = RealPairwise(kernel, np.float64, None, False)
+    bounds = ValueBounds.of(pairwise, DenseBlock(values), by_differences=True)
+    return SmallKernel(kind, (int(degree), float(gamma), float(coef0)), values, *bounds[:3])
 
 
 @generic

@@ -4,6 +4,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from eighty_digits import worth
 from fuzz import certificates, linear_certificates
 from fuzz.cases import Case, Drawn
 from fuzz.certificates import U, Verdict
@@ -12,6 +13,10 @@ from scipy import sparse
 
 __all__ = ["Find", "JudgeLinear", "JudgeSVC", "most"]
 
+_LARGE = 1e-3  # of the tolerance, or of the objective, errors of float64 that are looked at more closely
+_LAST = 1e-13  # relative error of the judge's rounding to floats, and of few sums
+_WIDER = 64  # times what the judge allows for rounding, the allowance of the package, which knows less
+_MOST_MULTIPLIED = 200_000  # numbers in 80 digits
 _SINGLE = float(np.finfo(np.float32).eps) / 2
 
 
@@ -73,12 +78,30 @@ class JudgeSVC:
             if model.solver == "coordinate":
                 share = max(model.tol, 1e-12) * found.primal
                 most("certificate: converged_, but the gap", found.primal - found.dual, share, found.gap_error)
+        self._in_eighty_digits()
         stated = "primal" if model.solver == "primal" else "dual"
         value, error = getattr(found, stated), getattr(found, f"{stated}_error")
         near("certificate: objective_", model.objective_, value, error)
         if finished:
-            near("certificate: kkt_violation_", model.kkt_violation_, found.violation, found.violation_error)
-            near("certificate: duality_gap_", model.duality_gap_, found.gap, found.gap_error)
+            bounds = (found.violation, found.violation_error), (found.gap, found.gap_error)
+            shares = 0.1 * model.tol, 0.1 * found.gap + 1e-8 * abs(found.dual)
+            _bound("certificate: kkt_violation_", model.kkt_violation_, *bounds[0], shares[0])
+            _bound("certificate: duality_gap_", model.duality_gap_, *bounds[1], shares[1])
+
+    def _in_eighty_digits(self) -> None:
+        """Compare bounds with what the arrays are worth, without any allowance where rounding is large."""
+        model, found, X = self.model, self.verdict, self.drawn.dense
+        size = X.size * max(1, len(model.support_))
+        is_large = found.violation_error > _LARGE * model.tol or found.gap_error > _LARGE * abs(found.dual)
+        if model.solver != "smo" or model.standardize or not is_large or size > _MOST_MULTIPLIED:
+            return
+        true = worth(model, X, self.drawn.y, self.drawn.weights())
+        if not model.kkt_violation_ * (1 + _LAST) >= true.violation:
+            raise Find(f"certificate: kkt_violation_ is {model.kkt_violation_}, and in 80 digits {true.violation}")
+        if not model.duality_gap_ + _LAST * abs(true.dual) >= true.gap:
+            raise Find(f"certificate: duality_gap_ is {model.duality_gap_}, and in 80 digits {true.gap}")
+        if not abs(model.objective_ - true.dual) <= model.duality_gap_ + _LAST * abs(true.dual):
+            raise Find(f"certificate: objective_ is {model.objective_}, and in 80 digits {true.dual}")
 
     def decisions(self) -> None:
         if not self.usable:
@@ -130,6 +153,12 @@ def _codes(drawn: Drawn, model: Any) -> np.ndarray:
 
 def near(words: str, stated: float, found: float, error: float) -> None:
     if not (abs(stated - found) <= error + 4 * U * abs(found)):
+        raise Find(f"{words} is stated as {stated:.9g}, and is {found:.9g}; rounding explains {error:.3g}")
+
+
+def _bound(words: str, stated: float, found: float, error: float, most: float) -> None:
+    """Raise if what is stated as a bound is none, or is wider than rounding explains and not hidden by `most`."""
+    if not found * (1 - _LAST) - error <= stated <= found + most + _WIDER * error:
         raise Find(f"{words} is stated as {stated:.9g}, and is {found:.9g}; rounding explains {error:.3g}")
 
 

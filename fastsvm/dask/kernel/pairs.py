@@ -100,7 +100,7 @@ class Pairs(NamedTuple):
         reason = next((one for one in reasons if one is not StopReason.CONVERGED), StopReason.CONVERGED)
         intercept, objective, gap, violation = np.array([one.certificate for one in self.fits]).T
         margin, n_steps = np.zeros(len(self.fits)), np.array([one.n_steps for one in self.fits])
-        certificate = intercept, objective, gap, violation, margin, n_steps
+        certificate = intercept, objective, gap, violation, margin, n_steps, np.ones(len(self.fits), bool)
         beta = np.concatenate([one.beta for one in self.fits])
         return Outcome(starts, rows, beta, self.labels, within, *certificate, reason)
 

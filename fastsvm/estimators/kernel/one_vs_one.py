@@ -29,7 +29,9 @@ from fastsvm.kernel_matrix.paired_rows import PairedRows, ProblemRows
 from fastsvm.kernel_matrix.recomputed_rows import RecomputedRows, SampleRows
 from fastsvm.kernel_matrix.row_cache import CacheContents, RowCache
 from fastsvm.multiclass import by_class, by_pair, disjoint_order
-from fastsvm.solvers.kernel_dual.problem import KernelSolution
+from fastsvm.solvers.kernel_dual.certificate import GradientBounds, sharpened, solution_of
+from fastsvm.solvers.kernel_dual.nu.within_classes import formulated
+from fastsvm.solvers.kernel_dual.problem import KernelDualState, KernelSolution
 from fastsvm.solvers.kernel_dual.small.pairs import CERTIFICATE
 from fastsvm.solvers.outer_loop import Limits, Report, Solver, StopReason, drive
 
@@ -37,7 +39,7 @@ __all__ = ["KernelFitState", "OneVsOneFit", "solve_paths"]
 
 _REASONS = list(StopReason)
 _CERTIFIED = [CERTIFICATE.index(name) for name in KernelSolution._fields[2:]]
-_STEPS, _IS_SOLVED = CERTIFICATE.index("n_steps"), CERTIFICATE.index("is_solved")
+_STEPS, _IS_SOLVED, _IS_BLURRED = (CERTIFICATE.index(name) for name in ("n_steps", "is_solved", "is_blurred"))
 _OPEN = -1  # in place of the number of a reason
 _NOT_BEGUN = 0.0, 0.0, np.inf, np.inf, 0.0
 _SNAPSHOT_SECONDS = 0.5  # between two of what a worker has reached, for a checkpoint by another
@@ -291,6 +293,10 @@ class OneVsOneFit:
                 now, rows = numbers[first + a : first + b], found[a:b]
                 for k in np.flatnonzero(~np.isfinite(rows[:, _CERTIFIED]).all(axis=1)).tolist():
                     self._check_finite(int(now[k]), *rows[k, _CERTIFIED].tolist())
+                for k in np.flatnonzero(rows[:, _IS_BLURRED]).tolist():
+                    alpha = given.alpha[starts[first + a + k] : starts[first + a + k + 1]]
+                    judged = self._judged(self.pairs[int(now[k])], alpha, small.tol)
+                    rows[k, _CERTIFIED], rows[k, _IS_SOLVED] = judged[2:], judged.kkt_violation <= small.tol
                 is_solved, n_steps = rows[:, _IS_SOLVED] > 0, rows[:, _STEPS]
                 ended = is_solved | (n_steps >= limits.max_steps)
                 reasons = np.where(is_solved, _REASONS.index(StopReason.CONVERGED), _REASONS.index(StopReason.MAX_ITER))
@@ -314,6 +320,16 @@ class OneVsOneFit:
             tree = lambda: (self.checkpoint(), monitor.records())  # noqa: E731
             monitor.checkpointer.observe(tree, facts | {"gap": last["kkt_violation"], "objective": last["objective"]})
         return stop
+
+    def _judged(self, pair: TwoClass, alpha: np.ndarray, tol: float) -> KernelSolution:
+        """Return the solution of a small problem with its certificate and its intercept from F in more digits."""
+        gram = self.gram.part(pair.rows, True)
+        formulation, bounds = formulated(pair.problem), GradientBounds(pair.problem, gram.samples, gram.value_bounds())
+        beta = pair.coefficients(alpha)
+        support = np.flatnonzero(beta)
+        sums = np.tile(gram.weighted_sum(support, beta[support]), pair.rows_of_sample)
+        state = KernelDualState(alpha, sums - pair.problem.target, support)
+        return solution_of(formulation, *sharpened(formulation, state, bounds.errors(state), tol, bounds), tol)
 
     def waiting(self) -> list[int]:
         """Return the numbers of the problems that are not solved, in the order in which they are to begin."""
@@ -425,6 +441,7 @@ class OneVsOneFit:
     def outcome(self) -> Outcome:
         """Return the solutions so far; problems not yet begun have no support vectors and intercept 0."""
         found, current = self._solved, {k: one for k, one in self._current.items() if k not in self._solved}
+        begun = np.ones(len(self.pairs), bool)
         if len(found) < len(self.pairs):
             found = found.copy()
             for number in np.flatnonzero(found.reasons == _OPEN).tolist():
@@ -433,6 +450,7 @@ class OneVsOneFit:
                     found[number] = solver.finish(state), StopReason.CALLBACK, 0
                 else:
                     found.reasons[number] = _REASONS.index(self._untouched)
+                    found.certificate[number], begun[number] = _not_begun(self.pairs[number]), False
         reasons = found.reasons[found.reasons != _REASONS.index(StopReason.CONVERGED)]
         starts, rows, y, _ = self._together
         beta, is_within = self._together.per_row(found.alpha * y), self._together.per_row(found.within)
@@ -448,7 +466,7 @@ class OneVsOneFit:
             starts = np.array([0, len(rows)])
         reason = _REASONS[reasons[0]] if len(reasons) else StopReason.CONVERGED
         intercept, objective, gap, violation, margin = found.certificate.T.copy()
-        certificate = intercept, objective, gap, violation, margin, found.n_steps
+        certificate = intercept, objective, gap, violation, margin, found.n_steps, begun
         return Outcome(starts, rows, beta, labels, within, *certificate, reason)
 
     def _repeated(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -464,6 +482,14 @@ class OneVsOneFit:
             found.append((rows, spread[rows]))
         starts = np.array([0, *accumulate(len(rows) for rows, _ in found)])
         return starts, np.concatenate([rows for rows, _ in found]), np.concatenate([beta for _, beta in found])
+
+
+def _not_begun(pair: TwoClass) -> tuple[float, ...]:
+    """Return intercept and certificate of multipliers that are zero; where their total is given, nothing is known."""
+    problem, zeros = pair.problem, np.zeros(len(pair.y))
+    loss = np.inf if problem.total > 0 else float(problem.upper @ np.maximum(0, problem.y * problem.target))
+    violation = np.inf if problem.total > 0 else formulated(problem).gap(KernelDualState(zeros, -problem.target, zeros))
+    return 0.0, 0.0, loss, violation, 0.0
 
 
 def solve_paths(paths: list[list[OneVsOneFit]], limits: Limits, monitor: KernelMonitor) -> bool:

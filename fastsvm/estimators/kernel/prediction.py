@@ -21,14 +21,17 @@ from fastsvm.estimators.kernel.kernel_parameter import (
 from fastsvm.estimators.kernel.object_samples import ObjectSource
 from fastsvm.estimators.kernel.sample_geometry import SampleGeometry
 from fastsvm.estimators.kernel.standardization import Standardization
+from fastsvm.kernel_matrix.accurate_sums import UNIT, weighted_rows
 from fastsvm.kernel_matrix.expansion import PairCoefficients, expand
 from fastsvm.kernel_matrix.pairwise import PairwiseKernel, RealPairwise, Uint8Pairwise
-from fastsvm.sources import Block, CSRBlock, MemorySource, Quantization, Source, check_finite
+from fastsvm.kernels import Linear
+from fastsvm.sources import Block, CSRBlock, DenseBlock, MemorySource, Quantization, Source, check_finite
 
 __all__ = ["Predictor", "by_range"]
 
 _SCORE_BYTES = 16 << 20  # at once
 _LEAST_ROWS = 16
+_SEEN = 0.1  # of the tolerance of a fit, rounding of decision values
 _MANY_VALUES = 1 << 20  # of support vectors that take long enough to look for bytes
 _MOST_SINGLE = MOST_SINGLE**0.5  # value of a row whose square, and its products, are numbers of float32
 
@@ -148,8 +151,24 @@ class Predictor:
         block = self._standardized(block)
         found = np.empty((block.shape[0], self.n_outputs))
         for pairwise, part, rows in by_range(self._pairwise(block), block):
-            found[rows] = expand(pairwise, self.support.block, self.coef, part, self.pool)
+            found[rows] = expand(pairwise, *self._expansion, part, self.pool)
         return found
+
+    @cached_property
+    def _expansion(self) -> tuple[Block, Any]:
+        """Support vectors and their coefficients.
+
+        Large multipliers of a linear kernel cancel. If the rounding of their sums is visible, the weights of the
+        features, in which none is left, take their place: one vector a decision function.
+        """
+        block, coef = self.support.block, self.coef
+        if not (isinstance(self.kernel, Linear) and isinstance(block, DenseBlock) and isinstance(coef, np.ndarray)):
+            return block, coef
+        rounding = self.geometry.largest_sq_norm * np.abs(coef).sum(axis=0).max(initial=0.0) * sum(block.shape) * UNIT
+        if not rounding > _SEEN * getattr(self.estimator, "tol", np.inf):
+            return block, coef
+        weights = np.array([weighted_rows(block.dense(np.float64), each).high for each in coef.T])
+        return DenseBlock(weights), np.eye(len(weights))
 
     def _uint8_pairwise(self, quantization: Quantization) -> PairwiseKernel:
         sq_norm = 0.0 if self.kernel.translation_invariant else self.geometry.largest_sq_norm

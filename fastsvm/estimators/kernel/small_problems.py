@@ -87,7 +87,7 @@ class SmallProblems:
     """
 
     def __init__(self, given: SmallKernel, tol: float, pool: Pool) -> None:
-        self._given, self._tol, self._pool = given, tol, pool
+        self.tol, self._given, self._pool = tol, given, pool
 
     @classmethod
     def of(
@@ -126,7 +126,7 @@ class SmallProblems:
             if given is not None:
                 return cls(given, tol, pool)
         if square <= by_decomposition and memory + 8 * n * n <= budget:
-            return cls(SmallKernel.of_square(_square(gram)), tol, pool)
+            return cls(SmallKernel.of_square(_square(gram), gram.value_bounds()), tol, pool)
         return None
 
     def solve(self, given: GivenProblems, most_steps: int) -> Iterator[tuple[int, int, np.ndarray]]:
@@ -144,7 +144,7 @@ class SmallProblems:
         pairs, alpha, orders = given
         sizes = np.diff(pairs.starts)
         longest, found = int(sizes.max()), np.empty((len(sizes), len(CERTIFICATE)))
-        limits = self._tol, min(most_steps, _MOST_STEPS)
+        limits = self.tol, min(most_steps, _MOST_STEPS)
 
         def solve(first: int, last: int) -> None:
             memory = scratch_array("small rows", (longest * (longest + PADDING),), np.float64)

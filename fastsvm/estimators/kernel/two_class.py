@@ -232,6 +232,8 @@ class Outcome(NamedTuple):
         Numbers of the rows within a margin.
     intercept, objective, duality_gap, kkt_violation, margin, n_steps : ndarrays
         An entry a problem.
+    begun : ndarray of bool
+        Whether multipliers of a problem are more than the zeros of one that was not begun.
     stop_reason : StopReason
         Why the fit stopped.
     """
@@ -247,4 +249,5 @@ class Outcome(NamedTuple):
     kkt_violation: np.ndarray
     margin: np.ndarray
     n_steps: np.ndarray
+    begun: np.ndarray
     stop_reason: StopReason

@@ -118,6 +118,11 @@ class RealPairwise:
         self.sparse, self.all_near = sparse, all_near or self.dtype == np.float64
         self._given = kernel, centre
 
+    @property
+    def of_floats(self) -> Kernel:
+        """The kernel with its parameters as they were given, in float64."""
+        return self._given[0]
+
     def widened(self) -> "RealPairwise":
         """Return the pairwise kernel that computes the same kernel in float64."""
         kernel, centre = self._given
@@ -181,7 +186,7 @@ class RealPairwise:
         rounding = (2 * n_features + 8) * float(np.finfo(real).eps)
         usual = min(rounding, max(least_share, 1e-3))  # a bound on the sum of so many rounding errors
         return (
-            _least_seen(self._given[0], self.dtype),  # type: ignore[arg-type]  # kernels are tuples
+            _least_seen(self.of_floats, self.dtype),  # type: ignore[arg-type]  # kernels are tuples
             real(max(least_share, usual)),
             real(usual if self.all_near else 0),
         )

@@ -68,11 +68,11 @@ class Uint8Pairwise:
         self.scale = scale
         self.kernel = in_precision(kernel, self.dtype)
         self.distance = kernel.translation_invariant
-        self._given = kernel
+        self.of_floats = kernel
 
     def widened(self) -> "Uint8Pairwise":
         """Return the pairwise kernel that computes the same kernel in float64."""
-        return Uint8Pairwise(self._given, np.float64, self.scale)
+        return Uint8Pairwise(self.of_floats, np.float64, self.scale)
 
     def row_bytes(self, rows: Block | Source) -> int:
         """Return the bytes of a prepared row."""

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from fastsvm.solvers.kernel_dual.certificate import certificate
 from fastsvm.solvers.kernel_dual.coordinate_block import Sweeps, solve_block
 from fastsvm.solvers.kernel_dual.decomposition import Decomposition
 from fastsvm.solvers.kernel_dual.problem import (
@@ -118,9 +119,7 @@ class Coordinate(Decomposition):
 
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution, and the certificate of the problem without an intercept."""
-        dual = self.formulation
-        state = self.gradient.with_recomputed_gradient(state)
-        objective = dual.objective(state)
-        gap = max(0.0, dual.primal(state, 0.0) - objective)
+        state, error = self.gradient.certain(state)
+        found = certificate(self.formulation, state, error, self.tol, 0.0)
         intercept = -free_mean(*self.problem.box, state.alpha, state.gradient) if self._fit_intercept else 0.0
-        return KernelSolution(state.alpha, state.alpha > 0, intercept, objective, gap, dual.gap(state))
+        return KernelSolution(state.alpha, state.alpha > 0, intercept, *found[:3])

@@ -137,6 +137,7 @@ class Decomposition(ABC):
             self._termination.aim, products.drift, newton.n_steps, newton.failures, self.working_sets.n_sets,
             self._all_considered, None if active is None else active.contents(), None, interior.n_steps, interior.tried,
             self.gradient.rounding, products.largest, extrapolation.past, extrapolation.waited, extrapolation.failures,
+            self.gradient.least, self.gradient.waited,
         )  # fmt: skip
 
     def recall(self, memory: DecompositionMemory) -> None:
@@ -147,6 +148,7 @@ class Decomposition(ABC):
         self.working_sets.n_sets, self._all_considered = memory.n_sets, memory.all_considered
         interior.n_steps, interior.tried = memory.n_steps, memory.interior_tried
         self.gradient.rounding, products.largest = memory.rounding, memory.largest
+        self.gradient.least, self.gradient.waited = memory.least, memory.waited
         extrapolation = self._extrapolation
         extrapolation.past, extrapolation.waited = memory.past, memory.since_extrapolation
         extrapolation.failures = memory.extrapolation_failures

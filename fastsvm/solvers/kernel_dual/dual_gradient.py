@@ -6,17 +6,22 @@ are float32, that sum would have the same errors, as a value has the same bits i
 of the rows that decide. Where even float64 is too coarse, F is summed in extended precision.
 """
 
+import functools
+
 import numpy as np
 
+from fastsvm._compiled.threads import spans
+from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS
 from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.kernel_matrix.products import KernelProducts
-from fastsvm.solvers.kernel_dual.interior.problem import extended_sums
-from fastsvm.solvers.kernel_dual.problem import Formulation, KernelDualState, rounding_is_visible
+from fastsvm.solvers.kernel_dual.certificate import GradientBounds, sharpened
+from fastsvm.solvers.kernel_dual.problem import SEEN_VIOLATION, Formulation, KernelDualState, rounding_is_visible
 from fastsvm.solvers.kernel_dual.working_set import movable, settled
 
 __all__ = ["DualGradient"]
 
 _ROUNDED = 16  # times the rounding error of the largest sum in F, a gap that may be rounding error
+_PATIENCE, _LESS = 3, 0.9  # times that F in more digits need not show a gap that is so much less
 _UNSEEN = 0.1  # of the tolerance, up to which errors of F do not matter
 _DECIDING_ROWS = 32  # of each of three kinds, whose F is computed in float64 before a fit ends
 _DOUBT = 5  # times the error of a few rows, the error to expect of others
@@ -44,11 +49,20 @@ class DualGradient:
         Rounding error of F at the solution of the interior-point method, 0 if that was not adopted.
     doubt : float
         Error to expect in F after `confirm`, if it matters: the gap may be larger by twice as much.
+    least, waited : float, int
+        The least gap by an F in more digits, and how often none was less since.
     """
 
     def __init__(self, formulation: Formulation, rows: ProblemRows, products: KernelProducts, tol: float) -> None:
         self.rows, self.products, self.rounding, self.doubt = rows, products, 0.0, 0.0
+        self.least, self.waited = np.inf, 0
         self._formulation, self._problem, self._tol = formulation, formulation.problem, tol
+        self._known: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # α, F and the bounds on its errors
+
+    @functools.cached_property
+    def bounds(self) -> GradientBounds:
+        """Bounds on the errors of F."""
+        return GradientBounds(self._problem, self.rows.samples, self.rows.value_bounds())
 
     @property
     def exact(self) -> bool:
@@ -75,6 +89,17 @@ class DualGradient:
         """Return whether a gap may be the rounding error of F; further steps would follow that error."""
         return self.rounding > 0 and gap <= _ROUNDED * self.rounding
 
+    def refines(self, state: KernelDualState) -> bool:
+        """Write F in more digits than float64 has, and return whether steps that follow it may still gain."""
+        if not self.exact or self.waited >= _PATIENCE:
+            return False
+        found, error = self.certain(state)
+        state.gradient[:], self.products.drift = found.gradient, 0.0
+        gap = self._formulation.gap(found)
+        is_less = gap < _LESS * self.least
+        self.least, self.waited = (gap, 0) if is_less else (self.least, self.waited + 1)
+        return 2 * float(error.max()) <= self._tol
+
     def recompute(self, state: KernelDualState) -> None:
         """Set F from the multipliers alone."""
         support = np.flatnonzero(state.alpha)
@@ -82,15 +107,38 @@ class DualGradient:
         state.gradient[:] = -self._problem.target
         self.products.add_rows(state.gradient, support, coef)
         self.products.drift = 0.0
+        if self.exact and self._blurs(state):
+            state.gradient[:] = self.certain(state)[0].gradient
+
+    def _blurs(self, state: KernelDualState) -> bool:
+        """Return whether the rounding of sums in float64 may be seen at the tolerance."""
+        return 2 * float(self.bounds.errors(state).max()) > SEEN_VIOLATION * self._tol
+
+    def certain(self, state: KernelDualState) -> tuple[KernelDualState, np.ndarray]:
+        """Return the state with F from its multipliers alone, and bounds on the errors of F."""
+        if self._known is None or not np.array_equal(self._known[0], state.alpha):
+            gradient, error = self._exactly(state) if self.exact else self._corrected(state)
+            self._known = state.alpha.copy(), gradient, error
+        return state._replace(gradient=self._known[1].copy()), self._known[2]
+
+    def _exactly(self, state: KernelDualState) -> tuple[np.ndarray, np.ndarray]:
+        """Return F and bounds, in more digits than float64 has where its rounding is visible."""
+        state, by_parts = self._recomputed(state)
+        error = self.bounds.errors(state, by_parts)
+        state, error = sharpened(self._formulation, state, error, self._tol, self.bounds)
+        return state.gradient, error
+
+    def _corrected(self, state: KernelDualState) -> tuple[np.ndarray, np.ndarray]:
+        """Return F and bounds where kernel values are float32; see `confirm`."""
+        state = state._replace(gradient=state.gradient.copy())
+        self.confirm(state)
+        assert self._known is not None
+        return self._known[1:]
 
     def correct(self, state: KernelDualState) -> None:
         """Remove the errors of earlier steps from F where they matter, by values in float64."""
         self._correct(state, np.flatnonzero(state.alpha), np.zeros(len(state.alpha), bool), 0.0)
         self.products.drift = 0.0
-
-    def extended(self, alpha: np.ndarray) -> np.ndarray:
-        """Return F, summed in extended precision."""
-        return extended_sums(self.matrix(), alpha * self._problem.y, -self._problem.target)
 
     def matrix(self) -> np.ndarray:
         """Return the kernel matrix in float64, in new memory."""
@@ -102,21 +150,21 @@ class DualGradient:
         self.rows.among(places, 0, out)
         return out
 
-    def with_recomputed_gradient(self, state: KernelDualState) -> KernelDualState:
-        """Return the state with F from its multipliers alone, if the kernel rows for it are cached in float64.
+    def _recomputed(self, state: KernelDualState) -> tuple[KernelDualState, bool]:
+        """Return the state with F from its multipliers alone, and whether it was summed by parts.
 
-        The sum of all changes carries the rounding error of each change.
+        The sum of all changes has the error of each.
         """
         support = np.flatnonzero(state.alpha)
-        slots = self.rows.slots_of(support)
-        if not self.exact or (slots < 0).any():
-            return state
-        if self.rounding > 0:  # the rounding error of float64 matters here
-            return state._replace(gradient=self.extended(state.alpha))
-        gradient, drift = -self._problem.target, self.products.drift
-        self.products.add(gradient, slots, (state.alpha * self._problem.y)[support])
+        slots, coef = self.rows.slots_of(support), (state.alpha * self._problem.y)[support]
+        gradient, drift, known = -self._problem.target, self.products.drift, (slots >= 0).all()
+        for a, b in spans(len(support), SUMMED_ROWS if known else max(1, len(support))):
+            part = np.zeros(len(gradient)) if known else self.rows.weighted_sum(support, coef)
+            if known:
+                self.products.add(part, slots[a:b], coef[a:b])
+            gradient += part
         self.products.drift = drift
-        return state._replace(gradient=gradient)
+        return state._replace(gradient=gradient), bool(known)
 
     def confirm(self, state: KernelDualState) -> bool:
         """Write F in float64 to the rows that decide whether a fit ends, and return whether any may have changed.
@@ -127,24 +175,41 @@ class DualGradient:
         found to be.
         """
         support, self.doubt = np.flatnonzero(state.alpha), 0.0
-        if self.exact or len(support) == 0:
+        if len(support) == 0:
             return False
+        if self.exact:
+            return self._confirm_exactly(state)
         done = np.zeros(len(state.alpha), bool)
         error = self._set_exactly(state, support, self._deciding(state), done)
-        if _DOUBT * error > _UNSEEN * self._tol:
-            if _DOUBT * error <= _MOST_DOUBT * self._tol and not self.rows.cheap:
-                self.doubt = _DOUBT * error
-            else:
-                self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error)
+        doubt = _DOUBT * error
+        if self.rows.cheap or doubt > _MOST_DOUBT * self._tol:
+            error = max(error, self._correct(state, support, done, _DOUBT / _DOUBT_OF_MANY * error))
+            doubt = _DOUBT_OF_MANY * error
+        elif doubt > _UNSEEN * self._tol:
+            self.doubt = doubt
+        self.products.drift = 0.0
+        bounds = np.where(done, self.bounds.errors(state), doubt)
+        self._known = state.alpha.copy(), state.gradient.copy(), bounds
+        return True
+
+    def _confirm_exactly(self, state: KernelDualState) -> bool:
+        """Write F in more digits than float64 has where its rounding is visible, and return whether it is."""
+        if not self._blurs(state):
+            return False
+        found, error = self.certain(state)
+        state.gradient[:] = found.gradient
+        self.doubt = (self._formulation.violation(found, error) - self._formulation.gap(found)) / 2
         self.products.drift = 0.0
         return True
 
-    def _correct(self, state: KernelDualState, support: np.ndarray, done: np.ndarray, error: float) -> None:
+    def _correct(self, state: KernelDualState, support: np.ndarray, done: np.ndarray, error: float) -> float:
         """Write F in float64 to the rows with a multiplier, and to rows that an error of F might make violate.
 
-        `done` marks rows where F is exact already, and `error` is the largest error found there.
+        `done` marks rows where F is exact already, and `error` is the largest error found there. Returned is that of
+        all.
         """
         error = max(error, self._set_exactly(state, support, support, done))
+        most = error
         while error > 0:
             level, kkt_bounds = self._formulation.levelled(state)
             slack = settled(*self._problem.box, state.alpha, level, *kkt_bounds)
@@ -152,7 +217,8 @@ class DualGradient:
             if len(doubtful) and not self.rows.resident:
                 doubtful = np.flatnonzero(~done)  # one pass over the file is enough for all
             found = self._set_exactly(state, support, doubtful, done)
-            error = found if found > error else 0.0
+            error, most = (found if found > error else 0.0), max(most, found)
+        return most
 
     def _set_exactly(self, state: KernelDualState, support: np.ndarray, places: np.ndarray, done: np.ndarray) -> float:
         """Write F in float64 to some rows, and return its largest error there. `done` says of which rows it is."""

@@ -17,6 +17,7 @@ Optimality
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from math import fsum
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,6 +28,9 @@ from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_inter
 
 __all__ = [
     "BALANCED",
+    "SEEN_GAP",
+    "SEEN_OBJECTIVE",
+    "SEEN_VIOLATION",
     "DecompositionMemory",
     "Formulation",
     "KernelDualState",
@@ -42,6 +46,11 @@ __all__ = [
 
 BALANCED = 1e-13
 """Largest |Σ_i y_i α_i| that counts as 0, relative to Σ_i α_i."""
+
+SEEN_VIOLATION = 0.1
+"""Of the tolerance, what rounding may add to a violation before F is computed in more digits."""
+SEEN_GAP, SEEN_OBJECTIVE = 0.1, 1e-8
+"""Of the duality gap and of the objective, what rounding may add to the gap before that."""
 
 _ROUNDING = 0.05  # of the error of each value: of few values, errors hardly cancel
 _INVISIBLE = 0.1  # of the tolerance, up to which errors of F do not matter
@@ -122,6 +131,8 @@ class DecompositionMemory(NamedTuple):
         States after earlier working sets, along whose changes a step may be extended.
     since_extrapolation, extrapolation_failures : int
         Working sets since such a step, and how many in a row gained little.
+    least, waited : float, int
+        The least gap by an F in more digits, and how often none was less since.
     """
 
     aim: float
@@ -139,6 +150,8 @@ class DecompositionMemory(NamedTuple):
     past: tuple[PastState, ...] = ()
     since_extrapolation: int = 0
     extrapolation_failures: int = 0
+    least: float = np.inf
+    waited: int = 0
 
 
 @storable("kernel solution")
@@ -234,6 +247,15 @@ class Formulation(ABC):
     def objective(self, state: KernelDualState) -> float:
         """Return the dual objective Σ y t α − ½ αᵀQα = ½ Σ y_i α_i (t_i − F_i)."""
         return float(state.alpha @ (self.problem.y * (self.problem.target - state.gradient))) / 2
+
+    def violation(self, state: KernelDualState, error: np.ndarray) -> float:
+        """Return a bound on the gap where F may err by `error`."""
+        low = self.bounds(state._replace(gradient=state.gradient - error))[0]
+        return max(0.0, self.bounds(state._replace(gradient=state.gradient + error))[1] - low)
+
+    def imbalance(self, alpha: np.ndarray, rho: float, margin: float) -> float:
+        """Return what rounding of the multipliers' sums may add to a dual objective above the feasible ones."""
+        return abs(rho * fsum(alpha * self.problem.y)) if self.balanced else 0.0
 
     def primal(self, state: KernelDualState, rho: float, margin: float = 0.0) -> float:
         """Return the primal objective with the intercept −ρ."""

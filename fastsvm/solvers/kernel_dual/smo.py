@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fastsvm.solvers.kernel_dual.certificate import solution_of
 from fastsvm.solvers.kernel_dual.decomposition import Decomposition
 from fastsvm.solvers.kernel_dual.problem import (
     Formulation,
@@ -50,13 +51,15 @@ class SMO(Decomposition):
     def finish(self, state: KernelDualState) -> KernelSolution:
         """Return the solution and its certificate."""
         dual = self.formulation
-        state = self.gradient.with_recomputed_gradient(state)
+        state, error = self.gradient.certain(state)
         near = self._at_bounds(state)
-        if dual.gap(near) > self.tol >= dual.gap(state):
-            near = state
-        rho, margin, objective = dual.rho(near), dual.margin(near), dual.objective(near)
-        gap = max(0.0, dual.primal(near, rho, margin) - objective)
-        return KernelSolution(near.alpha, near.alpha > 0, -rho, objective, gap, dual.gap(near), margin)
+        if near is not state:
+            of_change = self.gradient.bounds.of_change(near.alpha - state.alpha)
+            if dual.violation(near, error + of_change) > self.tol >= dual.violation(state, error):
+                near = state
+            else:
+                error = error + of_change
+        return solution_of(dual, near, error, self.tol)
 
     def _at_bounds(self, state: KernelDualState) -> KernelDualState:
         """Return the state with multipliers at a bound that rounding left beside it, and F changed accordingly.

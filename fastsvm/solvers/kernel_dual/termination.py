@@ -4,7 +4,7 @@ End
     A gap within tolerance counts only by an F that is verified, where kernel values are float64, or confirmed in
     float64, where they are float32. If F in float64 refuses the gap, steps aim for a smaller one. A solution that is
     confirmed is polished by Newton steps to rounding error, where they are cheap. If the gap is within the rounding
-    error of F but not within tolerance, further steps gain nothing, and the fit ends there too.
+    error of F but not within tolerance, steps follow an F in more digits, and the fit ends once they gain nothing.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,11 @@ class Termination:
         while True:
             low, high = self._formulation.bounds(state)
             if self._gradient.is_rounding(high - low) and not (high - low <= self._tol and self._is_certified(state)):
-                return Verdict.ROUNDING
+                if not self._gradient.refines(state):
+                    return Verdict.ROUNDING
+                low, high = self._formulation.bounds(state)
+                if high - low > self._tol:
+                    return Verdict.CONTINUE
             while 0 < high - low <= self.aim and not self._is_certified(state):
                 self.aim = (high - low) / 2
             if high - low <= self.aim:
@@ -73,6 +77,8 @@ class Termination:
                     return Verdict.CONFIRMED
                 low, high = self._formulation.bounds(state)
                 enough = self._tol - 2 * self._gradient.doubt
+                if not enough > 0:
+                    return Verdict.ROUNDING
                 if high - low <= enough and self._is_certified(state):
                     return Verdict.CONFIRMED
                 self.aim = min(self.aim, enough, max(0.0, high - low)) * _STRICTER

@@ -5,14 +5,29 @@ and the multipliers have no upper bound (Chapelle 2007, section 2, derives both 
 """
 
 from collections.abc import Callable
+from math import fsum
+from typing import Any
 
 import numpy as np
 
-from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, feasible
+from fastsvm.kernel_matrix.accurate_sums import UNIT
+from fastsvm.solvers.kernel_dual.certificate import GradientBounds
+from fastsvm.solvers.kernel_dual.problem import (
+    SEEN_GAP,
+    SEEN_OBJECTIVE,
+    SEEN_VIOLATION,
+    KernelDualState,
+    KernelProblem,
+    KernelSolution,
+    feasible,
+)
 from fastsvm.solvers.kernel_dual.working_set import bounds, bounds_without_intercept
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge
 
-__all__ = ["DualView"]
+__all__ = ["DualView", "SumsOf", "bounded_sums"]
+
+SumsOf = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]]
+"""Returns K times a vector with bounds on its errors, in more digits than float64 has if asked and if possible."""
 
 _NO_SMOOTHING = 2.0**-60  # 1 + h rounds to 1, so that the loss is the hinge
 _AT_MARGIN = 1e-10
@@ -58,37 +73,63 @@ class DualView:
         return float(alpha.sum() - self._ridge @ alpha**2 / 2)
 
     def solution(
-        self,
-        alpha: np.ndarray,
-        sums: np.ndarray,
-        intercept: float,
-        times: Callable[[np.ndarray], np.ndarray],
-        smoothing: float = 0.0,
+        self, alpha: np.ndarray, intercept: float, sums_of: SumsOf, tol: float, smoothing: float = 0.0,
         is_feasible: bool = False,
-    ) -> KernelSolution:
+    ) -> KernelSolution:  # fmt: skip
         """Return the solution with its certificate, computed at dual feasible multipliers near `alpha`.
 
         Parameters
         ----------
-        alpha, sums, intercept
-            y β, Kβ and b.
-        times : callable
+        alpha, intercept
+            y β and b.
+        sums_of : callable
             Multiplies a vector by K.
+        tol : float
+            Largest violation at the end.
         smoothing : float, default=0.0
             Half-width h of the huberized hinge that was minimised; 0 for the squared hinge.
         is_feasible : bool, default=False
             Whether `alpha` is feasible already. Another projection would change it by rounding errors.
         """
         y = self._y
-        objective = self.primal(alpha, sums, intercept)
-        within = self.within(sums + intercept, smoothing)
         near = alpha if is_feasible else self.feasible(alpha)
-        if not np.array_equal(near, alpha):
-            sums = times(y * near)
-        gradient = sums + self._ridge * y * near - y
-        dual = float(near @ (1 - y * gradient)) / 2
-        low, high = self.kkt_bounds(near, self.upper, gradient)
-        return KernelSolution(alpha, within, intercept, objective, max(0.0, objective - dual), max(0.0, high - low))
+        for is_last in (False, True):  # once more in more digits, where rounding is visible
+            sums, error = sums_of(y * alpha, is_last)
+            of_near = (sums, error) if np.array_equal(near, alpha) else sums_of(y * near, is_last)
+            within = self.within(sums + intercept, smoothing)
+            primal, most = self._primal_bounds(alpha, sums, error, intercept)
+            gradient = of_near[0] + self._ridge * y * near - y
+            error = of_near[1] + 3 * UNIT * (np.abs(of_near[0]) + self._ridge * near + 1)
+            low, high = self.kkt_bounds(near, self.upper, gradient)
+            least, greatest = (self.kkt_bounds(near, self.upper, gradient + sign * error) for sign in (-1, 1))
+            dual, lowest = self._dual_bounds(near, gradient, error, intercept)
+            violation, gap = max(0.0, greatest[1] - least[0]), max(0.0, most - lowest)
+            raw = max(0.0, primal - dual)
+            is_seen = violation - max(0.0, high - low) > SEEN_VIOLATION * tol
+            if not (is_seen or gap - raw > SEEN_GAP * raw + SEEN_OBJECTIVE * primal):
+                break
+        return KernelSolution(alpha, within, intercept, primal, gap, violation)
+
+    def _primal_bounds(
+        self, alpha: np.ndarray, sums: np.ndarray, error: np.ndarray, intercept: float
+    ) -> tuple[float, float]:
+        """Return the primal objective, and the largest that it may be if Kβ errs by `error`."""
+        share = (np.count_nonzero(alpha) + 16) * UNIT
+        margins, size = self._y * (sums + intercept), np.abs(alpha)
+        away = error + 3 * UNIT * (np.abs(sums) + abs(intercept) + 1)
+        most = float((self._y * alpha) @ sums + size @ (error + share * np.abs(sums))) / 2
+        most += float(self._factors @ self.loss.value(margins - away))
+        return self.primal(alpha, sums, intercept), most + (share + len(alpha) * UNIT) * abs(most)
+
+    def _dual_bounds(
+        self, alpha: np.ndarray, gradient: np.ndarray, error: np.ndarray, intercept: float
+    ) -> tuple[float, float]:
+        """Return the dual objective, and the least that it may be if F errs by `error`."""
+        away, share = 1 - self._y * gradient, (np.count_nonzero(alpha) + 16) * UNIT
+        dual, slack = float(alpha @ away) / 2, float(alpha @ (error + share * np.abs(away))) / 2
+        if self._fit_intercept:
+            slack += abs(intercept * fsum(alpha * self._y))
+        return dual, dual - slack
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return dual feasible multipliers near `alpha`. Those at a bound stay there if possible.
@@ -103,3 +144,19 @@ class DualView:
         if 0 < abs(excess) < (total := float(alpha[spare].sum())):
             alpha[spare] *= 1 - abs(excess) / total
         return feasible(alpha, KernelProblem(self._y, self.upper, self._y))
+
+
+def bounded_sums(problem: KernelProblem, rows: Any) -> SumsOf:
+    """Return what multiplies vectors by the kernel matrix of a problem."""
+    unknown = problem._replace(target=np.zeros(len(problem.y)))
+    bounds = GradientBounds(unknown, rows.samples, rows.value_bounds())
+
+    def sums_of(coef: np.ndarray, accurately: bool) -> tuple[np.ndarray, np.ndarray]:
+        alpha, places = problem.y * coef, np.flatnonzero(coef)
+        found = bounds.accurate(alpha, np.arange(len(coef))) if accurately else None
+        if found is not None:
+            return found
+        sums = rows.weighted_sum(places, coef[places])
+        return sums, bounds.errors(KernelDualState(alpha, sums, places))
+
+    return sums_of

@@ -43,7 +43,7 @@ from fastsvm.kernel_matrix.interface import KernelRows
 from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.solvers.kernel_dual.active_set import ActiveSet
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution, rounding_is_visible
-from fastsvm.solvers.kernel_primal.certificate import DualView
+from fastsvm.solvers.kernel_primal.certificate import DualView, bounded_sums
 from fastsvm.solvers.kernel_primal.huberized_hinge import MarginLoss, huberized_hinge, squared_hinge
 from fastsvm.solvers.kernel_primal.line_search import Line, best_intercept, best_length
 from fastsvm.solvers.kernel_primal.regularized_system import RidgeSystem
@@ -183,7 +183,8 @@ class Primal(Memoryless):
     def finish(self, state: KernelPrimalState) -> KernelSolution:
         """Return the solution and its certificate."""
         state = self._with_recomputed_sums(state)
-        given = state.alpha, state.sums, self._intercept(state), self._times, state.smoothing, self._settled
+        sums_of = bounded_sums(self.problem, self.rows)
+        given = state.alpha, self._intercept(state), sums_of, self.tol, state.smoothing, self._settled
         found = self._dual.solution(*given)
         return found._replace(within=found.within | (state.alpha > 0))  # margins are accurate only up to the violation
 

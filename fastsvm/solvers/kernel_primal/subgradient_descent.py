@@ -25,10 +25,10 @@ import numpy as np
 
 from fastsvm._compiled.threads import Pool
 from fastsvm.files.storable import storable
-from fastsvm.kernel_matrix.interface import KernelRows
+from fastsvm.kernel_matrix.paired_rows import ProblemRows
 from fastsvm.kernel_matrix.products import KernelProducts
 from fastsvm.solvers.kernel_dual.problem import KernelProblem, KernelSolution
-from fastsvm.solvers.kernel_primal.certificate import DualView
+from fastsvm.solvers.kernel_primal.certificate import DualView, bounded_sums
 from fastsvm.solvers.outer_loop import Memoryless, Report
 
 __all__ = ["PrimalDescent"]
@@ -52,7 +52,7 @@ class PrimalDescent(Memoryless):
     ----------
     problem : KernelProblem
         Labels and factors of the loss.
-    rows : KernelRows
+    rows : ProblemRows
         The kernel.
     tol : float
         Largest gradient at the end.
@@ -69,7 +69,7 @@ class PrimalDescent(Memoryless):
     def __init__(
         self,
         problem: KernelProblem,
-        rows: KernelRows,
+        rows: ProblemRows,
         tol: float,
         pool: Pool,
         *,
@@ -78,6 +78,7 @@ class PrimalDescent(Memoryless):
         fit_intercept: bool,
     ) -> None:
         self.problem, self.tol, self._rate, self._fit_intercept = problem, tol, rate, fit_intercept
+        self._rows = rows
         self._dual, self._products = DualView(problem, squared, fit_intercept), KernelProducts(rows, pool)
 
     def init(self, alpha: np.ndarray | None = None) -> SubgradientState:
@@ -116,7 +117,8 @@ class PrimalDescent(Memoryless):
         """Return the solution and its certificate."""
         sums = self._products.times(self.problem.y * state.alpha)  # a sum of updates has the rounding error of each
         state = state._replace(sums=sums)
-        found = self._dual.solution(state.alpha, state.sums, state.intercept, self._products.times)
+        sums_of = bounded_sums(self.problem, self._rows)
+        found = self._dual.solution(state.alpha, state.intercept, sums_of, self.tol)
         return found._replace(kkt_violation=self._gradient(state)[2])  # its multipliers may be out of bounds
 
     def _gradient(self, state: SubgradientState) -> tuple[np.ndarray, float, float]:

@@ -95,8 +95,9 @@ def test_errors_of_float32_are_corrected_where_they_matter(monkeypatch):
     corrected, real = [], dual_gradient.DualGradient._correct
 
     def seen(self, state, support, done, error):
-        real(self, state, support, done, error)
+        most = real(self, state, support, done, error)
         corrected.append(int(done.sum()))
+        return most
 
     monkeypatch.setattr(dual_gradient.DualGradient, "_correct", seen)
     upper = np.full(900, 300.0)
@@ -131,8 +132,7 @@ def test_errors_of_float32_are_made_up_for_where_values_in_float64_are_dear(monk
         float_gram(X, pool).rows(np.arange(900), K, np.arange(900))
     doubt = solver.gradient.doubt
     assert reason is StopReason.CONVERGED and 0 < doubt <= 0.25 * tol
-    assert found.kkt_violation <= tol - 2 * doubt
-    assert naive.kkt_violation(K, y, upper, found.alpha) <= min(tol, found.kkt_violation + 2 * doubt)
+    assert naive.kkt_violation(K, y, upper, found.alpha) <= found.kkt_violation <= tol
 
 
 def test_fits_without_cached_rows(monkeypatch):

@@ -66,7 +66,7 @@ def check(solution, reason, K, y, upper, squared, fit_intercept=True, tol=1e-8, 
     assert solution.kkt_violation == pytest.approx(violation, abs=1e-10 * scale)
     assert solution.objective == pytest.approx(objective, abs=1e-10 * scale)
     gap = objective - naive.dual_objective(Q, y, alpha)
-    assert solution.duality_gap == pytest.approx(gap, abs=1e-9 * scale)
+    assert gap - 1e-9 * scale <= solution.duality_gap <= gap + 1e-8 * scale
     if wanted is not None:
         assert solution.objective == pytest.approx(wanted, rel=1e-6)
 
@@ -181,7 +181,8 @@ def test_an_early_end_with_float32_values_is_certified_by_float64_ones(n_steps):
     objective = naive.primal_objective(K, y, upper, found.alpha * y, found.intercept, False)
     assert found.objective == pytest.approx(objective, rel=1e-9)
     near = DualView(KernelProblem(y, upper, y), False, True).feasible(found.alpha)
-    assert found.duality_gap == pytest.approx(objective - naive.dual_objective(K, y, near), rel=1e-9)
+    gap = objective - naive.dual_objective(K, y, near)
+    assert gap * (1 - 1e-9) <= found.duality_gap <= gap + 1e-8 * objective
     assert found.kkt_violation == pytest.approx(naive.kkt_violation(K, y, upper, near), rel=1e-9)
 
 

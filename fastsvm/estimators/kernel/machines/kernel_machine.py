@@ -30,7 +30,7 @@ from fastsvm.estimators.kernel.object_samples import ObjectSource, samples_for
 from fastsvm.estimators.kernel.prediction import Predictor
 from fastsvm.estimators.kernel.prepare import PreparedFit, enough_memory, prepare
 from fastsvm.estimators.kernel.progress import KernelFitMonitor
-from fastsvm.estimators.kernel.solver_parameter import most_steps
+from fastsvm.estimators.kernel.solver_parameter import SOLVERS, most_steps
 from fastsvm.estimators.kernel.standardization import Standardization, attributes_of
 from fastsvm.estimators.kernel.statements import Statement
 from fastsvm.estimators.kernel.two_class import Outcome
@@ -175,8 +175,11 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         violation, reason = float(outcome.kkt_violation.max()), outcome.stop_reason
         if reason is StopReason.CONVERGED and violation > self.tol * (1 + _ROUNDING):
             reason = StopReason.STALLED
+        objective = outcome.objective
+        if not SOLVERS[self.solver].is_dual:  # the gap at zero is the primal objective
+            objective = np.where(outcome.begun, objective, outcome.duality_gap)
         return self._expansion(outcome, classes) | {
-            "objective_": float(outcome.objective.sum()),
+            "objective_": float(objective.sum()),
             "duality_gap_": float(outcome.duality_gap.sum()),
             "kkt_violation_": violation,
             "converged_": reason is StopReason.CONVERGED,

@@ -99,8 +99,7 @@ class InteriorTrial:
         drift, before = products.drift, self._badness(state)
         state.alpha[:] = self._formulation.feasible(found.alpha)
         if gradient.exact:
-            state.gradient[:] = gradient.extended(state.alpha)
-            products.drift = 0.0
+            state.gradient[:], products.drift = gradient.certain(state)[0].gradient, 0.0
         else:
             gradient.recompute(state)
         if found.rounding <= BLIND and self._badness(state) < before:

@@ -16,12 +16,14 @@ Start
     The first rows of each class at their bounds, as in LIBSVM.
 """
 
+from math import fsum
+
 import numpy as np
 
-from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState
+from fastsvm.solvers.kernel_dual.problem import BALANCED, Formulation, KernelDualState, KernelProblem, WithIntercept
 from fastsvm.solvers.kernel_dual.working_set import bounds
 
-__all__ = ["WithinClasses", "filled"]
+__all__ = ["WithinClasses", "filled", "formulated"]
 
 
 class WithinClasses(Formulation):
@@ -74,6 +76,21 @@ class WithinClasses(Formulation):
         """Return True: the gap bounds the violation, and the duality gap follows."""
         return True
 
+    def violation(self, state: KernelDualState, error: np.ndarray) -> float:
+        """Return a bound on the gap where F may err by `error`."""
+        y, found = self.problem.y, 0.0
+        for rows in (y > 0, y < 0):
+            part = y[rows], self.problem.upper[rows], state.alpha[rows]
+            low = bounds(*part, state.gradient[rows] - error[rows])[0]
+            found = max(found, bounds(*part, state.gradient[rows] + error[rows])[1] - low)
+        return found
+
+    def imbalance(self, alpha: np.ndarray, rho: float, margin: float) -> float:
+        """Return what rounding of the multipliers' sums may add to a dual objective above the feasible ones."""
+        y, total = self.problem.y, self.problem.total
+        classes = [(rows, rho + sign * margin) for rows, sign in ((y > 0, 1), (y < 0, -1)) if rows.any()]
+        return sum(abs(level * (fsum(alpha[rows]) - total)) for rows, level in classes)
+
     def primal(self, state: KernelDualState, rho: float, margin: float = 0.0) -> float:
         """Return the primal objective with the intercept −ρ and the margin r."""
         y, upper, target = self.problem[:3]
@@ -89,6 +106,11 @@ class WithinClasses(Formulation):
             if rows.any():
                 found.append(_level_of(y[rows], upper[rows], state.alpha[rows], state.gradient[rows]))
         return found
+
+
+def formulated(problem: KernelProblem) -> Formulation:
+    """Return the dual of a problem with an intercept, whose totals may be given."""
+    return WithinClasses(problem) if problem.total > 0 else WithIntercept(problem)
 
 
 def filled(alpha: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:

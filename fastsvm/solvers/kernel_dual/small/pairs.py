@@ -8,8 +8,9 @@ Method
     when they are first used. One call solves many problems.
 
 End
-    F is summed anew from the multipliers. A problem on which steps make slow progress is left to the decomposition,
-    which has other means, where it continues from the multipliers found here.
+    F is summed anew from the multipliers, and the certificate holds whatever its rounding is. A problem on which steps
+    make slow progress is left to the decomposition, which has other means, where it continues from the multipliers
+    found here.
 
 Cost
     A step on q rows takes 5 q operations on cached numbers, and a new kernel row q d.
@@ -20,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fastsvm._compiled.compiler import inlined, jit
+from fastsvm.kernel_matrix.accurate_sums import SUMMED_ROWS, UNIT
 from fastsvm.kernel_matrix.rows_on_demand import diagonal_value, kernel_row, known_row, rows_among
-from fastsvm.solvers.kernel_dual.problem import KernelProblem
+from fastsvm.solvers.kernel_dual.problem import SEEN_GAP, SEEN_OBJECTIVE, SEEN_VIOLATION, KernelProblem
 from fastsvm.solvers.kernel_dual.small.newton_steps import newton_steps
 from fastsvm.solvers.kernel_dual.smo_block import pair_steps
 from fastsvm.solvers.kernel_dual.working_set import bounds
@@ -38,7 +40,7 @@ _WORTH = 0.1  # of what steps gained that cost as much, a gain for which Newton 
 __all__ = ["CERTIFICATE", "SmallPairs", "solve_pairs"]
 
 CERTIFICATE = (
-    "intercept", "objective", "duality_gap", "kkt_violation", "n_steps", "n_rows", "is_solved", "margin"
+    "intercept", "objective", "duality_gap", "kkt_violation", "n_steps", "n_rows", "is_solved", "margin", "is_blurred"
 )  # fmt: skip
 """Columns of what is known of each problem."""
 
@@ -88,7 +90,7 @@ def solve_pairs(given, pairs, which, limits, memory, alpha, certificate):
         For the kernel rows of one problem.
     alpha : ndarray of float64
         Multipliers, feasible, of all problems. They are changed in place.
-    certificate : ndarray of float64, shape (n_problems, 8)
+    certificate : ndarray of float64, shape (n_problems, 9)
         Written: the columns of `CERTIFICATE`.
     """
     tol, most_steps = limits
@@ -121,10 +123,13 @@ def _solve(rows, problem, groups, limits, alpha, certificate, is_total_given):
     n_steps = _improve(rows, problem, groups, limits, alpha, gradient)
     _to_bounds(rows, problem, alpha, tol)
     _sum_rows(rows, problem, alpha, gradient)
+    error = _error_bounds(rows, problem, alpha, gradient)
     low, high = _bounds(problem, groups, alpha, gradient)
-    certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[n], high - low <= tol
-    _certify(problem, groups, alpha, gradient, certificate, is_total_given)
-    certificate[3] = max(0.0, high - low)
+    certificate[3] = _violation(problem, groups, alpha, gradient, error)
+    certificate[4], certificate[5], certificate[6] = n_steps, rows.slot_of[n], certificate[3] <= tol
+    _certify(problem, groups, alpha, gradient, error, certificate, is_total_given)
+    if certificate[3] - max(0.0, high - low) > SEEN_VIOLATION * tol:
+        certificate[8] = 1
 
 
 @inlined
@@ -234,8 +239,9 @@ def _sum_rows(rows, problem, alpha, gradient):
     """Write F from the multipliers alone. Those of one sample, which have one kernel row, are added first.
 
     Otherwise two that are equal, as at the start with a given total, would leave the rounding error of a large sum.
+    Sums of few rows are summed, which has less rounding.
     """
-    y, n_samples = problem.y, rows.places.size
+    y, n_samples, part, count = problem.y, rows.places.size, np.zeros(alpha.size), 0
     for k in range(y.size):
         gradient[k] = -problem.target[k]
     for i in range(n_samples):
@@ -245,22 +251,67 @@ def _sum_rows(rows, problem, alpha, gradient):
         if coef != 0:
             row = known_row(rows, i)
             for k in range(y.size):
-                gradient[k] += coef * row[k]
+                part[k] += coef * row[k]
+            count += 1
+        if count == SUMMED_ROWS or i == n_samples - 1:
+            for k in range(y.size):
+                gradient[k] += part[k]
+                part[k] = 0.0
+            count = 0
 
 
 @jit
-def _certify(problem, groups, alpha, gradient, certificate, is_total_given):
-    """Write intercept, dual objective, duality gap and margin."""
+def _error_bounds(rows, problem, alpha, gradient):
+    """Return bounds on the errors of F that was summed from the multipliers alone; see `ValueBounds`."""
+    given, n_samples, n_support, size, spread = rows.given, rows.places.size, 0, 0.0, 0.0
+    for k in range(alpha.size):
+        place = rows.places[k % n_samples]
+        n_support += alpha[k] != 0
+        size, spread = size + alpha[k] * given.sizes[place], spread + alpha[k] * given.spreads[place]
+    n_terms = 16 + min(n_support, SUMMED_ROWS) + n_support // SUMMED_ROWS
+    size, spread, error = size * n_terms * UNIT, spread * given.error, np.empty(alpha.size)
+    for k in range(alpha.size):
+        place = rows.places[k % n_samples]
+        of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
+        error[k] = size * given.sizes[place] + spread * given.spreads[place] + of_last
+    return error
+
+
+@jit
+def _violation(problem, groups, alpha, gradient, error):
+    """Return a bound on the gap where F may err by `error`."""
+    y, upper, found = problem.y, problem.upper, 0.0
+    below, above = gradient - error, gradient + error
+    for group in range(groups.size - 1):
+        a, b = groups[group], groups[group + 1]
+        low, _ = bounds(y[a:b], upper[a:b], alpha[a:b], below[a:b])
+        _, high = bounds(y[a:b], upper[a:b], alpha[a:b], above[a:b])
+        found = max(found, high - low)
+    return found
+
+
+@jit
+def _certify(problem, groups, alpha, gradient, error, certificate, is_total_given):
+    """Write intercept, objective, duality gap, margin, and whether rounding is visible in the gap.
+
+    As `kernel_dual.certificate` does, which has the same bounds for all other problems.
+    """
     y, upper, target = problem.y, problem.upper, problem.target
     rho, margin = _levels(problem, groups, alpha, gradient)
-    dual, primal = _objective(problem, alpha, gradient), 0.0
+    dual, raw, gap, slack, balance, share = 0.0, 0.0, 0.0, 0.0, 0.0, 16 * UNIT
     for k in range(y.size):
-        level = rho + margin * y[k]
-        primal += alpha[k] * (y[k] * (gradient[k] + target[k])) / 2 + upper[k] * max(0.0, -y[k] * (gradient[k] - level))
-        if is_total_given:
-            primal -= alpha[k] * (y[k] * level)
-    certificate[0], certificate[1] = -rho, dual
-    certificate[2], certificate[7] = 0.0 if primal <= dual else primal - dual, margin  # not a number after overflow
+        share += UNIT * (alpha[k] != 0)
+    for k in range(y.size):
+        level, missing = rho + margin * y[k], y[k] * (target[k] - gradient[k])
+        away, doubt = -y[k] * (gradient[k] - level), error[k] + 2 * UNIT * abs(level)
+        raw += upper[k] * max(0.0, away) - alpha[k] * away
+        gap += max((upper[k] - alpha[k]) * (away + doubt), alpha[k] * (doubt - away)) * (1 + share)
+        dual += alpha[k] * missing / 2
+        slack += alpha[k] * (error[k] + share * abs(missing)) / 2
+        balance += alpha[k] * y[k]
+    gap += slack + (0.0 if is_total_given else abs(balance * rho))
+    certificate[0], certificate[1], certificate[2], certificate[7] = -rho, dual, gap, margin
+    certificate[8] = gap - raw > SEEN_GAP * raw + SEEN_OBJECTIVE * abs(dual)
 
 
 @jit

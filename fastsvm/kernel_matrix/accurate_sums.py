@@ -1,0 +1,241 @@
+"""Sums of kernel values with bounds on their rounding errors, in float64 and in twice as many digits.
+
+Where multipliers and kernel values are huge, F is a small difference of huge sums, and what float64 makes of it may be
+further off than any tolerance. How much a sum in float64 may err is known beforehand (Higham 2002, Accuracy and
+Stability of Numerical Algorithms, section 3.1). Where that is too much, it is computed in `double_floats`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from fastsvm._compiled.threads import spans
+from fastsvm.kernel_matrix.pairwise import PairwiseKernel, PrecomputedPairwise, RealPairwise, Rows, Uint8Pairwise
+from fastsvm.kernels import RBF, Exponential, Laplacian, Linear, Polynomial, Sigmoid, kernel_value
+from fastsvm.linalg import double_floats as wide
+from fastsvm.linalg.double_floats import FINE, Wide
+from fastsvm.sources import Block, CSRBlock
+
+__all__ = ["SUMMED_ROWS", "UNIT", "Samples", "ValueBounds", "accurate_sums", "weighted_rows"]
+
+UNIT = float(np.finfo(np.float64).eps) / 2
+"""Largest relative error of one rounding."""
+
+SUMMED_ROWS = 32
+"""Kernel rows of a sum, of which there are many: it errs by as many roundings, not by those of all rows."""
+
+Samples = Callable[[np.ndarray], tuple[PairwiseKernel, Block]]
+"""Returns the kernel in float64, and the samples of some rows of a kernel matrix."""
+
+_MOST_VALUES = 5_000_000  # which take some microseconds each
+_CHUNK = 1 << 16  # kernel values at a time, so that arrays of them stay in the processor's cache
+_DIAGONAL_ROWS = 32  # whose values a user's function returns together
+
+
+class ValueBounds(NamedTuple):
+    """Bounds on kernel values and their errors: |k(x, z)| is at most size(x) size(z).
+
+    Attributes
+    ----------
+    sizes, spreads : ndarray of shape (n,)
+        Of each sample.
+    error : float
+        Of a value in float64, relative to spread(x) spread(z).
+    fine_error : float
+        Of a value in two floats, relative to size(x) size(z).
+    """
+
+    sizes: np.ndarray
+    spreads: np.ndarray
+    error: float
+    fine_error: float
+
+    @classmethod
+    def of_sizes(cls, sizes: np.ndarray, error: float = 0.0, fine_error: float = 0.0) -> "ValueBounds":
+        """Return bounds of which the errors are relative to the sizes."""
+        return cls(sizes, sizes, error, fine_error)
+
+    @classmethod
+    def of(cls, pairwise: PairwiseKernel, block: Block, by_differences: bool = False) -> "ValueBounds":
+        """Return the bounds for samples. `by_differences` says that squared distances never come from norms."""
+        if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
+            return cls.of_sizes(np.sqrt(np.abs(_diagonal(pairwise, block))))
+        kernel, d, centre, fine = pairwise.of_floats, block.shape[1], None, FINE
+        norms = _sq_norms(block.user_array(), None)
+        if isinstance(pairwise, Uint8Pairwise):
+            by_differences, d, norms = True, 1, norms * pairwise.scale**2
+            fine = FINE if pairwise.scale == 1 else 4 * UNIT  # samples are not exactly the bytes times the scale
+        else:
+            centre = pairwise.centre
+        most, dot, ones = float(norms.max(initial=0.0)), (d + 8) * UNIT, np.ones(len(norms))
+        centred = norms if centre is None else _sq_norms(block.user_array(), centre)
+        near = float(centred.max(initial=0.0))
+        match kernel:
+            case Linear():
+                return cls.of_sizes(np.sqrt(norms), dot, fine)
+            case Polynomial(degree=p, gamma=gamma, coef0=coef0):
+                return cls.of_sizes((abs(gamma) * norms + abs(coef0)) ** (p / 2), (p + 1) * dot, (p + 1) * fine)
+            case RBF() | Exponential() if by_differences:
+                return cls(ones, ones, dot, kernel.rounding(fine, most))
+            case RBF(gamma=gamma):
+                # The squared distance errs by 2 dot times both squared norms. If one is less than four times the other,
+                # they are at most 5/2 of their geometric mean. Else the distance is half of the longer row or more, and
+                # the value so small that its error is at most 4 dot.
+                spreads = np.sqrt(1 + 1.25 * abs(gamma) * centred)
+                return cls(ones, spreads, 4 * dot, kernel.rounding(fine, most))
+            case Laplacian():
+                return cls(ones, ones, kernel.rounding(dot, d * near) + dot, kernel.rounding(fine, d * most))
+            case Exponential() | Sigmoid():
+                return cls(ones, ones, kernel.rounding(dot, near) + dot, kernel.rounding(fine, most))
+        value = abs(float(kernel_value.bodies[type(kernel)](kernel, near, near, near)))
+        error = kernel.rounding(dot, near) / value + dot if value else np.inf
+        return cls.of_sizes(np.sqrt(value) * ones, error, np.inf)
+
+    @classmethod
+    def together(cls, parts: list["ValueBounds"]) -> "ValueBounds":
+        """Return the bounds for the samples of all parts."""
+        return cls(
+            np.concatenate([part.sizes for part in parts]),
+            np.concatenate([part.spreads for part in parts]),
+            max(part.error for part in parts),
+            max(part.fine_error for part in parts),
+        )
+
+    def errors(self, places: np.ndarray, coef: np.ndarray, by_parts: bool = False) -> np.ndarray:
+        """Return bounds on the errors of sums of coefficients times the rows in `places`, in float64, everywhere.
+
+        `by_parts` says that there is a sum of each `SUMMED_ROWS` rows, and one of those.
+        """
+        n = len(coef)
+        n_terms = 16 + (min(n, SUMMED_ROWS) + n // SUMMED_ROWS if by_parts else n)
+        of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[places]))
+        return of_values + self.sizes * (n_terms * UNIT * float(np.abs(coef) @ self.sizes[places]))
+
+    def fine_errors(self, places: np.ndarray, coef: np.ndarray, of_coef: float = 0.0) -> np.ndarray:
+        """Return the same for `accurate_sums`, and for coefficients that err by a share `of_coef`."""
+        return self.sizes * (float(np.abs(coef) @ self.sizes[places]) * (self.fine_error + 2 * FINE + of_coef))
+
+
+def accurate_sums(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
+    """Return Σ_s coef_s K_s over the rows in `places`, for the columns `at`; None where that is not possible.
+
+    It is not possible for a user's scalar map, for numbers that are out of range, and for very many values.
+    """
+    pairwise, support = samples(places)
+    weights, is_linear = Wide.of(coef), _is_linear(pairwise)
+    if not is_linear and len(at) * len(places) > _MOST_VALUES:
+        return None
+    if is_linear:
+        weights = weighted_rows(_floats(support), coef)
+    found = Wide(np.empty(len(at)), np.empty(len(at)))
+    for a, b in spans(len(at), max(1, _CHUNK // max(1, len(weights.high)))):
+        block = samples(at[a:b])[1]
+        values = Wide.of(_floats(block)) if is_linear else _values(pairwise, block, support)
+        if values is None:
+            return None
+        found.high[a:b], found.low[a:b] = wide.sum_along(wide.times(values, weights), 1)
+    return found if np.isfinite(found.high).all() else None
+
+
+def weighted_rows(rows: np.ndarray, coef: np.ndarray) -> Wide:
+    """Return Σ_s coef_s x_s."""
+    return wide.sum_along(wide.times(Wide.of(rows), Wide.of(coef[:, None])), 0)
+
+
+def _is_linear(pairwise: PairwiseKernel) -> bool:
+    """Return whether sums of kernel values are products with one vector, which take less time."""
+    return isinstance(pairwise, RealPairwise) and isinstance(pairwise.of_floats, Linear) and not pairwise.sparse
+
+
+def _floats(block: Block) -> Any:
+    if isinstance(block, CSRBlock):
+        rows = block.compressed(np.float64)
+        return sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
+    return block.dense(np.float64)
+
+
+def _sq_norms(rows: Any, centre: np.ndarray | None) -> np.ndarray:
+    if sparse.issparse(rows):
+        return np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel()
+    rows = rows.astype(np.float64, copy=False) if centre is None else rows - centre
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _diagonal(pairwise: PairwiseKernel, block: Block) -> np.ndarray:
+    """Return the kernel of samples with themselves, where a user gave a function or the values."""
+    if isinstance(pairwise, PrecomputedPairwise):
+        return block.dense(np.float64)[np.arange(block.shape[0]), pairwise.columns]
+    found = np.empty(block.shape[0])
+    for a, b in spans(len(found), _DIAGONAL_ROWS):
+        found[a:b] = _square(pairwise, block.slice(a, b), block.slice(a, b)).diagonal()
+    return found
+
+
+def _square(pairwise: PairwiseKernel, block: Block, support: Block) -> np.ndarray:
+    out = np.empty((block.shape[0], support.shape[0]))
+    pairwise.tile(pairwise.prepare(block), support, pairwise.terms(support), Rows(out, np.arange(len(out)), 0))
+    return out
+
+
+def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | None:
+    """Return kernel values; those that a user computed are given."""
+    if isinstance(pairwise, PrecomputedPairwise):
+        return Wide.of(block.dense(np.float64)[:, pairwise.columns])
+    if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
+        return Wide.of(_square(pairwise, block, support))
+    kernel, scale = pairwise.of_floats, pairwise.scale if isinstance(pairwise, Uint8Pairwise) else 1.0
+    if type(kernel) not in (Linear, Polynomial, RBF, Exponential, Sigmoid, Laplacian):
+        return None
+    rows, others = _floats(block), _floats(support)
+    if isinstance(kernel, Laplacian):
+        return wide.exp(wide.times(Wide.of(-kernel.gamma), _manhattan(rows, others)))
+    dot = wide.products(rows, others)
+    if dot is None:
+        return None
+    if scale != 1:
+        dot = wide.times(dot, wide.times(Wide.of(scale), Wide.of(scale)))
+    match kernel:
+        case Linear():
+            return dot
+        case RBF(gamma=gamma):
+            return wide.exp(wide.times(Wide.of(-gamma), _squared_distances(rows, others, dot, scale)))
+        case Exponential(gamma=gamma):
+            distance = wide.root(_squared_distances(rows, others, dot, scale))
+            return wide.exp(wide.times(Wide.of(-gamma), distance))
+        case Polynomial(degree=p, gamma=gamma, coef0=coef0):
+            base = wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0))
+            found = Wide.of(np.ones(base.high.shape))
+            for bit in f"{p:b}":
+                found = wide.times(found, found)
+                found = wide.times(found, base) if bit == "1" else found
+            return found
+        case Sigmoid(gamma=gamma, coef0=coef0):
+            argument = wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0))
+            up, one = wide.exp(wide.plus(argument, argument)), Wide.of(1.0)
+            return wide.quotient(wide.minus(up, one), wide.plus(up, one))
+    return None
+
+
+def _squared_distances(rows: Any, others: Any, dot: Wide, scale: float) -> Wide:
+    norms = [_own_products(each, scale) for each in (rows, others)]
+    total = wide.plus(Wide(*(part[:, None] for part in norms[0])), norms[1])
+    return wide.minus(total, wide.plus(dot, dot))
+
+
+def _own_products(rows: Any, scale: float) -> Wide:
+    """Return the squared norms of rows."""
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    found = wide.sum_along(wide.times(Wide.of(rows), Wide.of(rows)), 1)
+    return found if scale == 1 else wide.times(found, wide.times(Wide.of(scale), Wide.of(scale)))
+
+
+def _manhattan(rows: Any, others: Any) -> Wide:
+    """Return the L1 distances of rows."""
+    x, z = (each.toarray() if sparse.issparse(each) else each for each in (rows, others))
+    total = Wide.of(np.zeros((len(x), len(z))))
+    for of_x, of_z in zip(x.T, z.T, strict=True):
+        apart = wide.minus(Wide.of(of_x[:, None]), Wide.of(of_z))
+        total = wide.plus(total, Wide(*(part * np.sign(apart.high) for part in apart)))
+    return total
