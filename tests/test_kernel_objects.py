@@ -259,7 +259,8 @@ def test_an_object_that_is_called(kernel, name, overlapping):
 def test_a_class_of_the_user(kernel, function, form, overlapping):
     X, y = form(overlapping[0]), overlapping[1]
     plain = X.toarray() if sparse.issparse(X) else X.astype(float)
-    found, wanted = SVC(kernel=kernel, tol=1e-9).fit(X, y), SVC(kernel=function, tol=1e-9).fit(plain, y)
+    # The rounding of a user's map is part of the violation, and is known by the bound of the class alone.
+    found, wanted = SVC(kernel=kernel, tol=1e-8).fit(X, y), SVC(kernel=function, tol=1e-8).fit(plain, y)
     assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-9)
     np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(plain), atol=1e-6)
 

@@ -121,5 +121,6 @@ def test_the_certificate_is_that_of_the_model(kernel, scale):
     primal = beta @ K @ beta / 2 + np.maximum(0, 1 - np.where(y == 1, 1, -1) * f).sum()
     dual = np.abs(beta).sum() - beta @ K @ beta / 2
     assert model.objective_ == pytest.approx(primal, rel=1e-9)
-    assert model.duality_gap_ == pytest.approx(primal - dual, abs=1e-6 * primal)
+    assert primal - dual <= model.duality_gap_ + 1e-12 * primal  # a bound, which has the rounding of distances
+    assert model.duality_gap_ <= primal - dual + 2e-5 * primal
     np.testing.assert_allclose(model.decision_function(X), f, rtol=0, atol=1e-9)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from eighty_digits import decisions, worth
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -33,7 +34,8 @@ def recomputed(model: SVC, X: np.ndarray, y: np.ndarray, weight: np.ndarray | No
     if len(model.classes_) == 2:
         pairs, coef, sign = [(1, 0)], model.dual_coef_.T, 1.0
     else:
-        pairs, coef, sign = class_pairs(len(model.classes_)), pair_coefficients(model.dual_coef_, model.n_support_), 1.0
+        coef = csr_matrix(pair_coefficients(model.dual_coef_, model.n_support_)).toarray().T
+        pairs, sign = class_pairs(len(model.classes_)), 1.0
     found = {"objective": 0.0, "gap": 0.0, "violation": 0.0, "rounding": 0.0, "imbalance": 0.0}
     for column, (a, b) in enumerate(pairs):
         rows = np.flatnonzero((y == model.classes_[a]) | (y == model.classes_[b]))
