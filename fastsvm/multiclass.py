@@ -169,9 +169,8 @@ def _add_votes(decisions, votes):
         for a in range(votes.shape[1]):
             n_won = 0
             for b in range(a + 1, votes.shape[1]):
-                is_won = decisions[i, pair] > 0
-                n_won += is_won
-                votes[i, b] += not is_won
+                n_won += decisions[i, pair] > 0
+                votes[i, b] += not decisions[i, pair] > 0
                 pair += 1
             votes[i, a] += n_won
 

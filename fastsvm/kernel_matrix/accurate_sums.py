@@ -62,7 +62,7 @@ class ValueBounds(NamedTuple):
         """Return the bounds for samples. `by_differences` says that squared distances never come from norms."""
         if not isinstance(pairwise, RealPairwise | Uint8Pairwise):
             return cls.of_sizes(np.sqrt(np.abs(_diagonal(pairwise, block))))
-        kernel, d, centre, fine = pairwise.of_floats, block.shape[1], None, FINE
+        kernel, d, centre, fine = pairwise.of_floats, _n_terms(block), None, FINE
         norms = _sq_norms(block.user_array(), None)
         if isinstance(pairwise, Uint8Pairwise):
             by_differences, d, norms = True, 1, norms * pairwise.scale**2
@@ -123,6 +123,11 @@ def accurate_sums(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np
 
     It is not possible for a user's scalar map, for numbers that are out of range, and for very many values.
     """
+    with np.errstate(over="ignore", invalid="ignore"):  # the sums are not finite then
+        return _summed(samples, places, coef, at)
+
+
+def _summed(samples: Samples, places: np.ndarray, coef: np.ndarray, at: np.ndarray) -> Wide | None:
     pairwise, support = samples(places)
     weights, is_linear = Wide.of(coef), _is_linear(pairwise)
     if not is_linear and len(at) * len(places) > _MOST_VALUES:
@@ -154,6 +159,13 @@ def _floats(block: Block) -> Any:
         rows = block.compressed(np.float64)
         return sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
     return block.dense(np.float64)
+
+
+def _n_terms(block: Block) -> int:
+    """Return the most features of two samples that are not both 0."""
+    if isinstance(block, CSRBlock):
+        return min(block.shape[1], 2 * int(np.diff(block.indptr).max(initial=0)))
+    return block.shape[1]
 
 
 def _sq_norms(rows: Any, centre: np.ndarray | None) -> np.ndarray:
@@ -226,14 +238,21 @@ def _squared_distances(rows: Any, others: Any, dot: Wide, scale: float) -> Wide:
 
 def _own_products(rows: Any, scale: float) -> Wide:
     """Return the squared norms of rows."""
-    rows = rows.toarray() if sparse.issparse(rows) else rows
+    if sparse.issparse(rows):
+        lengths = np.diff(rows.indptr)
+        values = np.zeros((len(lengths), lengths.max(initial=0)))
+        values[np.arange(values.shape[1]) < lengths[:, None]] = rows.data
+        rows = values
     found = wide.sum_along(wide.times(Wide.of(rows), Wide.of(rows)), 1)
     return found if scale == 1 else wide.times(found, wide.times(Wide.of(scale), Wide.of(scale)))
 
 
 def _manhattan(rows: Any, others: Any) -> Wide:
     """Return the L1 distances of rows."""
-    x, z = (each.toarray() if sparse.issparse(each) else each for each in (rows, others))
+    if sparse.issparse(rows):
+        columns = np.unique(np.concatenate([rows.indices, others.indices]))
+        rows, others = (each[:, columns].toarray() for each in (rows, others))
+    x, z = rows, others
     total = Wide.of(np.zeros((len(x), len(z))))
     for of_x, of_z in zip(x.T, z.T, strict=True):
         apart = wide.minus(Wide.of(of_x[:, None]), Wide.of(of_z))

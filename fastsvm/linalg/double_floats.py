@@ -142,7 +142,7 @@ def exp(a: Wide) -> Wide:
 
 def products(rows: Any, others: Any) -> Wide | None:
     """Return the dot products of the rows of two matrices, dense or CSR; None if numbers are out of range."""
-    d = max(rows.shape[1], 2)
+    d = max(2, *(_longest(each) for each in (rows, others)))
     bits = (_BITS - int(np.ceil(np.log2(d)))) // 2
     first, second = _slices(rows, bits), _slices(others, bits)
     if first is None or second is None:
@@ -157,6 +157,11 @@ def products(rows: Any, others: Any) -> Wide | None:
             else:  # so small that a float has enough digits
                 rest += product
     return plus(total, Wide.of(rest))
+
+
+def _longest(rows: Any) -> int:
+    """Return the number of values of the longest row."""
+    return int(np.diff(rows.indptr).max(initial=0)) if sparse.issparse(rows) else rows.shape[1]
 
 
 def _slices(rows: Any, bits: int) -> list[Any] | None:

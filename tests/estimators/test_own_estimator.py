@@ -71,11 +71,16 @@ def test_it_is_saved_and_loaded(unbalanced, tmp_path):
     np.testing.assert_array_equal(loaded.predict(unbalanced[0]), model.predict(unbalanced[0]))
 
 
-def test_a_job_trains_it(file, wanted, tmp_path):
+def test_a_job_trains_it(file, tmp_path):
     job = tmp_path / "job.toml"
-    job.write_text('[data]\ntrain = "data.h5"\n[model]\nkind = "balanced"\nC = 0.1\n[output]\nreport = false\n')
-    run(read_job(job), tmp_path / "run")
-    assert_is(fastsvm.load(tmp_path / "run" / "model.fastsvm"), wanted)
+    for kind in ("balanced", "linear"):
+        weights = 'class_weight = "balanced"\n' if kind == "linear" else ""
+        job.write_text(
+            f'[data]\ntrain = "data.h5"\n[model]\nkind = "{kind}"\nC = 0.1\n{weights}[output]\nreport = false\n'
+        )
+        run(read_job(job), tmp_path / kind)
+    found, wanted = (fastsvm.load(tmp_path / kind / "model.fastsvm") for kind in ("balanced", "linear"))
+    assert_is(found, wanted)
 
 
 def test_the_command_line_trains_it(file, wanted, tmp_path):

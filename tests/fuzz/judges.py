@@ -84,7 +84,7 @@ class JudgeSVC:
         near("certificate: objective_", model.objective_, value, error)
         if finished:
             bounds = (found.violation, found.violation_error), (found.gap, found.gap_error)
-            shares = 0.1 * model.tol, 0.1 * found.gap + 1e-8 * abs(found.dual)
+            shares = 0.1 * model.tol, 0.1 * found.gap + 1e-5 * abs(found.dual)
             _bound("certificate: kkt_violation_", model.kkt_violation_, *bounds[0], shares[0])
             _bound("certificate: duality_gap_", model.duality_gap_, *bounds[1], shares[1])
 
@@ -228,7 +228,8 @@ class JudgeLinear:
             near("certificate: objective_", model.objective_, found.objective, found.error)
         if self.descends:
             return
-        near("certificate: duality_gap_", model.duality_gap_, model.objective_ - model.dual_objective_, 0.0)
+        gap = max(model.objective_ - model.dual_objective_, 0.0)
+        near("certificate: duality_gap_", model.duality_gap_, gap, 0.0)
         if model.dual_objective_ > model.objective_ + found.error + self.dual_error():
             raise Find(f"certificate: dual_objective_ {model.dual_objective_} is above objective_ {model.objective_}")
         if model.converged_ and model.criterion == "gap":

@@ -125,7 +125,8 @@ class Solutions(MutableMapping[int, tuple[KernelSolution, StopReason, int]]):
     def __setitem__(self, number: int, found: tuple[KernelSolution, StopReason, int]) -> None:
         (alpha, within, *certificate), reason, n_steps = found
         part = self._part(number)
-        self.alpha[part], self.within[part], self.certificate[number] = alpha, within, certificate
+        self.alpha[part], self.within[part], self.certificate[number] = alpha, False, certificate
+        self.within[part][within] = True  # a mask, or the numbers of rows
         self.n_steps[number], self.reasons[number] = n_steps, _REASONS.index(StopReason(reason))
 
     def __delitem__(self, number: int) -> None:

@@ -133,7 +133,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
             reason = StopReason.CONVERGED
         self.__dict__.update(attributes(state))
         self.objective_, self.dual_objective_ = float(certificate.primal.sum()), float(certificate.dual.sum())
-        self.duality_gap_ = self.objective_ - self.dual_objective_
+        self.duality_gap_ = max(self.objective_ - self.dual_objective_, 0.0)  # rounding may leave less
         self.kkt_violation_ = float(certificate.violation)
         self.converged_, self.stop_reason_ = reason is StopReason.CONVERGED, str(reason)
         return state

@@ -16,7 +16,7 @@ THREE = np.digitize(Z, [-0.5, 0.5])
 GRIDS = {
     "svr": (SVR(tol=1e-9), Z, {"C": [10.0, 0.1], "epsilon": [0.05, 0.5], "gamma": ["scale", 0.2]}, {}),
     "no intercept": (SVR(tol=1e-9), Z, {"solver": ["coordinate"], "C": [0.1, 10.0]}, {"standardize": True}),
-    "nu-svr": (NuSVR(tol=1e-9), Z, {"C": [0.1, 10.0], "nu": [0.5, 0.1]}, {}),
+    "nu-svr": (NuSVR(tol=1e-8), Z, {"C": [0.1, 10.0], "nu": [0.5, 0.1]}, {}),
     "nu-svc": (NuSVC(tol=1e-9), THREE, {"nu": [0.3, 0.1], "gamma": ["scale", 0.4]}, {}),
     "one class": (OneClassSVM(tol=1e-9), np.where(Z > -1, 1, -1), {"nu": [0.5, 0.1], "gamma": [0.1, 0.4]}, {}),
 }

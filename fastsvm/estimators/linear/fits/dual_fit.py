@@ -232,7 +232,7 @@ class SmallFit:
         return {
             "objective_": primal,
             "dual_objective_": dual,
-            "duality_gap_": primal - dual,
+            "duality_gap_": max(primal - dual, 0.0),
             "kkt_violation_": float(found["kkt_violation"].max()),
             "converged_": True,
             "stop_reason_": "converged",
