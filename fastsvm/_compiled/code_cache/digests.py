@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ _SETTINGS = (
     "FASTSVM_BYTE_PRODUCTS",
 )  # environment variables that are constants of compiled code
 _REGISTERING = {"register", "default"}  # methods of generic functions that add bodies, as Numba's `overload` does
+_SECONDS = 0.2  # after which new digests are stored
 _KEPT = 4  # lists of digests of different sources, as of several checkouts of the package
 
 
@@ -229,25 +231,31 @@ class _Digests:
         self._file = f"digests-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
         self._known: dict[str, str] = {}
         for folder in folders():
-            with suppress(OSError, ValueError):
-                self._known |= json.loads((folder / self._file).read_text(encoding="utf-8"))
-        self._new = False
+            self._known |= self._stored(folder)
+        self._n_stored, self._moment = len(self._known), time.monotonic()
+        atexit.register(self._store)
 
     def of(self, module: str, name: str) -> str:
         """Return the digest of a function of a module of the package."""
         key = f"{module}:{name}"
         if key not in self._known:
             self._known[key] = self._sources.digest(module, name)
-            if not self._new:
-                atexit.register(self._store)
-            self._new = True
+            if time.monotonic() > self._moment + _SECONDS:  # another process may need them before this one ends
+                self._store()
         return self._known[key]
+
+    def _stored(self, folder: Path) -> dict[str, str]:
+        with suppress(OSError, ValueError):
+            return json.loads((folder / self._file).read_text(encoding="utf-8"))
+        return {}
 
     def _store(self) -> None:
         folder = writeable_folder()
-        if folder is None:
+        if folder is None or len(self._known) == self._n_stored:
             return
-        with suppress(OSError):  # the disk may be full, and another process may store or remove the same
+        with suppress(OSError):  # the disk may be full, and another process may remove the file
+            self._known |= self._stored(folder)
+            self._n_stored, self._moment = len(self._known), time.monotonic()
             part = folder / f"{self._file}.{uuid.uuid4().hex[:16]}"
             part.write_text(json.dumps(self._known, indent=0), encoding="utf-8")
             part.replace(folder / self._file)
