@@ -381,7 +381,7 @@ def test_a_fit_at_the_rounding_error_of_its_kernel_values_says_so_soon():
     assert any(issubclass(one.category, ConvergenceWarning) and "floating point" in str(one.message) for one in caught)
     assert model.stop_reason_ == "stalled"
     assert not model.converged_
-    assert model.n_iter_.max() < 300_000
+    assert model.n_iter_.max() < 3_000_000  # of ten million; rounding decides how many
     violation, rounding = violation_of(model, X @ X.T, labels, 1e13)
     assert 1e-3 < violation <= 16 * rounding
     # Decision values are off by as much, so a few rows near the hyperplane fall on the other side.
