@@ -140,6 +140,7 @@ def _in_threads(works: list[Callable[[], Any]]) -> list[Any]:
     threads = [threading.Thread(target=work, args=(k,)) for k in range(len(works))]
     with warnings.catch_warnings():  # which is of all threads
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The features have very different lengths")
         for thread in threads:
             thread.start()
         for thread in threads:
