@@ -18,15 +18,20 @@ _NAME = "fastsvm-machine-code"
 @functools.cache
 def folders() -> tuple[Path, ...]:
     """Return the folders where machine code may be found, the preferred one first. They need not exist."""
-    roots = [_cache_root(), _private_root()]
-    return tuple(dict.fromkeys(root / _NAME for root in roots if root is not None))
+    root, own = _cache_root(), writeable_folder()
+    preferred = None if root is None else root / _NAME
+    return tuple(dict.fromkeys(folder for folder in (preferred, own) if folder is not None))
 
 
 @functools.cache
 def writeable_folder() -> Path | None:
     """Return the first folder that takes new machine code, made where it is missing; None if there is none."""
-    for folder in folders():
+    for root_of in (_cache_root, _private_root):  # the second makes a folder, so it is asked only where it is needed
         with contextlib.suppress(OSError):
+            root = root_of()
+            if root is None:
+                continue
+            folder = root / _NAME
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 return folder
