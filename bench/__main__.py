@@ -16,6 +16,7 @@ from bench.harness.report import Report
 from bench.harness.runs import run_case
 from bench.harness.study import RESULTS
 from bench.harness.suite import DPI, Case
+from bench.paired import against, estimators
 from bench.suites import SUITES, competitors_of
 
 __all__ = ["main"]
@@ -26,7 +27,8 @@ _ALL = "all"
 def main(arguments: list[str] | None = None) -> int:
     """Run suites.
 
-    Returns 0, 1 if a competitor failed or an answer is wrong, 2 if a name is unknown, or 130 after Ctrl-C.
+    Returns 0, 1 if a competitor failed, an answer is wrong or a case became slower, 2 if a name is unknown, or 130
+    after Ctrl-C.
     """
     asked = _parser().parse_args(arguments)
     wrong = _what_is_wrong(asked)
@@ -38,9 +40,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = Options(repeat, asked.timeout, asked.threads, asked.memory, gap, asked.quick, folder)
     failed = False
     try:
+        if asked.against:
+            return against.against(_paired_cases(asked), asked.against, options, asked.out)
         with Crew() as crew:
             for suite in _suites(asked):
                 failed |= _run_suite(suite, asked, options, crew)
+    except against.UnknownCommit as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\nInterrupted. The finished cases are saved.")
         return 130
@@ -60,6 +67,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", type=positive, default=4000, metavar="MIB", help="of each, for caches (4000)")
     parser.add_argument("--no-gap", action="store_true", help="judge the objective only, which is faster")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="where suites write large files and keep them")
+    parser.add_argument(
+        "--against",
+        metavar="COMMIT",
+        help="fit only ours, in turn with fastsvm as it was at a commit; exit code 1 if slower",
+    )
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder ({RESULTS})")
     return parser
 
@@ -78,10 +90,19 @@ def _suites(asked: argparse.Namespace) -> list[str]:
     return list(SUITES) if asked.suite == _ALL else [asked.suite]
 
 
+def _paired_cases(asked: argparse.Namespace) -> dict[str, list[Case]]:
+    """Return the requested cases of the suites whose fits can take turns."""
+    return {suite: _chosen_cases(suite, asked) for suite in _suites(asked) if suite in estimators.SUITES}
+
+
 def _what_is_wrong(asked: argparse.Namespace) -> str | None:
     """Return a sentence about the first name that is unknown."""
     if asked.suite not in (*SUITES, _ALL):
         return f"unknown suite {asked.suite!r}; there are: {', '.join(SUITES)}, and {_ALL}"
+    if asked.against and asked.suite not in (*estimators.SUITES, _ALL):
+        return (
+            f"{asked.suite} cannot be measured against a commit; there are: {', '.join(estimators.SUITES)}, and {_ALL}"
+        )
     for kind, names, known_of in (("case", asked.case, cases_of), ("competitor", asked.only, competitors_of)):
         known = list(dict.fromkeys(name for suite in _suites(asked) for name in known_of(suite)))
         for name in names or ():

@@ -35,15 +35,15 @@ class Ended(Exception):
 
 
 class Worker:
-    """A process that runs `bench.workers.serve`."""
+    """A process that runs `bench.workers.serve`, in a folder from which it imports `bench` and `fastsvm`."""
 
-    def __init__(self, module: str, threads: int, environment: Mapping[str, str]) -> None:
+    def __init__(self, module: str, threads: int, environment: Mapping[str, str], folder: Path = ROOT) -> None:
         # A pipe that nobody reads would block.
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._scratch = tempfile.TemporaryDirectory(prefix="bench-")  # a process that is killed cannot clean up
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
-            cwd=ROOT,
+            cwd=folder,
             env={**limited_to(threads), "TMPDIR": self._scratch.name, **environment},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip

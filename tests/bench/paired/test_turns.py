@@ -1,0 +1,58 @@
+"""Is a ratio stated with its noise, and is a certificate that cannot be true found?"""
+
+import math
+
+import pytest
+
+from bench.paired.against import SLOWER, UnknownCommit, checked_out, lines
+from bench.paired.turns import Pairing
+
+
+def records(seconds, objective=-2.0, gap=0.001, converged=True):
+    claimed = {"objective_": objective, "duality_gap_": gap}
+    return [{"seconds": one, "claimed": claimed, "converged": converged} for one in seconds]
+
+
+def pairing(first, second):
+    return Pairing("case", ("tree", "commit"), (first, second))
+
+
+def test_interval_of_a_ratio_holds_its_pairs_whatever_the_load():
+    found = pairing(records([1.1, 2.2, 3.3]), records([1.0, 2.0, 3.0]))  # the machine became three times as slow
+    assert found.ratio == pytest.approx(1.1)
+    assert found.interval == pytest.approx((1.1, 1.1))
+    noisy = pairing(records([1.1, 2.0, 3.9]), records([1.0, 2.0, 3.0]))
+    low, high = noisy.interval
+    assert low < 1 < noisy.ratio < high
+
+
+def test_one_pair_says_nothing():
+    assert pairing(records([2.0]), records([1.0])).interval == (0.0, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        (records([1.0]), ""),
+        (records([1.0], objective=-2.0005), ""),
+        (records([1.0], objective=-2.5), "no optimum is within both"),
+        (records([1.0], converged=False), "only tree converged"),
+    ],
+)
+def test_certificates_of_both_sides_must_hold(other, word):
+    found = pairing(records([1.0]), other).wrong
+    assert len(found) == bool(word)
+    assert not word or word in found[0]
+
+
+def test_table_names_what_is_slower():
+    slow, same = pairing(records([2.0, 2.0]), records([1.0, 1.0])), pairing(records([1.0, 1.0]), records([1.0, 1.0]))
+    assert slow.interval[0] > SLOWER
+    text = lines([("small", slow), ("small", same)])
+    assert [line.rstrip().endswith("slower") for line in text[2:4]] == [True, False]
+    assert text[-1] == "small: 1.414 in the mean, 2.000 at most"
+
+
+def test_commit_that_git_does_not_know_is_told():
+    with pytest.raises(UnknownCommit, match="no-such-commit"), checked_out("no-such-commit"):
+        pass
