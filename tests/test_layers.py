@@ -22,6 +22,7 @@ LAYERS = [
     {"solvers.kernel_primal"},
     {"multiclass", "solvers"},
     {"estimators.fitting"},
+    {"estimators.choice"},
     {"estimators.kernel", "estimators.linear"},
     {"estimators.nystroem"},
     {"estimators.search"},

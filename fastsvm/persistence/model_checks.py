@@ -28,6 +28,7 @@ _COUNT = Rule(lambda value: isinstance(value, Integral) and not isinstance(value
 _RULES = {
     "converged_": boolean,
     "stop_reason_": Rule(lambda value: isinstance(value, str), "a word"),
+    "solver_": Rule(lambda value: isinstance(value, str), "a word"),
     **dict.fromkeys(("objective_", "dual_objective_", "duality_gap_", "kkt_violation_", "t_", "epsilon_"), _NUMBER),
     **dict.fromkeys(("n_features_in_", "passes_", "fit_status_"), _COUNT),
     **dict.fromkeys(("_gamma", "_sq_norm", "_centred_sq_norm"), number(least=0)),

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from fastsvm import LinearSVC, LinearSVR, SGDClassifier, SGDRegressor
-from fastsvm.estimators.linear.fits import dual_fit
+from fastsvm.estimators.fitting.tuning import changed, tuned
 from fastsvm.losses import (
     LOSSES,
     box,
@@ -171,14 +171,13 @@ def test_a_loss_of_labels_is_one_of_classification(rows):
     assert near.objective_ == pytest.approx(least, rel=5e-3)
 
 
-def test_a_loss_of_numbers_is_one_of_regression(rows, monkeypatch):
+def test_a_loss_of_numbers_is_one_of_regression(rows):
     """Of larger problems: the test of a loss of labels takes the way of small ones."""
-    monkeypatch.setattr(dual_fit, "_MOST_VALUES", 0)
-    monkeypatch.setattr(dual_fit, "_MOST_SAMPLES", 0)
     X, _, targets = rows
     model = LinearSVR(loss="half square of tests", C=2.0, tol=1e-10, fit_intercept=False, random_state=0)
     wanted = Ridge(alpha=0.5, fit_intercept=False).fit(X, targets)
-    np.testing.assert_allclose(model.fit(sparse.csr_array(X), targets).coef_, wanted.coef_, rtol=1e-4)
+    with tuned(changed({"linear": {"weights": False, "gram": False}})):
+        np.testing.assert_allclose(model.fit(sparse.csr_array(X), targets).coef_, wanted.coef_, rtol=1e-4)
     assert model.converged_
 
 

@@ -6,20 +6,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fastsvm._compiled.threads import Pool
+from fastsvm.estimators.choice import linear_solvers
 from fastsvm.estimators.fitting.callbacks import CallbackSupportMixin
 from fastsvm.estimators.fitting.convergence_warnings import warn_of_gap
 from fastsvm.estimators.fitting.doc_link import DocLinkMixin
 from fastsvm.estimators.fitting.labels import class_weights, encode
 from fastsvm.estimators.fitting.parameters import boolean, check_parameters, either, number, one_of, optional, seed
 from fastsvm.estimators.fitting.session import FitSession
+from fastsvm.estimators.fitting.tuning import current_tuning
 from fastsvm.estimators.fitting.validation import check_columns, check_squares, check_training_set, forget
-from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState, SmallFit, small_fit
-from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState, newton_is_faster
+from fastsvm.estimators.linear.fits.dual_fit import DualFit, DualFitState
+from fastsvm.estimators.linear.fits.linear_problem import facts_of
+from fastsvm.estimators.linear.fits.primal_fit import PrimalFit, PrimalFitState
+from fastsvm.estimators.linear.fits.small_fit import SmallFit, small_fit
 from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, LinearRegressor
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
-from fastsvm.losses import Loss, is_piecewise
+from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
+from fastsvm.solvers.linear_dual.small.few_samples import EXACT_GAP
 from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
@@ -78,27 +83,41 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
 
     def _fit(self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession) -> None:
         """Solve the problem; `names` are fitted attributes beside those of the solution."""
-        k, n_features = len(task.balance), task.source.shape[1]
+        k, n_features, tuning = len(task.balance), task.source.shape[1], current_tuning().linear
         check_columns(self.memory, n_features, _COPIES[SmallFit], k)
-        l1 = self._has_l1_penalty()
-        kind: Any = PrimalFit if l1 or newton_is_faster(task, loss, self.criterion) else DualFit
+        is_watched = session.can_be_resumed or session.has_callbacks or self.max_iter < tuning.least_epochs
+        facts = facts_of(self, task, loss, is_watched)
+        solvers = linear_solvers(facts, tuning)
         session.begin()
         with Pool.open() as pool:
-            small = None if l1 or task.share is not None else small_fit(self, task, loss, session, pool)
-            if small is not None:
-                self._fit_state = None
-                self.__dict__.update(names | self._weights(small.weights, small.epoch) | small.attributes())
-                self._conclude(small.weights, small, pool)
-                session.end(small, warn_of_gap)
+            at_once, is_few = solvers[0] in ("gram", "weights"), facts.is_few(tuning)
+            if at_once and self._solve_at_once(task, loss, names, session, pool, solvers[0], is_few):
                 return
-            copies = _COPIES[kind] if task.share is None else _COPIES_OF_ONE_CLASS
+            kinds = {name: PrimalFit if name == "newton" else DualFit for name in solvers[at_once:]}
+            copies = _COPIES[next(iter(kinds.values()))] if task.share is None else _COPIES_OF_ONE_CLASS
             check_columns(self.memory, n_features, copies, k)
             task = merged(task) if task.source.resident and self._merges_rows else task
-            monitor = self._run(kind, task, loss, names, session, pool)
-            if kind is PrimalFit and not l1 and is_piecewise(type(loss)) and self.stop_reason_ == StopReason.STALLED:
-                # Rounding errors hide where the objective falls. Steps by coordinates see it.
-                monitor = self._run(DualFit, task, loss, names, session, pool)
+            for name, kind in kinds.items():
+                self.solver_ = name
+                monitor = self._run(kind, task, loss, names, session, pool)
+                if self.stop_reason_ != StopReason.STALLED:
+                    break  # else rounding errors hide where the objective falls: steps by coordinates see it
         session.end(monitor, warn_of_gap)
+
+    def _solve_at_once(
+        self, task: Task, loss: Loss, names: dict[str, Any], session: FitSession, pool: Pool, solver: str, is_few: bool
+    ) -> bool:
+        """Solve the problem of few samples, set the fitted attributes, and return whether it came within tolerance."""
+        is_enough = task.source.sparse and self.criterion == "gap" and not is_few
+        accepted = self.tol if is_enough else EXACT_GAP
+        fit = small_fit(self, task, loss, solver == "gram", accepted, session.deadline, pool)
+        if fit is None:
+            return False
+        self._fit_state, self.solver_ = None, solver
+        self.__dict__.update(names | self._weights(fit.weights, fit.epoch) | fit.attributes())
+        self._conclude(fit.weights, fit, pool)
+        session.end(fit, warn_of_gap)
+        return True
 
     def _run(
         self, kind: Any, task: Task, loss: Loss, names: dict[str, Any], session: FitSession, pool: Pool
@@ -106,7 +125,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Solve the problem by Newton's method or dual ascent, set the fitted attributes, and return what was seen."""
         last = session.initial_state("_fit_state")
         last = last if isinstance(last, PrimalFitState if kind is PrimalFit else DualFitState) else None
-        fit = kind(self, task, loss, pool, last, session)
+        fit = kind(self, task, loss, pool, last, session, self.solver_)
         solver, state = fit.solver, fit.initial_state()
         records = last.records if last is not None and state.epoch > 0 else []
 

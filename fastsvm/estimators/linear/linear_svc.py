@@ -105,6 +105,9 @@ class LinearSVC(BaseLinearClassifier):
         Whether what `criterion` names is within `tol`.
     stop_reason_ : str
         "converged", or why the fit ended before: "max_iter", "max_time", "callback", "stalled".
+    solver_ : str
+        Which solver ended the fit, chosen from the samples and the loss: "gram", "weights", "newton", "rounds",
+        "ascent" or "given-sum".
     history_ : dict of str to ndarray
         One entry an epoch: epoch, time (s), objective (the lowest so far), dual_objective, gap (the lowest relative gap
         so far; the largest of the classes one against the rest), bytes_read.

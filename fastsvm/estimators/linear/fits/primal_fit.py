@@ -8,32 +8,16 @@ from fastsvm.estimators.linear.fits.linear_problem import fingerprint_of, proble
 from fastsvm.estimators.linear.progress import DualAscentMonitor
 from fastsvm.estimators.linear.training_task import Task
 from fastsvm.files.storable import storable
-from fastsvm.losses import Loss, is_piecewise, provides_newton
+from fastsvm.losses import Loss
 from fastsvm.memory import parse_memory
-from fastsvm.solvers.linear_dual.wide.ascent import is_wide
 from fastsvm.solvers.linear_primal.penalties import L1, L2
 from fastsvm.solvers.linear_primal.proximal_newton import LinearPrimalSettings, LinearPrimalState, ProximalNewton
 from fastsvm.solvers.linear_primal.some_rows import weights_of_some_rows
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 
-__all__ = ["PrimalFit", "PrimalFitState", "newton_is_faster"]
+__all__ = ["PrimalFit", "PrimalFitState"]
 
 _HESSIAN_SHARE = 4  # of the memory
-_FEW_FEATURES, _MANY_SAMPLES = 256, 10_000
-
-
-def newton_is_faster(task: Task, loss: Loss, criterion: str) -> bool:
-    """Return whether Newton's method takes less time than dual coordinate ascent with the penalty ½‖w‖².
-
-    A coordinate of a loss that is not piecewise quadratic takes steps of its own. For others a step of Newton's method,
-    whose time grows with the square of the number of features, is worth it for tables: many samples of few features.
-    There the violation that `criterion="gradient"` means is that of the dual problem.
-    """
-    if not (task.source.resident and provides_newton(type(loss))) or is_wide(task.source, loss):
-        return False
-    n, d = task.source.shape
-    is_table = criterion == "gap" and d <= _FEW_FEATURES and n >= _MANY_SAMPLES
-    return is_table or not is_piecewise(type(loss))
 
 
 @storable("linear primal fit")
@@ -81,10 +65,19 @@ class PrimalFit:
         Checkpoint or end of an earlier fit.
     session : FitSession
         The fit. If it may be resumed, or resumes, a fingerprint is computed.
+    solver : str
+        Its name in `choice.LINEAR_SOLVERS`.
     """
 
     def __init__(
-        self, estimator: Any, task: Task, loss: Loss, pool: Pool, last: PrimalFitState | None, session: FitSession
+        self,
+        estimator: Any,
+        task: Task,
+        loss: Loss,
+        pool: Pool,
+        last: PrimalFitState | None,
+        session: FitSession,
+        solver: str = "newton",
     ) -> None:
         memory = parse_memory(estimator.memory)
         problem = problem_of(estimator, task, loss)

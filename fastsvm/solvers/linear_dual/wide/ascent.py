@@ -19,7 +19,6 @@ import numpy as np
 from fastsvm._compiled.threads import Pool
 from fastsvm.linalg.linear_predictor import product_type
 from fastsvm.linalg.sparse_products import readable, unsigned
-from fastsvm.losses import Loss, is_piecewise
 from fastsvm.solvers.linear_dual.certificate import all_scores
 from fastsvm.solvers.linear_dual.epochs.epoch import EpochState, Shrinking
 from fastsvm.solvers.linear_dual.evaluation import recorded
@@ -28,25 +27,12 @@ from fastsvm.solvers.linear_dual.rounds import AscentAfterRounds
 from fastsvm.solvers.linear_dual.state import LinearDualSettings, LinearDualState
 from fastsvm.solvers.linear_dual.wide.passes import COLUMNS, PassPlan, take_passes, write_squares
 from fastsvm.solvers.outer_loop import OutOfTime, Report, check_time
-from fastsvm.sources import CSRBlock, ScaledSource, Source
+from fastsvm.sources import CSRBlock
 
-__all__ = ["WideAscent", "is_wide"]
+__all__ = ["WideAscent"]
 
-_VALUES, _VALUES_OF_SMOOTH = 30, 10  # of a feature
 _SEEDS = 1 << 20  # more than rounds
 _PASSES, _WORK = 10, 1 << 30  # of a round: at most, and multiplications
-
-
-def is_wide(source: Source, loss: Loss) -> bool:
-    """Return whether rounds take less time than other methods: for sparse rows in memory with many rare features.
-
-    A loss of all classes has no rounds. For one that is not piecewise quadratic, Newton's method is the other.
-    """
-    if not (source.sparse and source.resident) or loss.of_classes:
-        return False
-    most = _VALUES if is_piecewise(type(loss)) else _VALUES_OF_SMOOTH
-    stored = source.source if isinstance(source, ScaledSource) else source  # which has as many values
-    return stored.in_memory().block.stored.size <= most * source.shape[1]
 
 
 class WideAscent(AscentAfterRounds):

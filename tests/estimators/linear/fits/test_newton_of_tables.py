@@ -5,10 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.estimators.linear.base_linear_svm import BaseLinearSVM
+from fastsvm.estimators.fitting.tuning import changed, tuned
 from fastsvm.estimators.linear.fits import primal_fit
-from fastsvm.estimators.linear.fits.dual_fit import DualFit
-from fastsvm.estimators.linear.fits.primal_fit import PrimalFit
 
 
 def table(n=12_000, d=100, far=1.0, n_classes=2):
@@ -26,36 +24,21 @@ def machines(y):
     ]
 
 
-@pytest.fixture
-def kinds(monkeypatch):
-    """The kinds of all runs."""
-    found, run = [], BaseLinearSVM._run
-
-    def seen(self, kind, *given):
-        found.append(kind)
-        return run(self, kind, *given)
-
-    monkeypatch.setattr(BaseLinearSVM, "_run", seen)
-    return found
-
-
 @pytest.mark.parametrize(("far", "n_classes"), [(1, 2), (1e3, 2), (1, 3)])
-def test_newton_and_ascent_have_the_same_optimum(far, n_classes, kinds, monkeypatch):
+def test_newton_and_ascent_have_the_same_optimum(far, n_classes):
     X, y = table(far=far, n_classes=n_classes)
     weight = np.random.default_rng(1).uniform(0, 2, len(y)) * (np.arange(len(y)) % 5 > 0)
     for machine in machines(y):
         machine.fit(X, y, sample_weight=weight)
-        with monkeypatch.context() as patched:
-            patched.setattr(primal_fit, "_FEW_FEATURES", 0)
+        with tuned(changed({"linear": {"newton": False}})):
             other = clone(machine).set_params(tol=1e-3).fit(X, y, sample_weight=weight)
-        assert kinds == [PrimalFit, DualFit]
-        kinds.clear()
+        assert (machine.solver_, other.solver_) == ("newton", "ascent")
         assert machine.converged_ and other.converged_
         assert machine.objective_ <= other.objective_ * (1 + 1e-6)
         assert machine.objective_ >= (other.objective_ - other.duality_gap_) * (1 - 1e-9)
 
 
-def test_ascent_follows_where_rounding_errors_stop_newton(kinds, monkeypatch):
+def test_ascent_follows_where_rounding_errors_stop_newton(monkeypatch):
     X, y = table()
     step = primal_fit.ProximalNewton.step
 
@@ -64,6 +47,6 @@ def test_ascent_follows_where_rounding_errors_stop_newton(kinds, monkeypatch):
 
     monkeypatch.setattr(primal_fit.ProximalNewton, "step", stalled)
     found = LinearSVC().fit(X, y)
-    assert kinds == [PrimalFit, DualFit]
+    assert found.solver_ == "ascent"
     assert found.converged_ and found.stop_reason_ == "converged"
     assert found.duality_gap_ <= 1e-3 * found.objective_

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_classification, make_regression
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.estimators.linear.fits import dual_fit
+from fastsvm.estimators.fitting.tuning import changed, tuned
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
 from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.few_samples import CERTIFICATE, solve_scores
@@ -71,7 +71,7 @@ def test_losses_that_are_not_smooth_have_no_duality_gap(loss, shape, C):
 
 
 @pytest.mark.parametrize("make", [LinearSVC, LinearSVR])
-def test_coefficients_do_not_depend_on_the_storage(make, monkeypatch):
+def test_coefficients_do_not_depend_on_the_storage(make):
     X, y = load_iris(return_X_y=True)
     X = X.astype(np.float32)
     model = make() if make is LinearSVC else make(loss="squared_epsilon_insensitive")
@@ -80,8 +80,9 @@ def test_coefficients_do_not_depend_on_the_storage(make, monkeypatch):
     assert set(model.history_) == {"epoch", "time", "objective", "dual_objective", "gap", "bytes_read"}
     for given in (X.astype(np.float64), sparse.csr_matrix(X), np.asfortranarray(X)):
         np.testing.assert_allclose(model.fit(given, y).coef_, coef, rtol=1e-9)
-    monkeypatch.setattr(dual_fit, "_MOST_VALUES", 0)
-    np.testing.assert_allclose(model.set_params(tol=1e-9).fit(X, y).coef_, coef, rtol=1e-3)
+    with tuned(changed({"linear": {"weights": False}})):
+        np.testing.assert_allclose(model.set_params(tol=1e-9).fit(X, y).coef_, coef, rtol=1e-3)
+    assert model.solver_ == "ascent"
 
 
 def test_overflow_is_explained_as_for_many_samples():

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 
 from fastsvm import LinearSVC, LinearSVR
-from fastsvm.estimators.linear.fits import dual_fit
+from fastsvm.estimators.fitting.tuning import changed, tuned
 from fastsvm.losses import Demands, EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
 from fastsvm.solvers.linear_dual.small.chosen_loss import chosen_loss
 from fastsvm.solvers.linear_dual.small.wide_samples import solve_on_gram
@@ -55,15 +55,16 @@ def test_there_is_no_duality_gap(loss, C):
 
 
 @pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(loss="hinge"), LinearSVR(C=0.1)], ids=str)
-def test_samples_may_be_sparse(model, monkeypatch):
+def test_samples_may_be_sparse(model):
     X, y = make_classification(80, 300, n_informative=10, n_classes=3, random_state=0)
     X[np.abs(X) < 1] = 0
     coef = model.fit(X, y).coef_.copy()
     assert abs(model.duality_gap_) <= 1e-11 * model.objective_
     assert model.fit(sparse.csr_matrix(X), y).objective_ == pytest.approx(model.objective_, rel=1e-11)
     np.testing.assert_allclose(model.coef_, coef, atol=1e-8 * np.abs(coef).max())
-    monkeypatch.setattr(dual_fit, "_MOST_VALUES", 0)  # as if there were more: epochs alone come to the tolerance
     objective = model.objective_
-    model.fit(sparse.csr_matrix(X), y)
+    with tuned(changed({"linear": {"most_values": 0}})):  # as if there were more: epochs alone come to the tolerance
+        model.fit(sparse.csr_matrix(X), y)
+    assert model.solver_ == "gram"
     assert objective <= model.objective_ <= objective * (1 + model.tol)
     assert model.duality_gap_ <= model.tol * model.objective_

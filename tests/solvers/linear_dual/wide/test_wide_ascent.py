@@ -13,7 +13,7 @@ from fastsvm.solvers.linear_dual import rounds
 from fastsvm.solvers.linear_dual.coordinate_ascent import LinearDualAscent
 from fastsvm.solvers.linear_dual.problem import LinearProblem
 from fastsvm.solvers.linear_dual.state import LinearDualSettings
-from fastsvm.solvers.linear_dual.wide.ascent import WideAscent, is_wide
+from fastsvm.solvers.linear_dual.wide.ascent import WideAscent
 from fastsvm.solvers.outer_loop import Limits, StopReason, drive
 from fastsvm.sources import MemorySource
 
@@ -138,23 +138,3 @@ def test_values_that_overflow_are_named(rows):
     X.data[11] = 1e200
     with pytest.raises(ValueError, match="overflow"):
         LinearSVC().fit(X, np.tile(labels, 6))
-
-
-def test_which_rows_are_wide(rows):
-    X, hinge = rows[0], LOSSES["hinge"]()
-    assert is_wide(MemorySource.of(X), hinge)
-    assert not is_wide(MemorySource.of(X), LOSSES["crammer_singer"]())
-    assert not is_wide(MemorySource.of(X.toarray()), hinge)
-    assert not is_wide(MemorySource.of(sparse.csr_matrix(X[:, :5].toarray() + 1.0)), hinge)
-
-
-@pytest.mark.parametrize("given", [{"loss": "log_loss"}, {"loss": "hinge"}, {"loss": "log_loss", "penalty": "l1"}])
-def test_standardized_rows_are_those_that_are_scaled_before(given, rows):
-    X, labels, _ = rows
-    X = sparse.vstack([X] * 6, "csr")  # fewer rows are solved by the Gram matrix
-    y = np.tile(labels, 6)
-    deviation = np.sqrt(np.asarray(X.multiply(X).mean(axis=0) - np.square(X.mean(axis=0)))[0])
-    scaled = sparse.csr_matrix(X @ sparse.diags(1 / np.where(deviation > 0, deviation, 1.0)))
-    wanted = LinearSVC(C=0.1, tol=1e-6, **given).fit(scaled, y)
-    found = LinearSVC(C=0.1, tol=1e-6, standardize=True, **given).fit(X, y)
-    assert found.objective_ == pytest.approx(wanted.objective_, rel=5e-6)

@@ -1,0 +1,137 @@
+"""Which solver fits which problem: one table a family, from facts to solvers.
+
+The solvers of a problem are tried in the order of the table. One that does not come within the tolerance, as where
+rounding errors hide the way, leaves the problem to the next. A fitted model says in `solver_` which one solved it.
+Facts never say where samples are stored, only whether memory holds them: the same rows from an array and from a file
+are learnt alike.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fastsvm.estimators.fitting.tuning import LinearTuning
+from fastsvm.losses import Loss, is_piecewise, provides_newton
+
+__all__ = ["LINEAR_SOLVERS", "LinearFacts", "LinearSolver", "linear_solvers"]
+
+
+class LinearFacts(NamedTuple):
+    """What decides how a linear machine is learnt.
+
+    Attributes
+    ----------
+    n_samples, n_weights : int
+        Samples, and weights of a score, that of the constant feature included.
+    mean_values : float
+        Stored values of a feature in the mean, which are `n_samples` if rows are dense.
+    resident, sparse : bool
+        Whether memory holds the rows, and whether they are sparse.
+    loss : Loss
+        Loss of a sample.
+    l1, one_class : bool
+        Whether ‖w‖₁ is penalised, and whether the sum of the dual variables is given.
+    by_gap : bool
+        Whether the tolerance bounds the duality gap, not the violation of the optimality conditions.
+    is_watched : bool
+        Whether steps are to be seen: by callbacks, in checkpoints, or because few are allowed.
+    fits_gram : bool
+        Whether the memory holds the Gram matrix of the samples, and no limit of time is set.
+    """
+
+    n_samples: int
+    n_weights: int
+    mean_values: float
+    resident: bool
+    sparse: bool
+    loss: Loss
+    l1: bool = False
+    one_class: bool = False
+    by_gap: bool = True
+    is_watched: bool = False
+    fits_gram: bool = False
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether the loss is piecewise quadratic or linear, so that a coordinate's best step has a closed form."""
+        return is_piecewise(type(self.loss))
+
+    def is_few(self, tuning: LinearTuning) -> bool:
+        """Return whether the table is so small that Newton steps on it cost less than epochs."""
+        n, d = self.n_samples, self.n_weights
+        return n * d <= tuning.most_values and min(n, d) <= tuning.most_on_shorter_side
+
+
+class LinearSolver(NamedTuple):
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : str
+        What `solver_` says.
+    what : str
+        What it does.
+    applies : callable
+        `applies(facts, tuning)` returns whether it is tried.
+    """
+
+    name: str
+    what: str
+    applies: Callable[[LinearFacts, LinearTuning], bool]
+
+
+def _is_plain(facts: LinearFacts) -> bool:
+    return not (facts.l1 or facts.one_class)
+
+
+def _at_once(facts: LinearFacts, tuning: LinearTuning) -> bool:
+    """Return whether one compiled call may solve the problem, out of sight."""
+    is_ours = _is_plain(facts) and facts.resident and not facts.loss.of_classes and not facts.is_watched
+    return is_ours and (facts.piecewise or facts.n_samples < tuning.many_samples)
+
+
+def _gram(facts: LinearFacts, tuning: LinearTuning) -> bool:
+    is_smooth, width = math.isfinite(facts.loss.curvature), facts.n_weights
+    most = width if width < tuning.many_features or is_smooth else tuning.more_samples * width
+    if not (facts.piecewise and facts.n_samples < most and facts.n_samples <= tuning.most_gram_samples):
+        return False
+    return tuning.gram and _at_once(facts, tuning) and (facts.is_few(tuning) or facts.fits_gram)
+
+
+def _weights(facts: LinearFacts, tuning: LinearTuning) -> bool:
+    return tuning.weights and _at_once(facts, tuning) and facts.is_few(tuning) and not _gram(facts, tuning)
+
+
+def _newton(facts: LinearFacts, tuning: LinearTuning) -> bool:
+    if facts.l1:
+        return True
+    is_able = tuning.newton and _is_plain(facts) and facts.resident and provides_newton(type(facts.loss))
+    is_table = facts.n_weights <= tuning.table_features + 1 and facts.n_samples >= tuning.table_samples
+    return is_able and not _rounds(facts, tuning) and (not facts.piecewise or (is_table and facts.by_gap))
+
+
+def _rounds(facts: LinearFacts, tuning: LinearTuning) -> bool:
+    if not (tuning.rounds and _is_plain(facts) and facts.sparse and facts.resident) or facts.loss.of_classes:
+        return False
+    return facts.mean_values <= (tuning.values_of_feature if facts.piecewise else tuning.values_of_smooth)
+
+
+def _ascent(facts: LinearFacts, tuning: LinearTuning) -> bool:
+    is_left = facts.piecewise or not _newton(facts, tuning)  # a smooth loss is one for Newton's method, if it may be
+    return _is_plain(facts) and is_left and not _rounds(facts, tuning)
+
+
+LINEAR_SOLVERS = (
+    LinearSolver("gram", "Coordinate ascent and Newton steps on the Gram matrix of few samples", _gram),
+    LinearSolver("weights", "Epochs and Newton steps on the weights of a small table", _weights),
+    LinearSolver("newton", "Proximal Newton steps on the weights, with all threads", _newton),
+    LinearSolver("rounds", "Rounds of dual coordinate ascent over sparse rows with rare features", _rounds),
+    LinearSolver("ascent", "Accelerated dual coordinate ascent, also over rows on disk", _ascent),
+    LinearSolver("given-sum", "Dual ascent with a given sum, for one class", lambda facts, _: facts.one_class),
+)
+"""Solvers of linear machines, in the order in which they are tried."""
+
+
+def linear_solvers(facts: LinearFacts, tuning: LinearTuning) -> list[str]:
+    """Return the names of the solvers that are tried, in this order."""
+    return [solver.name for solver in LINEAR_SOLVERS if solver.applies(facts, tuning)]

@@ -1,0 +1,89 @@
+"""Is the solver chosen from facts alone, is it said, and does each solve what it is given?"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+
+from fastsvm import LinearOneClassSVM, LinearSVC, LogisticRegression
+from fastsvm.estimators.choice import LINEAR_SOLVERS, LinearFacts, linear_solvers
+from fastsvm.estimators.fitting.tuning import LinearTuning, Tuning, changed, current_tuning, tuned
+from fastsvm.losses import LOSSES
+
+HINGE, SQUARED, LOG = (LOSSES[name]() for name in ("hinge", "squared_hinge", "log_loss"))
+TABLE = LinearFacts(50_000, 31, 50_000.0, resident=True, sparse=False, loss=SQUARED)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        (TABLE, ["newton", "ascent"]),
+        (TABLE._replace(loss=HINGE), ["ascent"]),
+        (TABLE._replace(loss=LOG), ["newton"]),
+        (TABLE._replace(loss=LOG, resident=False), ["ascent"]),
+        (TABLE._replace(resident=False), ["ascent"]),
+        (TABLE._replace(by_gap=False), ["ascent"]),
+        (TABLE._replace(n_weights=3073), ["ascent"]),
+        (TABLE._replace(l1=True, resident=False), ["newton"]),
+        (TABLE._replace(one_class=True), ["given-sum"]),
+        (TABLE._replace(n_samples=1000, loss=HINGE), ["weights", "ascent"]),
+        (TABLE._replace(n_samples=1000, loss=HINGE, is_watched=True), ["ascent"]),
+        (TABLE._replace(n_samples=1000, loss=LOG), ["weights", "newton"]),
+        (TABLE._replace(n_samples=25_000, loss=LOG), ["newton"]),
+        (TABLE._replace(n_samples=100, n_weights=5000), ["gram", "ascent"]),
+        (TABLE._replace(n_samples=1000, n_weights=5000), ["ascent"]),
+        (TABLE._replace(n_samples=1000, n_weights=5000, fits_gram=True), ["gram", "ascent"]),
+        (TABLE._replace(n_weights=200_001, sparse=True, mean_values=5.0), ["rounds"]),
+        (TABLE._replace(n_weights=200_001, sparse=True, mean_values=40.0), ["ascent"]),
+        (TABLE._replace(n_weights=200_001, sparse=True, mean_values=15.0, loss=LOG), ["newton"]),
+        (TABLE._replace(n_weights=200_001, sparse=True, mean_values=5.0, loss=LOG), ["rounds"]),
+        (TABLE._replace(loss=LOSSES["crammer_singer"](), n_samples=1000), ["ascent"]),
+    ],
+)
+def test_solvers_of_a_problem(facts, wanted):
+    assert linear_solvers(facts, LinearTuning()) == wanted
+
+
+def test_every_problem_has_a_solver_whatever_is_turned_off():
+    losses = [kind() for kind in LOSSES.values()]
+    for off in ({}, *({name: False} for name in ("weights", "gram", "newton", "rounds"))):
+        tuning = LinearTuning(**off)
+        for loss in losses:
+            for n, d, mean in ((50, 4, 50.0), (1500, 2000, 3.0), (10**6, 30, 1e6), (10**6, 10**6, 2.0)):
+                for fact in ("l1", "one_class", "is_watched", "sparse", "fits_gram", "by_gap", "resident"):
+                    facts = LinearFacts(n, d, mean, True, False, loss)
+                    found = linear_solvers(facts._replace(**{fact: not getattr(facts, fact)}), tuning)
+                    assert found and not set(off) & set(found)
+
+
+def test_each_solver_comes_to_the_same_optimum():
+    X, y = make_classification(300, 400, n_informative=10, random_state=0)
+    X = sparse.csr_matrix(np.where(np.abs(X) > 1.5, X, 0))
+    off = dict.fromkeys(("gram", "weights", "newton", "rounds"), False)
+    seen, models = set(), []
+    for on in ("gram", "weights", "newton", "rounds", "ascent"):
+        numbers = {**off, **({on: True} if on in off else {}), "values_of_feature": 400, "most_on_shorter_side": 400}
+        numbers |= {"table_features": 400, "table_samples": 1}
+        with tuned(changed({"linear": numbers})):
+            models.append(LinearSVC(tol=1e-8).fit(X, y))
+        seen.add(models[-1].solver_)
+        assert models[-1].objective_ == pytest.approx(models[0].objective_, rel=1e-7)
+        assert models[-1].converged_
+    assert seen == {"gram", "weights", "newton", "rounds", "ascent"}
+    assert LinearOneClassSVM().fit(X).solver_ == "given-sum"
+    assert {solver.name for solver in LINEAR_SOLVERS} == {*seen, "given-sum"}
+
+
+def test_solver_is_said():
+    X, y = make_classification(200, 5, random_state=0)
+    assert LogisticRegression().fit(X, y).solver_ == "weights"
+    assert LogisticRegression(penalty="l1").fit(X, y).solver_ == "newton"
+
+
+def test_tuning_ends_with_its_context():
+    with pytest.raises(ZeroDivisionError), tuned(changed({"linear": {"newton": False}})):
+        assert not current_tuning().linear.newton
+        _ = 1 / 0
+    assert current_tuning() == Tuning()
+    with pytest.raises(ValueError, match="no_such"):
+        changed({"linear": {"no_such": 1}})
