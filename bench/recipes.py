@@ -9,6 +9,7 @@ FASTSVM_DATA names:
     cod-rna, cod-rna.t
     kddcup99/{kddcup.data_10_percent,corrected}.csv
     drive/drive-training.npz
+    covtype5000/{train,test}.npz
 """
 
 import gzip
@@ -133,6 +134,14 @@ def cod_rna(n: int | None = None, scaled: bool = True) -> Data:
     order = np.random.default_rng(0).permutation(len(y))[:n]
     data = Data(X.toarray()[order], y[order], X_test[:50_000].toarray(), y_test[:50_000])
     return standardised(data) if scaled else data
+
+
+def covtype5000() -> Data:
+    """Return 5,000 samples of forest cover with 54 features, and 5,000 test samples, of two kinds, standardised."""
+    with np.load(real_file("covtype5000/train.npz")) as train, np.load(real_file("covtype5000/test.npz")) as test:
+        found = [file[name] for file in (train, test) for name in ("X", "y")]
+    X, y, X_test, y_test = found
+    return standardised(Data(X.astype(np.float64), y, X_test.astype(np.float64), y_test))
 
 
 def cod_rna_test(n: int) -> Data:

@@ -1,0 +1,81 @@
+"""The paths of a fit that a switch turns off: by which change of the tuning, where they may matter, what they weigh."""
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fastsvm
+
+__all__ = ["PATHS", "Weight", "WorthOf", "weight_of"]
+
+PACKAGE = Path(fastsvm.__file__).parent
+_KERNEL = ("kernel", "tables", "multiclass", "small", "wide_sparse", "machines")
+_LINEAR = ("linear", "linear_machines")
+
+
+@dataclass(frozen=True)
+class WorthOf:
+    """A path whose worth is measured.
+
+    Attributes
+    ----------
+    name : str
+        What it does.
+    off : dict of str to dict
+        The change of the tuning that turns it off.
+    suites : tuple of str
+        Suites whose fits may take it.
+    files : tuple of str
+        Files below `fastsvm/` that serve it alone.
+    """
+
+    name: str
+    off: dict[str, dict[str, Any]]
+    suites: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+
+@dataclass
+class Weight:
+    """What the files of a path weigh: lines, compiled functions, and the names of their modules."""
+
+    lines: int = 0
+    compiled: int = 0
+    modules: list[str] = field(default_factory=list)
+
+
+PATHS = [
+    WorthOf(
+        "linear: few samples on the weights", {"linear": {"weights": False}}, _LINEAR,
+        ("solvers/linear_dual/small/few_samples.py",),
+    ),
+    WorthOf(
+        "linear: few samples on their Gram matrix", {"linear": {"gram": False}}, _LINEAR,
+        ("solvers/linear_dual/small/wide_samples.py",),
+    ),
+    WorthOf("linear: Newton's method of tables", {"linear": {"newton": False}}, _LINEAR),
+    WorthOf(
+        "linear: rounds of texts", {"linear": {"rounds": False}}, _LINEAR,
+        ("solvers/linear_dual/wide/ascent.py", "solvers/linear_dual/wide/passes.py"),
+    ),
+]  # fmt: skip
+
+_COMPILES = {"jit", "jit_in_order", "outlined", "inlined", "generic"}
+
+
+def weight_of(path: WorthOf) -> Weight:
+    """Return what the files of a path weigh."""
+    found = Weight()
+    for name in path.files:
+        text = (PACKAGE / name).read_text(encoding="utf-8")
+        found.lines += len(text.splitlines())
+        found.compiled += sum(_is_compiled(node) for node in ast.walk(ast.parse(text)))
+        found.modules.append("fastsvm." + name.removesuffix(".py").replace("/", "."))
+    return found
+
+
+def _is_compiled(node: ast.AST) -> bool:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    names = (one.func if isinstance(one, ast.Call) else one for one in decorators)
+    return any(getattr(one, "id", getattr(one, "attr", "")) in _COMPILES for one in names)
