@@ -7,11 +7,11 @@ from bench import made_up_tables, recipes, texts
 from bench.classical.cases import CLASSICAL_CASES
 from bench.harness.suite import Case
 from bench.kernel.competitors import KernelParameters
+from bench.kernel.small_tables import SMALL_CASES
 from bench.linear.cases import LINEAR_MACHINE_CASES
 from bench.linear.parameters import LinearParameters
 from bench.machines.cases import MACHINE_CASES
 from bench.millions.cases import MILLIONS_CASES
-from bench.small_tables import SMALL_CASES
 from bench.streaming.cases import STREAMING_CASES
 
 __all__ = ["AVX2", "CASES", "cases_of"]

@@ -30,9 +30,9 @@ from sklearn.exceptions import ConvergenceWarning
 import fastsvm
 from bench.harness.competitor import OURS
 from bench.harness.study import RESULTS, Study
+from bench.kernel.small_tables import clusters, noisy
 from bench.linear.parameters import LinearParameters
 from bench.linear.referee import Weights, objectives
-from bench.small_tables import clusters, noisy
 
 __all__ = ["LIBLINEAR", "OF_CLASSES", "OF_TARGETS", "Case", "compare"]
 

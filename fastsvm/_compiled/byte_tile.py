@@ -14,7 +14,7 @@ from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from fastsvm._compiled.processor import JIT_DISABLED, processor_has
+from fastsvm._compiled.processor import PLAIN, processor_has
 
 __all__ = ["INSTRUCTIONS", "PRODUCTS", "Instruction", "byte_tile", "multiply_add", "write_byte_tile"]
 
@@ -63,7 +63,7 @@ INSTRUCTIONS = {
 def _has(name: str) -> bool:
     """Return whether the processor has an instruction."""
     if name == "madd":
-        return not JIT_DISABLED and binding.get_process_triple().startswith(("x86_64", "i686", "amd64"))
+        return not PLAIN and binding.get_process_triple().startswith(("x86_64", "i686", "amd64"))
     return processor_has(name, "FASTSVM_BYTE_PRODUCTS")
 
 

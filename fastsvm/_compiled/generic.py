@@ -6,8 +6,7 @@ from typing import Any
 
 from numba.extending import overload
 
-from fastsvm._compiled.compiler import OPTIONS
-from fastsvm._compiled.machine_code import Compiler
+from fastsvm._compiled.compiler import overload_options
 
 __all__ = ["generic"]
 
@@ -65,7 +64,7 @@ class generic:
 
             return add
 
-        overload(dispatch, strict=False, jit_options=OPTIONS | {"pipeline_class": Compiler})(choose)
+        overload(dispatch, strict=False, jit_options=overload_options())(choose)
         dispatch.register, dispatch.bodies = register, bodies  # type: ignore[attr-defined]
         dispatch.default = defaults.append  # type: ignore[attr-defined]
         return dispatch

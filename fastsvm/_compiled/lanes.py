@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from fastsvm._compiled.compiler import jit
-from fastsvm._compiled.processor import JIT_DISABLED
+from fastsvm._compiled.processor import PLAIN
 
 __all__ = ["LANES", "add_to_lanes", "lowest_bit"]
 
@@ -75,7 +75,7 @@ def _plain_add(rows, factors, span, lanes, sums):
         sums[rows[t]] += factors[t] * lanes
 
 
-add_to_lanes = jit(_plain_add if JIT_DISABLED else _vector_add)
+add_to_lanes = jit(_plain_add if PLAIN else _vector_add)
 """`add_to_lanes(rows, factors, span, lanes, sums)` adds factors[t] times `lanes` to sums[rows[t]] for t in a span.
 The rows are int32. Each sum is rounded once where the processor can multiply and add at once."""
 
@@ -90,9 +90,13 @@ def _lowest_bit(typing_context, word):
     return types.int64(types.uint64), codegen
 
 
+@register_jitable
 def _plain_lowest_bit(word: np.uint64) -> int:
-    return (int(word) & -int(word)).bit_length() - 1
+    for bit in range(64):
+        if (word >> np.uint64(bit)) & np.uint64(1):
+            return bit
+    return 64
 
 
-lowest_bit = _plain_lowest_bit if JIT_DISABLED else _lowest_bit
+lowest_bit = _plain_lowest_bit if PLAIN else _lowest_bit
 """`lowest_bit(word)` is the number of the lowest bit that is set in an unsigned word other than zero."""

@@ -6,10 +6,13 @@ from typing import Any
 import numba
 from llvmlite import binding
 
-__all__ = ["HAS_WIDE_VECTORS", "JIT_DISABLED", "processor_has"]
+__all__ = ["HAS_WIDE_VECTORS", "JIT_DISABLED", "PLAIN", "processor_has"]
 
 _config: Any = numba.config  # Numba sets its settings at import, so type checkers know none of them
 JIT_DISABLED = bool(_config.DISABLE_JIT)
+PLAIN = JIT_DISABLED or os.environ.get("FASTSVM_PLAIN_NUMBA") == "1"
+"""Whether functions are compiled by `numba.njit` alone, without Numba's private classes and code written for LLVM, or
+not at all."""
 
 
 def processor_has(feature: str, setting: str = "") -> bool:
@@ -22,7 +25,7 @@ def processor_has(feature: str, setting: str = "") -> bool:
     setting : str, default=""
         Name of the environment variable; "" for none.
     """
-    if JIT_DISABLED or os.environ.get(setting) == "0":
+    if PLAIN or os.environ.get(setting) == "0":
         return False
     if _config.CPU_NAME or _config.CPU_FEATURES:  # the user's target, not this machine
         return f"+{feature}" in (_config.CPU_FEATURES or "")

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from llvmlite import binding, ir
 from numba.core import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 
-from fastsvm._compiled.processor import JIT_DISABLED, processor_has
+from fastsvm._compiled.processor import PLAIN, processor_has
 
 __all__ = ["HAS_HALF_FLOATS", "exp", "half_as_single", "maximum", "minimum", "multiply_add"]
 
@@ -34,16 +34,18 @@ def _extremum(name: str) -> Any:
     return extremum
 
 
+@register_jitable
 def _plain_minimum(a: float, b: float) -> float:
     return a if a < b else b
 
 
+@register_jitable
 def _plain_maximum(a: float, b: float) -> float:
     return a if a > b else b
 
 
-minimum = _plain_minimum if JIT_DISABLED else _extremum("minnum")
-maximum = _plain_maximum if JIT_DISABLED else _extremum("maxnum")
+minimum = _plain_minimum if PLAIN else _extremum("minnum")
+maximum = _plain_maximum if PLAIN else _extremum("maxnum")
 
 
 @intrinsic
@@ -56,17 +58,16 @@ def _multiply_add(typing_context, a, b, c):
     return a(a, a, a), codegen
 
 
+@register_jitable
 def _plain_multiply_add(a: float, b: float, c: float) -> float:
     return a * b + c
 
 
-multiply_add = _plain_multiply_add if JIT_DISABLED else _multiply_add
+multiply_add = _plain_multiply_add if PLAIN else _multiply_add
 """`multiply_add(a, b, c)` is a b + c, all of one type. LLVM does not change the order of sums that are made of it."""
 
 
-HAS_HALF_FLOATS = not JIT_DISABLED and (
-    processor_has("f16c") or binding.get_process_triple().startswith(("aarch64", "arm64"))
-)
+HAS_HALF_FLOATS = not PLAIN and (processor_has("f16c") or binding.get_process_triple().startswith(("aarch64", "arm64")))
 """Whether the processor has an instruction for `half_as_single`."""
 
 

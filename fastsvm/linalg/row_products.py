@@ -10,7 +10,7 @@ import numpy as np
 
 from fastsvm._compiled.compiler import jit, outlined
 from fastsvm._compiled.panels import PANEL_BYTES, PANEL_ROWS, PANEL_VECTORS, pack_tile, panel_tile
-from fastsvm._compiled.processor import HAS_WIDE_VECTORS, JIT_DISABLED
+from fastsvm._compiled.processor import HAS_WIDE_VECTORS, PLAIN
 from fastsvm._compiled.scratch import scratch_array
 from fastsvm._compiled.vectors import product_tile_1, product_tile_2, product_tile_5
 from fastsvm.linalg.half_floats import as_float32
@@ -175,7 +175,7 @@ def _plain_pack(rows, panels):
         _pack_part(rows, panels, first, first + width, 0)
 
 
-pack = _plain_pack if JIT_DISABLED else outlined(_vector_pack)
+pack = jit(_plain_pack) if PLAIN else outlined(_vector_pack)
 """`pack(rows, panels)` writes C-contiguous rows to panels, padded with zeros, for compiled callers."""
 
 
@@ -213,13 +213,14 @@ def _plain_panel_products(rows, panels, out, resume):
     if not resume:
         out[:] = 0
     width = panels.shape[2]
-    for p, panel in enumerate(panels):
-        target = out[: len(rows), p * width : (p + 1) * width]
-        for k in range(rows.shape[1]):
-            target += rows[:, k, None] * panel[k]
+    for p in range(panels.shape[0]):
+        for i in range(rows.shape[0]):
+            target = out[i, p * width : (p + 1) * width]
+            for k in range(rows.shape[1]):
+                target += rows[i, k] * panels[p, k]
 
 
-add_products = _plain_panel_products if JIT_DISABLED else outlined(_tiled_products)
+add_products = jit(_plain_panel_products) if PLAIN else outlined(_tiled_products)
 """`add_panel_products` for compiled callers."""
 
 

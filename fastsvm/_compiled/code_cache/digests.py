@@ -26,7 +26,7 @@ from fastsvm._compiled.code_cache.folders import folders, writeable_folder
 __all__ = ["PACKAGE", "Sources", "function_digest"]
 
 PACKAGE = Path(__file__).parents[2]
-_MACHINERY = ("_compiled.compiler", "_compiled.machine_code", "_compiled.generic", "_compiled.processor")
+_MACHINERY = ("_compiled.compiler", "_compiled.numba_internals", "_compiled.generic", "_compiled.processor")
 _CACHE = "_compiled.code_cache"  # changes nothing in what is compiled
 _SETTINGS = (
     "FASTSVM_WIDE_VECTORS",
