@@ -18,19 +18,9 @@ _SOLVED_COLUMNS = 128
 
 
 class Inverse:
-    """The inverse of a symmetric positive definite matrix.
+    """The inverse of a symmetric positive definite matrix in float64, which is overwritten by its Cholesky factor.
 
-    Parameters
-    ----------
-    matrix : ndarray of float64, shape (m, m)
-        Overwritten by its Cholesky factor.
-    pool : Pool
-        Threads.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrix is not positive definite.
+    `numpy.linalg.LinAlgError` is raised if the matrix is not positive definite.
     """
 
     def __init__(self, matrix: np.ndarray, pool: Pool) -> None:

@@ -22,14 +22,7 @@ def _widen_runs(halves, starts, lengths, values):
 def write_runs_as_float32(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> None:
     """Write runs of rows of a C-contiguous array of float16 to one of float32, one run after another.
 
-    Parameters
-    ----------
-    values : ndarray of float16, shape (n_rows, n_features)
-        Rows.
-    starts, lengths : ndarray of int64, shape (n_runs,)
-        Index of the first row of each run, and its number of rows.
-    out : ndarray of float32, shape (at least as many, n_features)
-        The rows of all runs.
+    A run begins at a row of `starts` and has a number of rows of `lengths`. `out` may have more rows than all runs.
     """
     if HAS_HALF_FLOATS:
         _widen_runs(values.view(np.uint16), starts, lengths, out)

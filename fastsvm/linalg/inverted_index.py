@@ -34,18 +34,9 @@ class InvertedIndex(NamedTuple):
     The features that occur are numbered in rising order. The number after the last stands for all others. Its list is
     empty, so that no code has to ask whether a feature occurs.
 
-    Attributes
-    ----------
-    table : ndarray of shape (a power of two, 2)
-        Features and their numbers, found by their hashes; the feature is -1 where there is none.
-    hashing : tuple of int
-        Factor and shift of the hash of a feature.
-    starts : ndarray of int64, shape (n_found + 2,)
-        Where the lists start, and the last ends.
-    rows : ndarray of int32, shape (n_values,)
-        Lists of rows.
-    values : ndarray of shape (n_values,)
-        Their values.
+    `table`, shape (a power of two, 2), has features and their numbers at the places of their hashes; the feature is -1
+    where there is none. `hashing` is the factor and the shift of a hash. `rows` and `values` have the lists one after
+    another. `starts` says where each list starts, and the last ends.
     """
 
     table: np.ndarray
@@ -129,16 +120,9 @@ def _fill(block, numbers, ends, rows, values):
 
 
 def write_indexed_products(block: CSRBlock, index: InvertedIndex, out: np.ndarray) -> None:
-    """Write the products of indexed rows with the rows of a block to `out`, shape (n_indexed, n_rows).
+    """Overwrite `out`, shape (n_indexed, n_rows), with the products of indexed rows and the rows of a block.
 
-    Parameters
-    ----------
-    block : CSRBlock
-        Sorted rows in the type of the index, with `indptr` of int64.
-    index : InvertedIndex
-        The indexed rows.
-    out : ndarray of shape (n_indexed, n_rows)
-        Overwritten by the products.
+    The block has sorted rows in the type of the index, with `indptr` of int64.
     """
     indptr, dtype, n_found = block.indptr, out.dtype, len(index.starts) - 1
     ends = np.append(indptr[::LANES], indptr[-1])

@@ -29,24 +29,13 @@ class Bracket(NamedTuple):
 
 
 class RootLimits(NamedTuple):
-    """Stopping rule of a search.
+    """Stopping rule of a search."""
 
-    Attributes
-    ----------
-    doublings : int
-        How often the upper point may be doubled while its value is negative.
-    steps : int
-        Largest number of steps of false position.
-    value : float
-        Absolute value that counts as zero.
-    width : float
-        Width of the bracket, relative to the upper point, at which its midpoint is returned. If rounding puts the
-        interpolated point on an end of the bracket, a search with width 0 ends there; others bisect.
-    """
-
-    doublings: int
-    steps: int
-    value: float
+    doublings: int  # While its value is negative, the upper point is doubled at most so often.
+    steps: int  # At most so many steps of false position are taken.
+    value: float  # An absolute value up to this counts as zero.
+    # The midpoint of a bracket of this width, relative to the upper point, is returned. If rounding puts the
+    # interpolated point on an end of the bracket, a search with width 0 ends there; others bisect.
     width: float
 
 

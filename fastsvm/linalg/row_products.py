@@ -53,18 +53,8 @@ def readable_rows(values: np.ndarray) -> np.ndarray:
 def write_products(values: np.ndarray, places: np.ndarray, weights: np.ndarray, bounds: tuple, out: np.ndarray) -> None:
     """Write to out[c, p] the products of rows p of `values` and rows c of `weights`; further columns are ignored.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_features)
-        Rows as they are stored.
-    places : ndarray of int64
-        Indices p of the rows.
-    weights : ndarray of shape (n_scores, at least n_features)
-        Weights in the type of products; each row is contiguous.
-    bounds : tuple of int
-        Start and stop within `places`, start and stop of the scores.
-    out : ndarray of shape (at least n_scores, n_rows)
-        Products, in the type of products.
+    `places` are the indices p of the rows. `bounds` are start and stop within `places`, and start and stop of the
+    scores c. Each row of the weights is contiguous; they and `out` are in the type of products.
     """
     start, stop, low, high = bounds
     tile = np.empty(20, out.dtype)
@@ -225,19 +215,11 @@ add_products = jit(_plain_panel_products) if PLAIN else outlined(_tiled_products
 
 
 def add_panel_products(rows: np.ndarray, panels: np.ndarray, out: np.ndarray, resume: bool = False) -> None:
-    """Write the products of rows and panels to `out`; if `resume`, add them to the sums in `out`.
+    """Write the products of rows, shape (q, d), and panels to `out`, shape (q, n_panels * width), in one type.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (q, d)
-        C-contiguous rows, in the type of the panels.
-    panels : ndarray of shape (n_panels, d, width)
-        As `panels_of` or `panels_of_columns` returns them.
-    out : ndarray of shape (q, n_panels * width)
-        Products, in the same type.
-    resume : bool, default=False
-        Whether `out` holds the sums over earlier features. Sums in parts of multiples of 256 features have the same
-        bits as sums at once: the features are summed 256 at a time, for which the rounding errors are smaller, too.
+    Rows are C-contiguous, and panels are as `panels_of` or `panels_of_columns` returns them. If `resume`, products are
+    added to the sums over earlier features in `out`. Sums in parts of multiples of 256 features have the same bits as
+    sums at once: the features are summed 256 at a time, for which the rounding errors are smaller, too.
     """
     add_products(rows, panels, out, resume)
 

@@ -37,18 +37,9 @@ def unsigned(block: CSRBlock) -> CSRBlock:
 
 @jit
 def write_sparse(block: CSRBlock, places: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    """Write the products of rows with weights; further columns of the weights are ignored.
+    """Overwrite `out`, shape (n_scores, n_places), with the products of the rows `places` of a block and weights.
 
-    Parameters
-    ----------
-    block : CSRBlock
-        As `unsigned` returns it.
-    places : ndarray of int64
-        Indices of the rows.
-    weights : ndarray of float64, shape (n_scores, at least n_features)
-        Weights.
-    out : ndarray of float64, shape (n_scores, n_places)
-        Overwritten by the products.
+    The block is as `unsigned` returns it. Further columns of the weights are ignored.
     """
     data, indices, indptr = block.data, block.indices, block.indptr
     values_per_row = max(1, int(indptr[indptr.size - 1]) // max(1, indptr.size - 1))
