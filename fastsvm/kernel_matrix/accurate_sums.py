@@ -37,14 +37,8 @@ _DIAGONAL_ROWS = 32  # whose values a user's function returns together
 class ValueBounds(NamedTuple):
     """Bounds on kernel values and their errors: |k(x, z)| is at most size(x) size(z).
 
-    Attributes
-    ----------
-    sizes, spreads : ndarray of shape (n,)
-        Of each sample.
-    error : float
-        Of a value in float64, relative to spread(x) spread(z).
-    fine_error : float
-        Of a value in two floats, relative to size(x) size(z).
+    The error of a value in float64 is at most `error` spread(x) spread(z), that of a value in two floats at most
+    `fine_error` size(x) size(z).
     """
 
     sizes: np.ndarray

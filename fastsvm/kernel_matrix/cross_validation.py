@@ -27,20 +27,8 @@ _COPIED_ROWS = 256  # copied at a time
 class SharedKernel:
     """The kernel matrix of all rows, from which fits on subsets copy. Threads may share it.
 
-    Parameters
-    ----------
-    gram : Gram
-        Computes rows.
-    arena : ndarray of uint8
-        Memory for at least one row.
-    place : ndarray of int64
-        Position of each row in `gram`. Rows that are requested together should be adjacent, so that they are copied
-        together.
-
-    Attributes
-    ----------
-    source, pool, dtype
-        Those of `gram`.
+    `arena` is memory for at least one row. `place` is the position of each row in `gram`. Rows that are requested
+    together should be adjacent there, so that they are copied together.
     """
 
     def __init__(self, gram: Gram, arena: np.ndarray, place: np.ndarray) -> None:
@@ -90,15 +78,7 @@ class SharedKernel:
 
 
 class SharedPart:
-    """The kernel matrix of a subset of rows: a `KernelMatrix` that copies from a `SharedKernel`.
-
-    Parameters
-    ----------
-    kernel : SharedKernel
-        The kernel matrix of all rows.
-    rows : ndarray of int64
-        Positions of the distinct rows of the subset.
-    """
+    """The kernel matrix of a subset of distinct rows: a `KernelMatrix` that copies from a `SharedKernel`."""
 
     resident = True
     expensive = cheap_among = False  # values are cached, except those that do not fit

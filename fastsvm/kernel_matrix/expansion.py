@@ -40,18 +40,8 @@ def add_expansion(
 ) -> None:  # fmt: skip
     """Add Σ_s coef_s k(x_s, x) to the sums of the rows x of a block. Values have the kernel's type, sums float64.
 
-    Parameters
-    ----------
-    sums : ndarray of float64, shape (n_rows,)
-        One for each row of the block.
-    pairwise : PairwiseKernel
-        The kernel; not a precomputed one.
-    expansion : tuple of (Block, ndarray of float64)
-        The rows x_s, and their coefficients.
-    rows : tuple of (Block, ndarray)
-        The rows x, and their terms.
-    pool : Pool
-        Threads for the tiles.
+    `expansion` is the rows x_s and their coefficients in float64; `rows` is the rows x and their terms. The kernel is
+    not a precomputed one.
     """
     (support, coef), (block, terms) = expansion, rows
     most = min(pairwise.summed_rows, operand_rows(pairwise.row_bytes(support)))
@@ -78,16 +68,7 @@ def _run(pairwise: PairwiseKernel, pool: Pool, function: Callable[..., None], pi
 def expand_among(pairwise: PairwiseKernel, support: Block, coef: np.ndarray, pool: Pool) -> np.ndarray:
     """Return Σ_s coef_s k(x_s, x) at the rows x_s themselves, in float64. Each value is computed for both its rows.
 
-    Parameters
-    ----------
-    pairwise : PairwiseKernel
-        The kernel; not a precomputed one.
-    support : Block
-        The rows x_s.
-    coef : ndarray of float64, shape (n_support,)
-        Their coefficients.
-    pool : Pool
-        Threads for the tiles.
+    The kernel is not a precomputed one.
     """
     sums, terms = np.zeros(len(coef)), pairwise.terms(support)
     most = min(TILED_ROWS, operand_rows(pairwise.row_bytes(support)))
@@ -126,15 +107,10 @@ def _products_of_columns(tile, coef, out):
 class PairCoefficients(NamedTuple):
     """Coefficients of the decision functions of all pairs of classes, as LIBSVM arranges them.
 
-    A pair has support vectors of its two classes only. A row of coefficients for every class but one takes the place
-    of a column for every pair.
-
-    Attributes
-    ----------
-    dual_coef : ndarray of float64, shape (n_classes - 1, n_support)
-        For a support vector of class c, row r has its coefficient in the pair of c and the r-th other class.
-    ends : ndarray of int64, shape (n_classes,)
-        Where the support vectors of each class end. They are ordered by class.
+    A pair has support vectors of its two classes only. A row of coefficients for every class but one takes the place of
+    a column for every pair: for a support vector of class c, row r of `dual_coef`, shape (n_classes - 1, n_support),
+    has its coefficient in the pair of c and the r-th other class. Support vectors are ordered by class, and `ends` says
+    where those of each class end.
     """
 
     dual_coef: np.ndarray
@@ -295,22 +271,7 @@ def expand(
 ) -> np.ndarray:
     """Return Σ_s coef[s, c] k(support_s, x) for the rows x of a block, in float64, summed in the order of s.
 
-    Parameters
-    ----------
-    pairwise : PairwiseKernel
-        The kernel.
-    support : Block
-        The distinct rows of the expansion. A precomputed kernel ignores it.
-    coef : ndarray of float64, shape (n_support, n_outputs), or PairCoefficients
-        Coefficients.
-    block : Block
-        Rows to evaluate.
-    pool : Pool
-        Threads for the tiles.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_rows, n_outputs)
+    The shape is (n_rows, n_outputs). The rows `support` are distinct; a precomputed kernel ignores them.
     """
     weights: Any = coef if isinstance(coef, PairCoefficients) else _Columns(coef.T)
     n, columns = block.shape[0], _COLUMNS

@@ -70,16 +70,7 @@ def _columns(operand_size: int) -> int:
 class Gram:
     """The kernel matrix of a source with itself or with another source, computed a few rows at a time.
 
-    Parameters
-    ----------
-    pairwise : PairwiseKernel
-        The kernel.
-    source : Source
-        Source of the column index.
-    pool : Pool
-        Threads for the tiles.
-    left : Source or None
-        Source of the row index; None for `source`.
+    Columns are the rows of `source`, rows are those of `left`; None stands for `source`.
     """
 
     def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, left: Source | None = None) -> None:
@@ -128,14 +119,8 @@ class Gram:
         """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, from column `out.start` on.
 
         The store also contains rows of the transposed matrix. Values in the columns of those rows are copied from them
-        if that is cheaper than computing them.
-
-        Parameters
-        ----------
-        slot_of : ndarray of int64, shape (n,)
-            Slot of each row of the transposed matrix in the store, or -1.
-        column : int, default=0
-            Column of those rows that corresponds to the matrix's first row.
+        if that is cheaper than computing them. `slot_of` is the slot of each such row in the store, or -1. Their column
+        `column` corresponds to the matrix's first row.
         """
         most = max(_BESIDE, -(-len(self) // _DENSE)) if self.resident else len(indices)
         n_parts = max(1, len(indices) // max(1, most))

@@ -15,12 +15,7 @@ __all__ = ["KernelMatrix", "KernelRows"]
 class KernelMatrix(Protocol):
     """A kernel matrix that computes its rows or copies known values.
 
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        Type of its values.
-    worth_filling : float
-        If this share of the rows is needed, computing all at once is cheaper.
+    If the share `worth_filling` of the rows is needed, computing all at once is cheaper.
     """
 
     dtype: np.dtype
@@ -50,16 +45,9 @@ class KernelMatrix(Protocol):
         """Whether all rows of the data are in memory."""
 
     def rows_beside(self, indices: np.ndarray, out: Rows, slot_of: np.ndarray) -> None:
-        """Write the matrix's rows `indices` to the rows `out.slots` of `out.store`, which already has others.
+        """Write the matrix's distinct rows `indices` to the rows `out.slots` of `out.store`, which already has others.
 
-        Parameters
-        ----------
-        indices : ndarray of int64
-            Distinct rows of the matrix.
-        out : Rows
-            Where to write.
-        slot_of : ndarray of int64, shape (n,)
-            Slot of each of the matrix's rows in the store, or -1.
+        `slot_of` is the slot of each of the matrix's rows in the store, or -1.
         """
 
     def among(self, indices: np.ndarray, first: int, out: np.ndarray) -> None:
@@ -78,10 +66,8 @@ class KernelMatrix(Protocol):
 class KernelRows(Protocol):
     """Cached rows of the kernel matrix of the problem that a solver works on.
 
-    Attributes
-    ----------
-    store : ndarray of shape (n_slots, n)
-        The slots. A row stays in its slot until the next call of `fetch`. Empty if no row is stored.
+    The slots are the rows of `store`, shape (n_slots, n), which is empty if no row is stored. A row stays in its slot
+    until the next call of `fetch`.
     """
 
     store: np.ndarray

@@ -28,111 +28,43 @@ _BLOCKS_READ = 4  # one being read, one waiting, two in use
 
 
 class Plan(NamedTuple):
-    """Division of a memory budget.
+    """Division of a memory budget."""
 
-    Attributes
-    ----------
-    resident : bool
-        Whether rows on disk are read into memory once.
-    part_resident : bool
-        Whether, otherwise, the rows of one two-class problem are.
-    working_set : int
-        Rows of a working set.
-    cache_bytes : int
-        Memory for cached kernel rows.
-    active_set : int
-        Rows of an active set, 0 for none.
-    newton_rows : int
-        Largest number of free rows of a Newton step.
-    workers : int
-        Problems solved in parallel, each with its own cache and active set.
-    shared : bool
-        Whether the problems share the kernel within each class.
-    tile_bytes : int
-        Memory for the shared kernel values.
-    frugal : bool
-        Whether caches access new memory only when that pays off.
-    recomputed : bool
-        Whether no kernel row is cached, because computing values is faster than reading them from memory.
-    """
-
-    resident: bool
-    part_resident: bool
-    working_set: int
-    cache_bytes: int
-    active_set: int = 0
-    newton_rows: int = 0
-    workers: int = 1
-    shared: bool = False
-    tile_bytes: int = 0
-    frugal: bool = False
-    recomputed: bool = False
+    resident: bool  # Rows on disk are read into memory once.
+    part_resident: bool  # Otherwise, the rows of one two-class problem are.
+    working_set: int  # It has so many rows.
+    cache_bytes: int  # Cached kernel rows have this memory.
+    active_set: int = 0  # It has so many rows; 0 for none.
+    newton_rows: int = 0  # A Newton step has at most so many free rows.
+    workers: int = 1  # So many problems are solved in parallel, each with its own cache and active set.
+    shared: bool = False  # The problems share the kernel within each class.
+    tile_bytes: int = 0  # The shared kernel values have this memory.
+    frugal: bool = False  # Caches access new memory only when that pays off.
+    recomputed: bool = False  # No kernel row is cached, because computing values is faster than reading them.
 
 
 class Need(NamedTuple):
-    """Sizes that determine the memory of a fit.
+    """Sizes that determine the memory of a fit."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the largest problem.
-    row_bytes : int
-        Bytes of a row that is prepared for products.
-    value_bytes : int
-        Bytes of a kernel value.
-    stored_bytes : int
-        Bytes of the rows on disk; 0 if they are in memory already.
-    n_stored_rows : int
-        Number of those rows.
-    copied_bytes : int
-        Bytes of the rows copied for one problem, 0 if none are.
-    block_rows : int
-        Rows of a block of the source.
-    value_cost : float
-        Nanoseconds to compute a kernel value.
-    tile_bytes : int
-        Bytes of the kernel within all classes if more than two classes may share it, else 0.
-    workers : int
-        Problems that may be solved in parallel.
-    problem_bytes : int
-        Bytes of the rows, labels and bounds of all problems.
-    recomputable : bool
-        Whether the solver can do without cached rows.
-    held_bytes : int
-        Bytes that are taken already, such as those of rows that were read from a file.
-    """
-
-    n_rows: int
-    row_bytes: int
-    value_bytes: int
-    stored_bytes: int
-    n_stored_rows: int
-    copied_bytes: int
-    block_rows: int
-    value_cost: float = 5.0
-    tile_bytes: int = 0
-    workers: int = 1
-    problem_bytes: int = 0
-    recomputable: bool = False
-    held_bytes: int = 0
+    n_rows: int  # The largest problem has so many.
+    row_bytes: int  # A row that is prepared for products has so many.
+    value_bytes: int  # A kernel value has so many.
+    stored_bytes: int  # The rows on disk have so many; 0 if they are in memory already.
+    n_stored_rows: int  # The source has so many rows, in memory or on disk.
+    copied_bytes: int  # The rows that are copied for one problem have so many; 0 if none are.
+    block_rows: int  # A block of the source has so many.
+    value_cost: float = 5.0  # A kernel value takes so many nanoseconds.
+    tile_bytes: int = 0  # The kernel within all classes has so many if more than two classes may share it, else 0.
+    workers: int = 1  # So many problems may be solved in parallel.
+    problem_bytes: int = 0  # The rows, labels and bounds of all problems have so many.
+    recomputable: bool = False  # The solver can do without cached rows.
+    held_bytes: int = 0  # So many are taken already, as by rows that were read from a file.
 
 
 def plan(budget: int, need: Need, cache_limit: int | None) -> Plan:
     """Return the division of `budget` bytes. Cached kernel rows get what everything else leaves.
 
-    Parameters
-    ----------
-    budget : int
-        Bytes in all.
-    need : Need
-        Sizes of the problem.
-    cache_limit : int or None
-        Largest number of bytes for cached rows, within the budget.
-
-    Raises
-    ------
-    ValueError
-        If not even a small working set fits; the message says how much is needed.
+    They get at most `cache_limit` bytes. If not even a small working set fits, a ValueError says how much is needed.
     """
     if (found := _recomputing(budget, need)) is not None:
         return found

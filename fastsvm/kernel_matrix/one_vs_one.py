@@ -21,21 +21,10 @@ _MOST_SINGLY = 0.4  # of a class's rows; once more are needed, all are computed 
 
 
 class ClassTile:
-    """The kernel among the rows of one class, computed when needed.
+    """The kernel among the rows of one class, computed when needed. Threads may share a tile.
 
-    Rows are stored in the order of their first use, so that only the memory that they need is accessed.
-    Threads may share a tile.
-
-    Parameters
-    ----------
-    pairwise : PairwiseKernel
-        The kernel.
-    source : Source
-        The rows of the class.
-    pool : Pool
-        Threads.
-    keep : bool
-        Whether there is memory to cache computed rows.
+    If there is memory to cache computed rows (`keep`), they are stored in the order of their first use, so that only
+    the memory that they need is accessed.
     """
 
     def __init__(self, pairwise: PairwiseKernel, source: Source, pool: Pool, keep: bool) -> None:
@@ -72,15 +61,7 @@ class ClassTile:
 
 
 class PairGram:
-    """The kernel matrix of two classes, the rows of the first before those of the second.
-
-    Parameters
-    ----------
-    first, second : ClassTile
-        The classes.
-    pool : Pool
-        Threads.
-    """
+    """The kernel matrix of two classes, the rows of the first before those of the second."""
 
     resident = True
     cheap_among = False  # rows of both classes would have to be reordered

@@ -19,11 +19,6 @@ class PairedRows:
     """A view of the kernel rows of n samples as those of 2 n multipliers.
 
     It implements `KernelRows`. Multiplier k belongs to sample k modulo n. The store has a column a sample.
-
-    Parameters
-    ----------
-    rows : SampleRows
-        Kernel rows of the samples.
     """
 
     def __init__(self, rows: SampleRows) -> None:

@@ -11,19 +11,9 @@ __all__ = ["KernelProducts"]
 class KernelProducts:
     """Products of the kernel matrix with sparse vectors.
 
-    Parameters
-    ----------
-    rows : KernelRows
-        The kernel.
-    pool : Pool
-        Threads.
-
-    Attributes
-    ----------
-    drift : float
-        Σ |coef| of all that was added since the sums were recomputed; the solver that recomputes them sets it to 0.
-    largest : float
-        The largest diagonal value of the kernel that the solver saw. Times the drift it bounds what was added.
+    `drift` is Σ |coef| of all that was added since the sums were recomputed; the solver that recomputes them sets it to
+    0. `largest` is the largest diagonal value of the kernel that the solver saw. Times the drift it bounds what was
+    added.
     """
 
     def __init__(self, rows: KernelRows, pool: Pool) -> None:

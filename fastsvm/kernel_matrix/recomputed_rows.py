@@ -20,14 +20,9 @@ _NESTED_COST = 0.2  # nanoseconds per value, up to which some thousand rows amon
 
 
 class RecomputedRows:
-    """Kernel rows of a matrix of which none is cached.
+    """Kernel rows of a matrix of which none is cached, of rows in memory.
 
     It implements `KernelRows` with an empty store. The slot of a row is its number.
-
-    Parameters
-    ----------
-    gram : Gram
-        The kernel matrix, of rows in memory.
     """
 
     resident = cheap = cheap_among = True

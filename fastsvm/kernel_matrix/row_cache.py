@@ -31,14 +31,8 @@ class CacheCounts(NamedTuple):
 class CacheContents(NamedTuple):
     """Which rows are or were cached, for a checkpoint. The rows themselves are recomputed.
 
-    Attributes
-    ----------
-    row_in, used_at : ndarray of int64, shape (n_filled,)
-        The row in each slot ever filled, -1 for none, and the time of its last use.
-    known : ndarray of bool, shape (n,)
-        Which rows were ever computed.
-    again, clock, hits, misses : int
-        Number of recomputed rows, of calls of `fetch`, of hits and of misses.
+    `row_in` is the row in each slot ever filled, -1 for none, and `used_at` the time of its last use. `known` says
+    which rows were ever computed. `again` counts recomputed rows, and `clock` calls of `fetch`.
     """
 
     row_in: np.ndarray
@@ -53,23 +47,11 @@ class CacheContents(NamedTuple):
 class RowCache:
     """Caches the most recently used rows of a kernel matrix.
 
-    Slots are filled from the first to the last, so that memory is accessed only when needed. If every row fits, none is
-    ever dropped.
+    Slots, the rows of `store`, are filled from the first to the last, so that memory is accessed only when needed. If
+    every row fits, none is ever dropped. Several caches may use the memory `arena` one after another.
 
-    Parameters
-    ----------
-    gram : KernelMatrix
-        Computes rows.
-    arena : ndarray of uint8
-        Memory for the rows. Several caches may use it one after another.
-    frugal : bool
-        Whether recomputing rows is cheaper than accessing new memory for the first time. The cache then starts with a
-        small part of the arena and grows with the number of recomputed rows.
-
-    Attributes
-    ----------
-    store : ndarray of shape (n_slots, n)
-        The slots; rows are valid until the next call of `fetch`.
+    A `frugal` cache is one whose rows are cheaper to recompute than new memory is to access for the first time. It
+    starts with a small part of the arena and grows with the number of recomputed rows.
     """
 
     def __init__(self, gram: KernelMatrix, arena: np.ndarray, frugal: bool = False) -> None:
@@ -198,10 +180,7 @@ class RowCache:
     def fetch(self, rows: np.ndarray) -> np.ndarray:
         """Return the slots of the distinct `rows`; missing rows are computed together.
 
-        Raises
-        ------
-        ValueError
-            If more rows are requested than there are slots.
+        The rows are valid until the next call. More rows than there are slots raise ValueError.
         """
         if len(rows) > self.n_slots:
             raise ValueError(f"{len(rows)} kernel rows are needed at once, {self.n_slots} fit the cache.")

@@ -46,16 +46,9 @@ class KernelSquare(NamedTuple):
 class SmallKernel(NamedTuple):
     """The kernel among the samples of a small problem.
 
-    Attributes
-    ----------
-    kind : int
-        Which kernel, or that `values` are its values.
-    parameters : tuple of int, float, float
-        Degree, coefficient of the pairing, and constant.
-    values : ndarray of float64
-        Samples, shape (n, d), or all kernel values, shape (n, n).
-    sizes, spreads, error
-        Bounds on values and their errors, as those of `ValueBounds`.
+    `kind` says which kernel it is, or that `values` are all its values, shape (n, n), instead of the samples, shape
+    (n, d). `parameters` are the degree, the coefficient of the pairing, and the constant. The bounds on values and
+    their errors are as those of `ValueBounds`.
     """
 
     kind: int
@@ -75,20 +68,10 @@ class SmallKernel(NamedTuple):
 class RowsOnDemand(NamedTuple):
     """Kernel rows among some samples, each computed when it is first used.
 
-    Attributes
-    ----------
-    given : SmallKernel
-        The kernel among all samples.
-    places : ndarray of int64, shape (m,)
-        Which samples. There are n = m rows, or two of each sample: row i and row m + i.
-    by_feature : ndarray, shape (d, m) with padded rows
-        The samples; empty if the kernel values are given.
-    diagonal : ndarray, shape of a padded row
-        The kernel of each sample with itself.
-    store : ndarray
-        Computed rows, in the order of their first use, padded.
-    slot_of : ndarray of int64, shape (n + 1,)
-        Slot of each row in the store or -1, and last the number of computed rows.
+    There are n = m rows for the m samples `places`, or two of each sample: row i and row m + i. `by_feature` has the
+    samples as columns, shape (d, m) with padded rows; it is empty if the kernel values are given. `diagonal` is the
+    kernel of each sample with itself. `store` has the computed rows, padded, in the order of their first use.
+    `slot_of`, shape (n + 1,), has the slot of each row in the store or -1, and last the number of computed rows.
     """
 
     given: SmallKernel

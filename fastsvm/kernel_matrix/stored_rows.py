@@ -14,11 +14,6 @@ class SquareRows:
     """The kernel matrix among some rows, in memory. The slot of a row is its place.
 
     It implements `KernelRows` for the problem restricted to these rows.
-
-    Parameters
-    ----------
-    store : ndarray of shape (n, n)
-        Kernel values.
     """
 
     expensive = False

@@ -30,15 +30,7 @@ class Rows(NamedTuple):
 
 
 class PairwiseKernel(Protocol):
-    """Kernel values between a prepared operand and a block.
-
-    Attributes
-    ----------
-    dtype, terms_dtype : numpy.dtype
-        Types of values and of terms.
-    parallel : bool
-        Whether several threads may compute tiles.
-    """
+    """Kernel values between a prepared operand and a block. Several threads may compute tiles if it is `parallel`."""
 
     dtype: np.dtype
     terms_dtype: np.dtype

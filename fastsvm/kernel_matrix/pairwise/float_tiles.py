@@ -21,16 +21,9 @@ TILE_ROWS = 48
 
 
 class FloatRows(NamedTuple):
-    """Rows of floats, dense or sparse; the arrays of the other form are empty.
+    """Rows of floats, dense (`values`) or compressed sparse; the arrays of the other form are empty.
 
     Both forms are one type for compiled code, so that a kernel is compiled once for both.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows, n_features)
-        Dense rows.
-    data, indices, indptr : ndarrays
-        Compressed sparse rows.
     """
 
     values: np.ndarray

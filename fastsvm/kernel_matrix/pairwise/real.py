@@ -52,22 +52,11 @@ _NEAR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-4}
 
 
 class Operand(NamedTuple):
-    """Rows prepared to be paired with many others.
+    """Rows, converted to the kernel's type and centred, prepared to be paired with many others.
 
-    Attributes
-    ----------
-    rows : ndarray or CSRBlock
-        The rows, converted to the kernel's type and centred.
-    sq_norms : ndarray
-        Their squared norms.
-    near : ndarray
-        For each row, the squared distance up to which it is computed from differences; negative if never.
-    shares : tuple of float
-        Squared norm from which on rounding affects the kernel, and the share of it that is near from there and below.
-    by_feature : InvertedIndex or None
-        The rows by feature, if they are sparse.
-    size : int
-        Multiplications for a row that is paired with all of them.
+    `near` is for each row the squared distance up to which it is computed from differences; negative if never. `shares`
+    are the squared norm from which on rounding affects the kernel, and the shares of it that are near from there on and
+    below. `by_feature` is None for dense rows. `size` counts multiplications for a row that is paired with all of them.
     """
 
     rows: np.ndarray | CSRBlock
@@ -81,20 +70,12 @@ class Operand(NamedTuple):
 class RealPairwise:
     """A kernel of `fastsvm.kernels` on rows of features.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Scalar map of the pairing (dot product or distance) of two rows.
-    dtype : numpy.dtype
-        float32 or float64, for products and values.
-    centre : ndarray of shape (n_features,) or None
-        Subtracted from all rows if the kernel is translation invariant, because squared distances computed from
-        squared norms lose digits where the norms are larger. None for sparse rows.
-    sparse : bool
-        Whether rows are sparse, those of operands or others, so that only values other than zero are multiplied.
-    all_near : bool, default=False
-        Whether squared distances in float32 are computed from differences wherever rounding affects them, as in
-        predictions. Otherwise only where it affects the kernel, as in fits, which end with float64 values.
+    Products and values have the type `dtype`, float32 or float64. `centre` is subtracted from all rows if the kernel is
+    translation invariant, because squared distances computed from squared norms lose digits where the norms are larger.
+    It is None for sparse rows. If rows of operands or others are `sparse`, only values other than zero are multiplied.
+
+    With `all_near`, squared distances in float32 are computed from differences wherever rounding affects them, as in
+    predictions. Otherwise only where it affects the kernel, as in fits, which end with float64 values.
     """
 
     parallel = True

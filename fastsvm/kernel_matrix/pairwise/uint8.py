@@ -48,15 +48,8 @@ class Uint8Pairwise:
     with signed bytes, else 0, u·x = u·s + c Σu, and -‖u - x‖² = 2 u·s + (2c Σu - ‖u‖²) - ‖x‖²: twice a product of
     integers, plus one term per row.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Scalar map of the pairing of two rows.
-    dtype : numpy.dtype
-        Type of the kernel values, float32 or float64.
-    scale : float, default=1.0
-        Quantization step: features are `scale` times the bytes, plus a shift for kernels of distances, which they
-        do not depend on.
+    Features are `scale` times the bytes, plus a shift for kernels of distances, which they do not depend on. Values
+    have the type `dtype`, float32 or float64.
     """
 
     parallel = True

@@ -14,15 +14,9 @@ _COST_OF_UNKNOWN = 4.0  # nanoseconds
 
 
 class UserPairwise:
-    """A kernel given as a function that returns the kernel matrix of two blocks of rows.
+    """A kernel given as a function that returns the kernel matrix, shape (a, b), of two blocks of a and b rows.
 
-    Parameters
-    ----------
-    function : callable
-        `function(X, Z)` with arrays (CSR matrices for sparse rows) of shapes (a, d) and (b, d) returns
-        an array of shape (a, b).
-    as_passed : callable
-        Returns what the function takes for a block.
+    Blocks are arrays, or CSR matrices for sparse rows: `as_passed` returns what the function takes for a block.
     """
 
     parallel = False
@@ -77,10 +71,7 @@ class UserPairwise:
 class PrecomputedPairwise:
     """Precomputed kernel values as rows, as for `kernel="precomputed"`.
 
-    Parameters
-    ----------
-    columns : ndarray of int64
-        Columns of the training samples in the rows.
+    `columns` are those of the training samples in the rows.
     """
 
     parallel = False
