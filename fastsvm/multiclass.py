@@ -41,14 +41,9 @@ def disjoint_order(pairs: list[tuple[int, int]]) -> list[int]:
 class Expansion(NamedTuple):
     """Distinct support vectors of all pairs, ordered by class.
 
-    Attributes
-    ----------
-    support : ndarray of int64, shape (n_support,)
-        Indices of the support vectors in the training data.
-    n_support : ndarray of int32, shape (n_classes,)
-        Support vectors of each class.
-    dual_coef : ndarray of float64, shape (n_classes - 1, n_support)
-        y α. For a support vector of class c, row r is its coefficient in the problem of c and the r-th other class.
+    `support` are their indices in the training data, and `n_support` counts those of each class. `dual_coef`, shape
+    (n_classes - 1, n_support), is y α: for a support vector of class c, row r is its coefficient in the problem of c
+    and the r-th other class.
     """
 
     support: np.ndarray

@@ -79,18 +79,12 @@ class Loss(Protocol):
 class Demands(NamedTuple):
     """Targets and costs of the rows of a problem.
 
-    Attributes
-    ----------
-    targets : ndarray of float64, shape (n,)
-        As `add_losses` takes them.
-    costs : ndarray of float64, shape (n,)
-        C times the sample weights; 0 excludes a row.
-    balance : ndarray of float64, shape (n_scores,)
-        As `add_losses` takes it.
-    coding : ndarray of float64, shape (n_scores, n_classes)
-        What each score tells apart: positive for the classes on one side, negative for those on the other, 0 for those
-        that it leaves out; the absolute value is a factor of the cost (Allwein, Schapire and Singer 2000, Reducing
-        multiclass to binary). Empty if several scores are those of classes against the rest.
+    `targets` and `balance` are as `add_losses` takes them. `costs` are C times the sample weights; 0 excludes a row.
+
+    `coding`, shape (n_scores, n_classes), is what each score tells apart: positive for the classes on one side,
+    negative for those on the other, 0 for those that it leaves out; the absolute value is a factor of the cost
+    (Allwein, Schapire and Singer 2000, Reducing multiclass to binary). It is empty if several scores are those of
+    classes against the rest.
     """
 
     targets: np.ndarray
@@ -249,19 +243,7 @@ conjugate_curvature.default(_curvature_of_box)
 
 
 class RowAt(NamedTuple):
-    """A row with its dual variables and scores.
-
-    Attributes
-    ----------
-    dual : ndarray of shape (n, n_scores)
-        Dual variables of all rows.
-    row : int
-        Index of the row.
-    scores : ndarray of shape (n_scores, n_places)
-        Scores; column `place` holds those of the row.
-    place : int
-        Column of the scores of the row.
-    """
+    """A row with its dual variables, `dual[row]`, and its scores, `scores[:, place]`."""
 
     dual: np.ndarray
     row: int
@@ -287,20 +269,8 @@ def update_of_classes(
 ) -> bool:
     """Write the changes of a row's dual variables that maximise D, and return whether any is not zero.
 
-    Parameters
-    ----------
-    loss : Loss
-        The loss.
-    demands : Demands
-        Targets and costs.
-    at : RowAt
-        The row; its variables and scores are not modified.
-    curvature : ndarray of shape (n_scores,)
-        Change of each score per unit of its variable.
-    changes : ndarray of shape (n_scores,)
-        Overwritten by the changes.
-    gaps : ndarray of float64, shape (n_scores,)
-        The duality gap of the row before the change is added to the first entry.
+    A score changes by its `curvature` per unit of its variable. What is in `at` is not modified. The duality gap of the
+    row before the change is added to the first entry of `gaps`.
     """
     raise NotImplementedError
 

@@ -31,22 +31,11 @@ def add_losses(
     balance: np.ndarray,
     gradient: np.ndarray,
 ) -> float:
-    """Return the weighted sum of the losses of some rows, and write its (sub)gradient.
+    """Return the weighted sum of the losses of some rows, and overwrite `gradient` with its (sub)gradient.
 
-    Parameters
-    ----------
-    loss : Loss
-        The loss.
-    scores : ndarray of shape (n_rows, n_scores)
-        Scores; several scores are those of classes.
-    targets : ndarray of float64, shape (n_rows,)
-        Class indices if there are several scores or the loss is one of classes; otherwise ±1 or real numbers.
-    weights : ndarray of float64, shape (n_rows,)
-        Sample weights.
-    balance : ndarray of float64, shape (n_scores,)
-        Class weights: factors of the weights of the rows of each class, in its own score against the rest.
-    gradient : ndarray of shape (n_rows, n_scores)
-        Overwritten by the (sub)gradient.
+    Scores and gradient have the shape (n_rows, n_scores); several scores are those of classes. Targets are class
+    indices if there are several scores or the loss is one of classes; otherwise ±1 or real numbers. `balance` has class
+    weights: factors of the weights of the rows of each class, in its own score against the rest.
     """
     raise NotImplementedError
 

@@ -30,12 +30,7 @@ _INDEFINITE = 1e-6  # share of the largest eigenvalue: a negative one of this si
 class NystroemMap(NamedTuple):
     """The map from kernel values with the landmarks to features.
 
-    Attributes
-    ----------
-    square : ndarray of float64, shape (n_landmarks, n_landmarks)
-        K_MM.
-    whitening : ndarray of float64, shape (rank, n_landmarks)
-        S^-½ Uᵀ, for the largest eigenvalue first.
+    `square` is K_MM. `whitening`, shape (rank, n_landmarks), is S^-½ Uᵀ, for the largest eigenvalue first.
     """
 
     square: np.ndarray
@@ -48,23 +43,10 @@ class NystroemMap(NamedTuple):
 
     @classmethod
     def of(cls, pairwise: PairwiseKernel, landmarks: Source, rank_tol: float, pool: Pool) -> "NystroemMap":
-        """Return the map of some landmarks.
+        """Return the map of some landmarks in memory, which are as the kernel multiplies them, in float64.
 
-        Parameters
-        ----------
-        pairwise : PairwiseKernel
-            The kernel, in float64.
-        landmarks : Source
-            The landmarks as the kernel multiplies them, in memory.
-        rank_tol : float
-            Eigenvalues of at most this share of the largest are left out.
-        pool : Pool
-            Threads.
-
-        Raises
-        ------
-        ValueError
-            If the kernel matrix has a negative eigenvalue or is zero.
+        Eigenvalues of at most the share `rank_tol` of the largest are left out. If the kernel matrix has a negative
+        eigenvalue or is zero, ValueError is raised.
         """
         m = len(landmarks)
         square = np.empty((m, m))
@@ -85,19 +67,11 @@ class NystroemMap(NamedTuple):
     def write(
         self, pairing: tuple[PairwiseKernel, Source, Source], out: np.ndarray, pool: Pool, by_row: bool = False
     ) -> None:
-        """Write the features of some rows.
+        """Write the features of some rows to `out`, shape (n_rows, rank), of any type of floats.
 
-        Parameters
-        ----------
-        pairing : tuple of (PairwiseKernel, Source, Source)
-            The kernel, in whose type products are computed, the landmarks and the rows, both in memory.
-        out : ndarray of shape (n_rows, rank)
-            Overwritten, in any type of floats.
-        pool : Pool
-            Threads.
-        by_row : bool, default=False
-            The features of a row have the same bits, whatever rows are beside it, on any BLAS. It takes up to twice the
-            time of the products, so that a fit, which writes all rows at once, does without.
+        `pairing` is the kernel, in whose type products are computed, the landmarks and the rows, both in memory. With
+        `by_row`, the features of a row have the same bits, whatever rows are beside it, on any BLAS. It takes up to
+        twice the time of the products, so that a fit, which writes all rows at once, does without.
         """
         pairwise, landmarks, rows = pairing
         block, m = rows.read(0, len(rows)), self.whitening.shape[1]

@@ -24,24 +24,10 @@ _ROUNDING = 1e-13  # of a diagonal
 
 
 class RandomPivots:
-    """Rows drawn so far, and the partial Cholesky factor of the kernel matrix.
+    """Rows drawn so far, in the order of the draws, and the partial Cholesky factor of the kernel matrix, in float64.
 
-    Parameters
-    ----------
-    gram : Gram
-        The kernel matrix of rows with themselves, in float64.
-    weight : ndarray of float64, shape (n,)
-        Weights of the rows: the matrix that is factorised is D K D with the diagonal matrix D of their square roots.
-        Rows of weight 0 are not drawn.
-    rng : RandomState
-        Source of random numbers.
-    pool : Pool
-        Threads.
-
-    Attributes
-    ----------
-    rows : ndarray of int64
-        Rows drawn, in the order of the draws.
+    The matrix that is factorised is D K D with the diagonal matrix D of the square roots of the rows' weights. Rows of
+    weight 0 are not drawn.
     """
 
     def __init__(self, gram: Gram, weight: np.ndarray, rng: np.random.RandomState, pool: Pool) -> None:
