@@ -24,18 +24,9 @@ _INT = ir.IntType(32)
 class Instruction(NamedTuple):
     """A way to multiply bytes, and the size of the tile whose sums fit in the registers.
 
-    Attributes
-    ----------
-    vector_bytes : int
-        Bytes of a vector.
-    rows, columns : int
-        Numbers of rows of the operand, and of other rows, that a tile multiplies.
-    dtype : type
-        Type in which both are stored: features of 8 bits, or of 16.
-    shift : int
-        What is subtracted from the operand's features: 128 if they are multiplied as signed bytes.
-    cost : float
-        Approximate nanoseconds for a product of two features.
+    A tile multiplies `rows` rows of the operand with `columns` others. Both are stored as `dtype`, as features of 8
+    bits or of 16. `shift` is subtracted from the operand's features: 128 if they are multiplied as signed bytes. `cost`
+    is about the nanoseconds for a product of two features.
     """
 
     vector_bytes: int

@@ -140,12 +140,7 @@ def _is_linked_only(result: Any) -> bool:
 def _linked_only(context: Any, stored: tuple) -> CompileResult | None:
     """Return the code for callers that a cache has stored, or None if it has stored machine code.
 
-    Parameters
-    ----------
-    context : numba.core.base.BaseContext
-        Target.
-    stored : tuple
-        What `CompileResult._reduce` returned.
+    `stored` is what `CompileResult._reduce` returned.
     """
     (name, kind, code), function, environment, signature, objectmode, lifted, annotation, reload, environments = stored
     if kind != "bitcode":

@@ -80,19 +80,10 @@ def panel_tile(typing_context, real, rows, panel, features, out):
     Features are added in order, with one multiplication and one addition each, and their sum to the value in `out` if
     that is asked for, so that a sum depends on its two rows alone.
 
-    Parameters
-    ----------
-    real : number
-        A number of the type of all values.
-    rows : tuple
-        Address of the first row, bytes from one row to the next, and number of the last row. Rows beyond the last are
-        replaced by it.
-    panel : int
-        Address of the panel.
-    features : tuple
-        First feature, end of the features, and whether to add to the values in `out`.
-    out : tuple
-        Address of the first row of sums, and bytes from one row of sums to the next.
+    `real` is a number of the type of all values. `rows` is the address of the first row, the bytes from one row to the
+    next, and the number of the last row, which replaces rows beyond it. `features` is the first feature, the end of the
+    features, and whether to add to `out`. `out` is the address of the first row of sums, and the bytes from one to the
+    next.
     """
     signature = types.void(real, rows, panel, features, out)
 

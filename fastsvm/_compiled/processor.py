@@ -16,14 +16,10 @@ not at all."""
 
 
 def processor_has(feature: str, setting: str = "") -> bool:
-    """Return whether Numba compiles for a processor with a feature; False if an environment variable is 0.
+    """Return whether Numba compiles for a processor with a feature, by LLVM's name, such as "avx512f".
 
-    Parameters
-    ----------
-    feature : str
-        LLVM's name of the feature, such as "avx512f". LLVM ends the process if code needs a feature that is missing.
-    setting : str, default=""
-        Name of the environment variable; "" for none.
+    LLVM ends the process if code needs a feature that is missing. The answer is False if the environment variable
+    `setting` is 0.
     """
     if PLAIN or os.environ.get(setting) == "0":
         return False

@@ -11,15 +11,7 @@ __all__ = ["Recording", "recorded"]
 
 @dataclass
 class Recording:
-    """Compilations; code that was loaded from the cache is not among them.
-
-    Attributes
-    ----------
-    functions : set of str
-        Names of the compiled functions.
-    seconds : float
-        Time that compilation took.
-    """
+    """Names of the functions that were compiled, and the seconds that took. Code that was loaded is not among them."""
 
     functions: set[str] = field(default_factory=set)
     seconds: float = 0.0

@@ -372,12 +372,8 @@ class Pool:
     def ahead(self, calls: Iterable[Callable[[], Any]], most: int) -> Generator[Any, None, None]:
         """Yield the results of calls in their order. While one is used, helpers make the next ones.
 
-        Parameters
-        ----------
-        calls : iterable of callable
-            Functions without arguments. This thread asks for each when there is room for its result.
-        most : int
-            Results that are there at once, with the one that is used.
+        At most `most` results are there at once, with the one that is used. This thread takes a call from `calls` when
+        there is room for its result.
         """
         one_threaded_blas.hold()
         batch, source, made = _Batch(self.n_threads), iter(calls), deque[_Call]()

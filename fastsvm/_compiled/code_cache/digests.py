@@ -57,13 +57,7 @@ class _Module(NamedTuple):
 
 
 class Sources:
-    """The sources of a package, read once and parsed as far as they are asked for.
-
-    Parameters
-    ----------
-    package : Path
-        Folder of the package.
-    """
+    """The sources of a package, given by its folder, read once and parsed as far as they are asked for."""
 
     def __init__(self, package: Path) -> None:
         self._texts = {_module_name(path, package): path.read_bytes() for path in sorted(package.rglob("*.py"))}
@@ -270,19 +264,10 @@ def _digests() -> _Digests:
 
 
 def function_digest(module: str, name: str, file: str) -> str:
-    """Return the digest of a function.
+    """Return the digest of the function `name` at the top of a module, whose path is `file`.
 
     A function of another package that is compiled as ours are, such as one of a test, has that of its file and of all
     our sources.
-
-    Parameters
-    ----------
-    module : str
-        Name of its module.
-    name : str
-        Its name at the top of the module.
-    file : str
-        Path of the module.
     """
     package, _, within = module.partition(".")
     if package == PACKAGE.name and Path(file).is_relative_to(PACKAGE):
