@@ -13,26 +13,14 @@ class Checkpointer(Protocol):
     def observe(self, tree: Callable[[], Any], facts: dict[str, float]) -> None:
         """Take a checkpoint if one is due. The fit calls this between two steps; an exception ends the fit.
 
-        Parameters
-        ----------
-        tree : callable
-            Returns the checkpoint: a tree of numbers, words, arrays and NamedTuples with all that a fit needs to
-            resume. The arrays are valid until `observe` returns.
-        facts : dict of str to float
-            Progress of the fit, such as its epoch and objective.
+        `tree` returns the checkpoint: a tree of numbers, words, arrays and NamedTuples with all that a fit needs to
+        resume. Its arrays are valid until `observe` returns. `facts` tells the progress of the fit, such as its epoch
+        and objective.
         """
 
 
 class FitCheckpoints(NamedTuple):
-    """What a fit is told of checkpoints.
-
-    Attributes
-    ----------
-    checkpointer : Checkpointer or None
-        Is offered a checkpoint after each step.
-    resume_from : tree or None
-        The checkpoint from which the fit resumes.
-    """
+    """What a fit is told of checkpoints: who is offered one after each step, and the one from which the fit resumes."""
 
     checkpointer: Checkpointer | None = None
     resume_from: Any = None
@@ -40,17 +28,10 @@ class FitCheckpoints(NamedTuple):
 
 @contextmanager
 def checkpointed(estimator: Any, checkpointer: Checkpointer | None, resume_from: Any = None) -> Iterator[None]:
-    """Let a checkpointer see the fit of an estimator that is made within this context.
+    """Let a checkpointer see the fit of an unfitted estimator that is made within this context.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Not fitted.
-    checkpointer : Checkpointer or None
-        Is offered checkpoints of the fit.
-    resume_from : tree or None
-        A checkpoint of a fit with the same parameters and data. The fit resumes there and ends with the same model
-        as one that was never interrupted.
+    The fit resumes from `resume_from`, a checkpoint of a fit with the same parameters and data, and ends with the same
+    model as one that was never interrupted.
     """
     estimator._checkpoints = FitCheckpoints(checkpointer, resume_from)
     try:

@@ -14,26 +14,9 @@ _ONE_WITH_WEIGHT = ". Invalid input - all samples with positive weights belong t
 
 
 def encode(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Encode labels as class numbers.
+    """Return the sorted labels of the samples of positive weight, and the class number of each sample.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Labels.
-    weight : ndarray of float64, shape (n_samples,)
-        Weights of the samples.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,)
-        Sorted labels of the samples of positive weight.
-    labels : ndarray of int64, shape (n_samples,)
-        Class number of each sample, -1 for samples of weight 0.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two classes.
+    The class number is -1 for samples of weight 0. If there are fewer than two classes, ValueError is raised.
     """
     used = weight > 0
     values = y[used]
@@ -57,29 +40,11 @@ def check_ties(estimator: Any) -> None:
 
 
 def class_weights(given: dict | str | None, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the factor of C of each class.
+    """Return the factor of C of each class for an estimator's `class_weight`; labels are class numbers, or -1.
 
-    Parameters
-    ----------
-    given : dict, "balanced" or None
-        The estimator's `class_weight`. "balanced" makes the sums of weights of all classes equal. A dict may name
-        classes that do not occur, since a cross-validation split may lack a class.
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    labels : ndarray of int64, shape (n_samples,)
-        Class number of each sample, or -1.
-    weight : ndarray of float64, shape (n_samples,)
-        Weights of the samples.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_classes,)
-        Factors of C; 1 for classes that a dict does not name.
-
-    Raises
-    ------
-    ValueError
-        If `given` is none of these, a factor is not positive, or a dict names an unknown class and lacks a known one.
+    "balanced" makes the sums of weights of all classes equal. A dict may name classes that do not occur, since a
+    cross-validation split may lack a class; classes that it does not name have the factor 1. ValueError is raised if
+    `given` is none of these, a factor is not positive, or a dict names an unknown class and lacks a known one.
     """
     if given is None:
         return np.ones(len(classes))

@@ -26,23 +26,11 @@ class FitSession:
     """What fits of all estimators do alike: the deadline, callbacks, checkpoints, warm starts and the last warning.
 
     A fit calls `begin` once its parameters and data are checked, solves its problem within `solving`, sets its fitted
-    attributes, and calls `end`. Between steps its monitor calls `report_to_callbacks`.
+    attributes, and calls `end`. Between steps its monitor calls `report_to_callbacks`, at most `max_subtasks` times;
+    None if that is not known.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Its parameters are valid. The time allowed by its `max_time` begins now.
-    max_subtasks : int or None
-        Largest number of calls of `report_to_callbacks`, None if it is not known.
-
-    Attributes
-    ----------
-    deadline : float
-        Moment (of time.perf_counter) at which the fit must end.
-    checkpointer : Checkpointer or None
-        Is offered checkpoints of the fit.
-    resume_from : tree or None
-        The checkpoint from which the fit resumes.
+    The estimator's parameters are valid. Its `max_time` begins now and ends at `deadline`, a moment of
+    time.perf_counter.
     """
 
     def __init__(self, estimator: Any, max_subtasks: int | None = None) -> None:
@@ -77,14 +65,9 @@ class FitSession:
             self._context.call_on_fit_task_begin(estimator=self.estimator)
 
     def report_to_callbacks(self, name: str, attributes: Callable[[], dict]) -> bool:
-        """Tell the callbacks that a step ended, and return whether one of them asks to stop.
+        """Tell the callbacks that a step such as an "epoch" ended, and return whether one of them asks to stop.
 
-        Parameters
-        ----------
-        name : str
-            Name of the step, such as "epoch".
-        attributes : callable
-            Returns the fitted attributes of a model that stops here.
+        `attributes` returns the fitted attributes of a model that stops here.
         """
         if self._context is None:
             return False

@@ -13,17 +13,9 @@ _LEAST = 3  # observations in that time
 def time_left(times: Sequence[float], gaps: Sequence[float], tol: float) -> float | None:
     """Estimate the seconds until a gap falls to `tol`; None if that cannot be estimated.
 
-    A line is fitted to the logarithm of the gap, by least squares over the second half of the time.
+    A line is fitted to the logarithm of the gap, by least squares over the second half of the time. The moments `times`
+    are in seconds and in order.
 
-    Parameters
-    ----------
-    times, gaps : sequence of float
-        Moments in seconds, in order, and the gap at each.
-    tol : float
-        The gap that is wanted.
-
-    Examples
-    --------
     >>> times = [0.0, 1.0, 2.0, 3.0, 4.0]
     >>> round(time_left(times, [10.0**-t for t in times], 1e-6), 3)
     2.0

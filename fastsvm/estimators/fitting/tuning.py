@@ -16,55 +16,40 @@ __all__ = ["LinearTuning", "Tuning", "changed", "current_tuning", "tuned"]
 class LinearTuning(NamedTuple):
     """Which solver fits a linear machine.
 
-    Attributes
-    ----------
-    weights, gram, newton, rounds : bool
-        Whether the solvers of these names may be chosen. Dual coordinate ascent solves what they do not.
-    most_values, most_on_shorter_side : int
-        Values of a table, and the smaller of its numbers of samples and features, up to which one compiled call that
-        takes Newton steps on the weights is faster than epochs; found on tables of scikit-learn and made-up ones.
-    many_samples : int
-        Samples from which on Newton's method with threads is faster than that call, if the loss is not piecewise
-        quadratic.
-    least_epochs : int
-        A smaller `max_iter` asks for epochs to be seen, which such a call does not have.
-    most_gram_samples : int
-        Samples up to which their Gram matrix is worth computing.
-    many_features, more_samples : int
-        With at least so many features, of which a piecewise linear loss leaves few variables free, the Gram matrix pays
-        for so many times as many samples as features.
-    table_features, table_samples : int
-        At most so many features and at least so many samples make a table, whose Hessian costs less than epochs.
-    values_of_feature, values_of_smooth : int
-        Sparse rows with at most so many values in the mean column, by whether the loss is piecewise quadratic, are
-        learnt by rounds without sums over all features.
+    The first four say whether the solvers of these names may be chosen. Dual coordinate ascent solves what they do not.
     """
 
     weights: bool = True
     gram: bool = True
     newton: bool = True
     rounds: bool = True
+    # Up to so many values of a table, and so many of its samples or features, whichever are fewer, one compiled call
+    # that takes Newton steps on the weights is faster than epochs. This was found on tables of scikit-learn and made-up
+    # ones.
     most_values: int = 1 << 20
     most_on_shorter_side: int = 320
+    # From so many samples on, Newton's method with threads is faster than that call, if the loss is not piecewise
+    # quadratic.
     many_samples: int = 20_000
+    # A smaller `max_iter` asks for epochs to be seen, which such a call does not have.
     least_epochs: int = 100
+    # The Gram matrix of up to so many samples is worth computing.
     most_gram_samples: int = 2048
+    # With at least so many features, of which a piecewise linear loss leaves few variables free, the Gram matrix pays
+    # for so many times as many samples as features.
     many_features: int = 64
     more_samples: int = 4
+    # At most so many features and at least so many samples make a table, whose Hessian costs less than epochs.
     table_features: int = 256
     table_samples: int = 10_000
+    # Sparse rows with at most so many values in the mean column are learnt by rounds without sums over all features.
+    # The first number is for a piecewise quadratic loss, the second for others.
     values_of_feature: int = 30
     values_of_smooth: int = 10
 
 
 class Tuning(NamedTuple):
-    """All records.
-
-    Attributes
-    ----------
-    linear : LinearTuning
-        Linear machines.
-    """
+    """The records of all rooms."""
 
     linear: LinearTuning = LinearTuning()
 

@@ -48,18 +48,9 @@ __all__ = [
 class TrainingSet(NamedTuple):
     """Samples, labels and weights of equal length.
 
-    Attributes
-    ----------
-    source : Source
-        Samples, not yet checked for NaN and infinity.
-    y : ndarray
-        Labels as passed, one-dimensional.
-    weight : ndarray of float64
-        Weights of the samples: not negative, not all zero.
-    weighted : bool
-        Whether weights were passed; without them all are 1.
-    stored : Source or None, default=None
-        Samples as they can be read in each pass, if those of `source` were read from a file.
+    Samples are not yet checked for NaN and infinity. If those of `source` were read from a file, `stored` reads them in
+    each pass. Labels are as passed, one-dimensional. Weights are not negative and not all zero; unless they were passed
+    (`weighted`), all are 1.
     """
 
     source: Source
@@ -70,13 +61,9 @@ class TrainingSet(NamedTuple):
 
 
 def labels_of(X: Any, y: Any) -> Any:
-    """Return the labels: y itself, the contents of y if it is a dataset, or those of an `HDF5Data` or an
-    open file X if y is None.
+    """Return the labels: y, the contents of a dataset y, or those of an `HDF5Data` or an open file X if y is None.
 
-    Raises
-    ------
-    TypeError
-        If y is an HDF5 group or datatype.
+    If y is an HDF5 group or datatype, TypeError is raised.
     """
     if y is None and isinstance(X := of_open_file(X), HDF5Data):
         return X.y
@@ -105,13 +92,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Source:
     Arrays keep their type. Arrays to predict (not `reset`) are checked for NaN and infinity here. Samples of a fit and
     samples on disk are checked where they are read.
 
-    Raises
-    ------
-    TypeError
-        If X is an HDF5 link, or holds times.
-    ValueError
-        If X is not numeric, is empty, has masked values, is a damaged sparse matrix, or has other features than the
-        fit.
+    TypeError is raised if X is an HDF5 link, or holds times; ValueError if X is not numeric, is empty, has masked
+    values, is a damaged sparse matrix, or has other features than the fit.
     """
     if isinstance(X, (h5py.SoftLink, h5py.ExternalLink, h5py.HardLink)):
         raise TypeError(f"X is an HDF5 link, {X!r}; pass the dataset or group that it points to, such as file[name].")
@@ -284,12 +266,8 @@ def check_training_set(
     Without `has_targets`, y is ignored and zeros are returned. With `reset`, the estimator's number and names of
     features are set. Otherwise X must have them.
 
-    Raises
-    ------
-    TypeError
-        If X is a path.
-    ValueError
-        If y is missing, is of the wrong kind or length, or weights are negative, not finite or all zero.
+    TypeError is raised if X is a path; ValueError if y is missing or of the wrong kind or length, or weights are
+    negative, not finite or all zero.
     """
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X is the path {X}; pass fastsvm.open_hdf5({str(X)!r}).")
@@ -373,16 +351,7 @@ def check_squares(y: np.ndarray) -> None:
 def check_columns(memory: int | str, n_features: int, copies: int, n_scores: int = 1) -> None:
     """Raise ValueError if the memory does not suffice for what a fit has of each feature, before it is there.
 
-    Parameters
-    ----------
-    memory : int or str
-        As estimators take it.
-    n_features : int
-        Number of features.
-    copies : int
-        Numbers of a feature and a score that are there at once, such as weights and directions.
-    n_scores : int, default=1
-        Number of scores.
+    For each feature and score, `copies` numbers are there at once, such as weights and directions.
     """
     once = 8 * n_scores * n_features
     needed = copies * once

@@ -19,14 +19,9 @@ _INTERCEPT_SHARE = 0.1  # of the rows' squared norm, of the feature whose weight
 class Lengths(NamedTuple):
     """Estimates of the lengths of the rows.
 
-    Attributes
-    ----------
-    sq_norm : float
-        Mean squared norm, with the constant feature of the intercept.
-    intercept_rate : float
-        Square of that feature, which multiplies the intercept's learning rate; 0 if there is no intercept.
-    similarity : float
-        Estimate of the mean squared cosine of two rows. If it is large, a step on one row changes the scores of others.
+    `sq_norm` is the mean squared norm, with the constant feature of the intercept. `intercept_rate` is the square of
+    that feature, which multiplies the intercept's learning rate; 0 if there is no intercept. `similarity` is the mean
+    squared cosine of two rows. If it is large, a step on one row changes the scores of others.
     """
 
     sq_norm: float

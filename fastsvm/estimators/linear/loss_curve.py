@@ -21,13 +21,7 @@ class CurveParts(NamedTuple):
 
 
 class LossCurve:
-    """Mean losses of batches; when there are many, each point is the mean of several in a row.
-
-    Attributes
-    ----------
-    per_point : int
-        Batches of a point.
-    """
+    """Mean losses of batches; when there are many, each point is the mean of several in a row, `per_point`."""
 
     def __init__(self) -> None:
         self.per_point = 1

@@ -22,20 +22,9 @@ __all__ = ["DualAscentMonitor", "MonitoredFit", "SGDMonitor"]
 class MonitoredFit(NamedTuple):
     """A fit by epochs, as its monitor sees it.
 
-    Attributes
-    ----------
-    session : FitSession
-        Callbacks and checkpoints.
-    n_epochs : int
-        Largest number of epochs.
-    attributes : callable
-        `attributes(state)` returns the fitted attributes of a model that stops there.
-    checkpoint : callable
-        `checkpoint(state)` returns what is needed to resume from there.
-    state : Any
-        Initial state.
-    records : list of tuple
-        Records of the fit that is resumed; those of this fit are appended.
+    There are at most `n_epochs`. `attributes(state)` returns the fitted attributes of a model that stops there, and
+    `checkpoint(state)` what is needed to resume from there. The records of this fit are appended to `records`, those of
+    the fit that is resumed.
     """
 
     session: FitSession
@@ -47,18 +36,7 @@ class MonitoredFit(NamedTuple):
 
 
 class EpochMonitor(ABC):
-    """Records every epoch of a fit, shows it, reports it to callbacks, and offers checkpoints.
-
-    Parameters
-    ----------
-    fit : MonitoredFit
-        The fit.
-
-    Attributes
-    ----------
-    state : Any
-        The latest state.
-    """
+    """Records every epoch of a fit, shows it, reports it to callbacks, and offers checkpoints of the latest `state`."""
 
     COLUMNS: ClassVar[tuple[str, ...]]
 
@@ -102,17 +80,7 @@ class EpochMonitor(ABC):
 
 
 class SGDMonitor(EpochMonitor):
-    """Records every epoch of SGD, and the loss of every mini-batch.
-
-    Parameters
-    ----------
-    fit : MonitoredFit
-        The fit.
-    solver : SGD
-        Its solver.
-    curve : LossCurve
-        Losses of mini-batches; those of this fit are appended.
-    """
+    """Records every epoch of SGD, and appends the loss of every mini-batch to `curve`."""
 
     COLUMNS = ("epoch", "time", "steps", "objective", "rate", "validation_score", "bytes_read")
 
@@ -135,15 +103,7 @@ class SGDMonitor(EpochMonitor):
 
 
 class DualAscentMonitor(EpochMonitor):
-    """Records every epoch of dual coordinate ascent.
-
-    Parameters
-    ----------
-    fit : MonitoredFit
-        The fit.
-    source : Source
-        Its rows.
-    """
+    """Records every epoch of dual coordinate ascent."""
 
     COLUMNS = ("epoch", "time", "objective", "dual_objective", "gap", "bytes_read")
 

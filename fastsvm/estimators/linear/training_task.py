@@ -26,24 +26,10 @@ _FEW_VALUES = 1 << 17  # at most, among which equal rows are searched
 class Task(NamedTuple):
     """What is to be learnt.
 
-    Attributes
-    ----------
-    source : Source
-        Rows.
-    targets : ndarray of float64, shape (n,)
-        As `losses.add_losses` takes them.
-    weights : ndarray of float64, shape (n,)
-        Weights of the rows in the mean, times those of their classes.
-    total : float
-        Sum of the weights of the rows without those of their classes.
-    balance : ndarray of float64, shape (n_scores,)
-        As `losses.add_losses` takes it.
-    of_classes : bool
-        Whether targets are classes.
-    coding : ndarray of float64, shape (n_scores, n_classes) or (0, 0)
-        As `losses.Demands` has it.
-    share : float or None
-        Share of the weights that the dual variables of a machine of one class sum up to, else None.
+    `targets` and `balance` are as `losses.add_losses` takes them, and `coding` is as `losses.Demands` has it. `weights`
+    are those of the rows in the mean, times those of their classes; `total` is the sum of the weights of the rows
+    without those of their classes. `share` is that of the weights that the dual variables of a machine of one class sum
+    up to, else None.
     """
 
     source: Source
@@ -57,20 +43,10 @@ class Task(NamedTuple):
 
 
 def task_of_classes(source: Source, labels: np.ndarray, weight: np.ndarray, factors: np.ndarray, coupled: bool) -> Task:
-    """Return the task of learning classes.
+    """Return the task of learning classes. `labels` are their numbers, -1 for rows that are left out.
 
-    Parameters
-    ----------
-    source : Source
-        Rows.
-    labels : ndarray of int64, shape (n,)
-        Numbers of their classes, -1 for rows that are left out.
-    weight : ndarray of float64, shape (n,)
-        Their weights.
-    factors : ndarray of float64, shape (n_classes,)
-        Of the weights of each class.
-    coupled : bool
-        Whether the loss is one of all classes at once; else several are learnt one against the rest.
+    `factors` multiply the weights of each class. If `coupled`, the loss is one of all classes at once; else several are
+    learnt one against the rest.
     """
     k, used = len(factors), labels >= 0
     weights, total = np.where(used, weight, 0.0), float(weight[used].sum())

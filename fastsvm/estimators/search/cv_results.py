@@ -14,23 +14,9 @@ __all__ = ["SearchTable", "parameter_columns"]
 
 
 class SearchTable:
-    """Scores and times of all cells of a grid on all splits.
+    """Scores and times of all cells of a grid, given by their parameters, on all splits.
 
-    Parameters
-    ----------
-    cells : list of dict
-        Parameters of each cell.
-    n_splits : int
-        Number of splits.
-
-    Attributes
-    ----------
-    metrics : list of str
-        Names of the scores so far; ["score"] for a single score without a name.
-    named : bool
-        Whether scores have names.
-    errors : list of str
-        Tracebacks of the fits that failed.
+    Scores may have names (`named`). `errors` has the tracebacks of the fits that failed.
     """
 
     def __init__(self, cells: list[dict[str, Any]], n_splits: int) -> None:
@@ -43,7 +29,7 @@ class SearchTable:
 
     @property
     def metrics(self) -> list[str]:
-        """Names of the scores."""
+        """Names of the scores so far; ["score"] for a single score without a name."""
         return list(self._scores["test"])
 
     def note(self, scored: Scored) -> None:
@@ -62,13 +48,7 @@ class SearchTable:
                     self._scores[kind].setdefault(name, np.full(self._shape, np.nan))[place] = value
 
     def fill(self, error_score: float) -> None:
-        """Set the scores of fits that failed, and warn of them.
-
-        Raises
-        ------
-        ValueError
-            If all fits failed.
-        """
+        """Set the scores of fits that failed, and warn of them. If all fits failed, ValueError is raised."""
         if not self.errors:
             return
         n_failed, n_fits = int(self._failed.sum()), self._failed.size

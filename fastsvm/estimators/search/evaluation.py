@@ -26,18 +26,9 @@ __all__ = ["Rules", "Scored", "evaluate", "row_numbers"]
 class Rules(NamedTuple):
     """How cells are scored.
 
-    Attributes
-    ----------
-    scorer : callable
-        Returns a number, or a dict of several.
-    error_score : float or "raise"
-        Score of a fit that fails.
-    train_score : bool
-        Whether training samples are scored too.
-    n_jobs : int or None
-        Number of processes, as joblib counts them.
-    pre_dispatch : int or str
-        Tasks that are sent to processes in advance.
+    `scorer` returns a number, or a dict of several. `error_score` is the score of a fit that fails, or "raise". If
+    `train_score`, training samples are scored too. `n_jobs` counts processes as joblib does, and `pre_dispatch` says
+    how many tasks are sent to them in advance.
     """
 
     scorer: Callable
@@ -50,16 +41,7 @@ class Rules(NamedTuple):
 class Scored(NamedTuple):
     """Scores of a fit. They are numbers, or dicts of several; None if the fit failed.
 
-    Attributes
-    ----------
-    cell, split : int
-        Numbers of the model and the split.
-    test, train : float, dict of str to float, or None
-        Scores of test and training samples.
-    fit_seconds, score_seconds : float
-        Times.
-    error : str
-        Traceback of a fit that failed.
+    `cell` and `split` are the numbers of the model and the split. `error` is the traceback of a fit that failed.
     """
 
     cell: int

@@ -63,18 +63,9 @@ class Part(NamedTuple):
 
 
 class KernelGroup(NamedTuple):
-    """Fits with one kernel.
+    """Fits with one kernel, whose `gamma` is a number, with "scale" and "auto" resolved.
 
-    Attributes
-    ----------
-    kernel : Kernel or callable
-        The kernel.
-    gamma : float
-        Value of `gamma`, with "scale" and "auto" resolved.
-    standardization : Standardization or None
-        Map of samples to standardised ones, which is that of one split.
-    parts : list of Part
-        The fits.
+    `standardization` maps samples to standardised ones, and is that of one split.
     """
 
     kernel: Any
@@ -94,16 +85,7 @@ class _Given(NamedTuple):
 class SharedFits:
     """Fits of some models on some splits of a training set.
 
-    Parameters
-    ----------
-    models : dict of int to KernelMachine
-        Unfitted models for which `may_share` holds, by number. Their parameters are valid.
-    data : TrainingSet
-        All samples.
-    splits : list of Split
-        Training and test samples.
-    pool : Pool
-        Threads.
+    The models are unfitted ones for which `may_share` holds, by number. Their parameters are valid.
     """
 
     def __init__(self, models: dict[int, KernelMachine], data: TrainingSet, splits: list[Split], pool: Pool) -> None:
@@ -170,14 +152,8 @@ class SharedFits:
     def fit(self, group: KernelGroup, train_score: bool = False) -> Iterator[tuple[Part, FoldModel, float]]:
         """Yield the fits of a group: the fit, its model, and the seconds.
 
-        Yields nothing if the memory is too small for a shared kernel matrix, or a fit by itself takes less time.
-
-        Parameters
-        ----------
-        group : KernelGroup
-            The fits.
-        train_score : bool, default=False
-            Whether a model knows the decision values of its training samples too.
+        Yields nothing if the memory is too small for a shared kernel matrix, or a fit by itself takes less time. If
+        `train_score`, a model knows the decision values of its training samples too.
         """
         begin = time.perf_counter()
         stated = self._stated(group.parts)

@@ -40,54 +40,22 @@ _SOLVERS: dict[str, Any] = {"ascent": LinearDualAscent, "rounds": WideAscent, "g
 
 @storable("linear dual fit")
 class DualFitState(NamedTuple):
-    """Checkpoint of a fit, or its state at the end.
+    """Checkpoint of a fit, or its state at the end."""
 
-    Attributes
-    ----------
-    fingerprint : str
-        Digest of its task, loss and constant feature; empty if the fit cannot be resumed.
-    seed : int
-        Seed of the order of the rows.
-    state : LinearDualState
-        State of the solver.
-    windows : tuple
-        Rows of a window, and whether all rows were in memory.
-    finished : bool
-        Whether the fit came to its end.
-    consistent : bool
-        Whether the fit stopped between two windows, so that no step is incomplete.
-    records : list of tuple
-        Records of the epochs so far.
-    """
-
-    fingerprint: str
-    seed: int
+    fingerprint: str  # It is a digest of its task, loss and constant feature; empty if the fit cannot be resumed.
+    seed: int  # It decides the order of the rows.
     state: LinearDualState
-    windows: tuple
+    windows: tuple  # These are the rows of a window, and whether all rows were in memory.
     finished: bool
-    consistent: bool
-    records: list[tuple]
+    consistent: bool  # The fit stopped between two windows, so that no step is incomplete.
+    records: list[tuple]  # Each epoch so far has one.
 
 
 class DualFit:
-    """A run of dual coordinate ascent for an estimator.
+    """A run of dual coordinate ascent for an estimator, whose parameters are valid.
 
-    Parameters
-    ----------
-    estimator : LinearSVC, LinearSVR, LogisticRegression or LinearOneClassSVM
-        Its parameters are valid.
-    task : Task
-        Samples, targets and weights.
-    loss : Loss
-        Loss of a sample.
-    pool : Pool
-        Threads.
-    last : DualFitState or None
-        Checkpoint or end of an earlier fit.
-    session : FitSession
-        The fit. If it may be resumed, or resumes, a fingerprint is computed.
-    solver : str
-        Which ascent, by its name in `choice.LINEAR_SOLVERS`.
+    `last` is a checkpoint or the end of an earlier fit. If this fit may be resumed, or resumes, a fingerprint is
+    computed. `solver` is the ascent's name in `choice.LINEAR_SOLVERS`.
     """
 
     def __init__(

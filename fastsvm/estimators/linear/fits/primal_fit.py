@@ -22,51 +22,21 @@ _HESSIAN_SHARE = 4  # of the memory
 
 @storable("linear primal fit")
 class PrimalFitState(NamedTuple):
-    """Checkpoint of a fit, or its state at the end.
+    """Checkpoint of a fit, or its state at the end."""
 
-    Attributes
-    ----------
-    fingerprint : str
-        Digest of its task, loss and constant feature; empty if the fit cannot be resumed.
-    state : LinearPrimalState
-        State of the solver.
-    resident : bool
-        Whether all rows were in memory.
-    finished : bool
-        Whether the fit came to its end.
-    consistent : bool
-        Whether the fit stopped between two steps, so that no Hessian is incomplete.
-    records : list of tuple
-        Records of the steps so far.
-    """
-
-    fingerprint: str
+    fingerprint: str  # It is a digest of its task, loss and constant feature; empty if the fit cannot be resumed.
     state: LinearPrimalState
-    resident: bool
+    resident: bool  # All rows were in memory.
     finished: bool
-    consistent: bool
-    records: list[tuple]
+    consistent: bool  # The fit stopped between two steps, so that no Hessian is incomplete.
+    records: list[tuple]  # Each step so far has one.
 
 
 class PrimalFit:
-    """A run of Newton's method for an estimator.
+    """A run of Newton's method for an estimator, whose parameters are valid, with a smooth loss.
 
-    Parameters
-    ----------
-    estimator : LinearSVC or LogisticRegression
-        Its parameters are valid.
-    task : Task
-        Samples, targets and weights.
-    loss : Loss
-        Smooth loss of a sample.
-    pool : Pool
-        Threads.
-    last : PrimalFitState or None
-        Checkpoint or end of an earlier fit.
-    session : FitSession
-        The fit. If it may be resumed, or resumes, a fingerprint is computed.
-    solver : str
-        Its name in `choice.LINEAR_SOLVERS`.
+    `last` is a checkpoint or the end of an earlier fit. If this fit may be resumed, or resumes, a fingerprint is
+    computed. `solver` is the method's name in `choice.LINEAR_SOLVERS`.
     """
 
     def __init__(

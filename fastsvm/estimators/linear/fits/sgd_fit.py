@@ -42,27 +42,13 @@ _WINDOW_SHARE = 8  # of the memory, for a window of rows on disk: three are ther
 
 @storable("sgd fit")
 class SGDFitState(NamedTuple):
-    """Checkpoint of a fit, or its state when it was interrupted.
+    """Checkpoint of a fit, or its state when it was interrupted."""
 
-    Attributes
-    ----------
-    fingerprint : str
-        Digest of its task; empty if the fit cannot be resumed.
-    seed : int
-        Seed of the order of the rows, and of the validation set.
-    curve : CurveParts
-        Losses so far.
-    state : SGDState
-        State of the solver.
-    records : list of tuple
-        Records of the epochs so far.
-    """
-
-    fingerprint: str
-    seed: int
-    curve: CurveParts
+    fingerprint: str  # It is a digest of its task; empty if the fit cannot be resumed.
+    seed: int  # It decides the order of the rows, and the validation set.
+    curve: CurveParts  # It has the losses so far.
     state: SGDState
-    records: list[tuple]
+    records: list[tuple]  # Each epoch so far has one.
 
 
 class LearningRate(NamedTuple):
@@ -74,24 +60,11 @@ class LearningRate(NamedTuple):
 
 
 class SGDFit:
-    """A run of SGD for an estimator.
+    """A run of SGD for an estimator, whose parameters are valid.
 
-    Parameters
-    ----------
-    estimator : SGDClassifier or SGDRegressor
-        Its parameters are valid.
-    task : Task
-        Samples, targets and weights.
-    pool : Pool
-        Threads.
-    seed : int
-        Seed of the order of the rows, and of the validation set.
-    partial : bool
-        Whether this is one of several partial fits: there is no test of convergence, and no validation set.
-    rate : LearningRate or None
-        Learning rate of an earlier partial fit, None to choose one.
-    merge : bool
-        Whether features that occur in one row only may be merged, for a fit that begins at zero.
+    `seed` decides the order of the rows, and the validation set. A `partial` fit is one of several: there is no test of
+    convergence, and no validation set. `rate` is the learning rate of an earlier partial fit, None to choose one. If
+    `merge`, in a fit that begins at zero, features that occur in one row only may be merged.
     """
 
     def __init__(

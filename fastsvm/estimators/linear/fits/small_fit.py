@@ -32,16 +32,9 @@ _PART = 1 << 18  # multiplications of an epoch of few samples that are worth a t
 class SmallFit:
     """A solution, and what is said of it.
 
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (n_scores, n_features + 1)
-        Weights; that of the constant feature is last.
-    certificate : dict of str to ndarray of float64, shape (n_scores,)
-        The columns of `CERTIFICATE`.
-    dual : ndarray of float64, shape (n_scores, n_samples)
-        Dual variables.
-    seconds : float
-        Time taken.
+    Weights have the shape (n_scores, n_features + 1), with that of the constant feature last; `dual` is passed in the
+    shape (n_scores, n_samples) and kept transposed. `certificate` has the columns of `CERTIFICATE`, with a number a
+    score.
     """
 
     def __init__(
@@ -84,24 +77,10 @@ class SmallFit:
 def small_fit(
     estimator: Any, task: Task, loss: Loss, on_gram: bool, accepted: float, deadline: float, pool: Pool
 ) -> SmallFit | None:
-    """Return the solution of a problem; None if it is not within the tolerance, as where values overflow.
+    """Return the solution for rows in memory; None if it is not within the tolerance, as where values overflow.
 
-    Parameters
-    ----------
-    estimator : LinearSVC, LinearSVR or LogisticRegression
-        Its parameters are valid.
-    task : Task
-        Rows in memory.
-    loss : Loss
-        Loss of a score.
-    on_gram : bool
-        Whether steps are taken on the dual variables, with the Gram matrix of the rows, or on the weights.
-    accepted : float
-        Relative gap that is enough without a Gram matrix.
-    deadline : float
-        Moment (of time.perf_counter) at which the fit must end.
-    pool : Pool
-        Threads.
+    Steps are taken on the weights, or if `on_gram` on the dual variables, with the Gram matrix of the rows unless
+    epochs alone come to the relative gap `accepted`. `deadline` is a moment of time.perf_counter.
     """
     begin, (n, d) = time.perf_counter(), task.source.shape
     problem = problem_of(estimator, task, chosen_loss(loss))
