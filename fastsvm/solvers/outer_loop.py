@@ -24,33 +24,15 @@ class StopReason(StrEnum):
 
 
 class Report(NamedTuple):
-    """Result of one outer step.
+    """Result of one outer step."""
 
-    Attributes
-    ----------
-    gap : float
-        Distance from optimality, in the unit of the tolerance.
-    objective : float
-        Value of the objective; the dual objective for dual solvers.
-    n_steps : int
-        Inner steps taken.
-    within : bool
-        Whether the gap is within tolerance.
-    converged : bool
-        Whether convergence is verified.
-    stalled : bool
-        Whether the step made no progress although the gap is not within tolerance.
-    n_newton : int
-        Newton steps taken.
-    """
-
-    gap: float
-    objective: float
-    n_steps: int
-    within: bool
-    converged: bool
-    stalled: bool
-    n_newton: int = 0
+    gap: float  # The distance from optimality is in the unit of the tolerance.
+    objective: float  # Dual solvers report the dual objective.
+    n_steps: int  # So many inner steps were taken.
+    within: bool  # The gap is within tolerance.
+    converged: bool  # Convergence is verified.
+    stalled: bool  # The step made no progress although the gap is not within tolerance.
+    n_newton: int = 0  # So many Newton steps were taken.
 
 
 class Limits(NamedTuple):
@@ -112,16 +94,7 @@ def drive(
 ) -> tuple[State, StopReason, int]:
     """Step until convergence or a limit; return the state, the reason to stop, and the number of inner steps.
 
-    Parameters
-    ----------
-    solver : Steps
-        Advances the state.
-    state : State
-        Initial state.
-    limits : Limits
-        When to stop early.
-    watch : callable
-        `watch(state, report)` is called after each step. The loop stops when it returns true.
+    `watch(state, report)` is called after each step. The loop stops when it returns true.
     """
     n_steps = 0
     while True:

@@ -70,14 +70,8 @@ _COLUMNS = 128  # of a Gram matrix, per piece of work
 class NewtonSolution(NamedTuple):
     """Weights, dual variables and objectives of all scores; for one score without the dimension `n_scores`.
 
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_scores, n_features + 1)
-        Weights; that of the constant feature is last.
-    dual : ndarray of float64, shape (n, n_scores)
-        Feasible dual variables.
-    primal, dual_value : ndarray of float64, shape (n_scores,)
-        Primal and dual objectives.
+    Weights have the shape (n_scores, n_features + 1), with that of the constant feature last. `dual` is feasible and
+    has the shape (n, n_scores).
     """
 
     weights: np.ndarray
@@ -101,22 +95,11 @@ def newton_applies(problem: LinearProblem, most_values: int) -> bool:
 def newton_solve(
     problem: LinearProblem, dual: np.ndarray, tol: float, pool: Pool, least: float = 0.0, deadline: float = np.inf
 ) -> NewtonSolution:
-    """Return the solution of all scores, one after another.
+    """Return the solution of all scores, one after another, of a problem to which `newton_applies`.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem, to which `newton_applies`.
-    dual : ndarray of shape (n, n_scores)
-        Feasible initial variables.
-    tol : float
-        Relative gap of each score; 0 to iterate until rounding ends progress.
-    pool : Pool
-        Threads.
-    least : float
-        Absolute value of an objective below which its gap is relative to this.
-    deadline : float, default=inf
-        Moment (of time.perf_counter) at which the best solutions so far are returned.
+    The initial variables `dual`, shape (n, n_scores), are feasible. `tol` is the gap of each score relative to its
+    objective, or to `least` where that is larger; 0 iterates until rounding ends progress. At `deadline`, a moment of
+    time.perf_counter, the best solutions so far are returned.
     """
     used = np.flatnonzero(problem.demands.costs)
     demands = problem.demands.of_rows(used)

@@ -33,16 +33,9 @@ _SPARSE_ROWS = 1 << 15  # at a time: the scores of all classes of a row stay in 
 
 
 class Certificate(NamedTuple):
-    """Objectives of each problem, and the largest violation of the dual optimality conditions.
+    """Objectives of each problem, and the largest violation of the dual optimality conditions, in units of the scores.
 
-    Attributes
-    ----------
-    primal : ndarray of float64, shape (n_problems,), or with a dimension before for several weights
-        Primal objectives of the weights.
-    dual : ndarray of float64, shape (n_problems,)
-        Dual objectives.
-    violation : float
-        Largest violation, in units of the scores.
+    `primal` has a dimension before that of the problems for several weights.
     """
 
     primal: np.ndarray
@@ -53,16 +46,8 @@ class Certificate(NamedTuple):
 class CertificateSums(NamedTuple):
     """Sums over rows of which a certificate is made.
 
-    Attributes
-    ----------
-    losses : ndarray of float64, shape (n_weights, n_scores)
-        Losses of each of some weights.
-    conjugates : ndarray of float64, shape (n_scores,)
-        Σ c ℓ*(-β / c).
-    violation : float
-        Largest violation.
-    position : ndarray of float64, shape (n_scores, n_features + 1)
-        Σ β_i x_i.
+    `losses`, shape (n_weights, n_scores), are those of each of some weights. `conjugates` are Σ c ℓ*(-β / c) of each
+    score. `position`, shape (n_scores, n_features + 1), is Σ β_i x_i. `violation` is the largest one.
     """
 
     losses: np.ndarray
@@ -99,22 +84,11 @@ def _in_order(pool: Pool, function: Callable[[int, int], Any], n: int, size: int
 def certify(
     problem: LinearProblem, weights: Sequence[np.ndarray], dual: np.ndarray, position: np.ndarray, pool: Pool
 ) -> Certificate:
-    """Return the objectives of weights and dual variables, and the violation.
+    """Return the primal objectives of some weights, the dual objective of the variables, and the violation.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem.
-    weights : sequence of ndarray of float64, shape (n_scores, n_weights)
-        Weights whose primal objectives are computed.
-    dual : ndarray of shape (n, n_scores)
-        β. The dual objective is that of the nearest variables that are feasible in float64, since rounding to float32
-        may violate a bound.
-    position : ndarray of float64, shape (n_scores, n_weights)
-        Σ β_i x_i as the solver updates it. The optimality conditions are checked at these weights; the dual objective
-        uses a sum that is computed anew.
-    pool : Pool
-        Threads.
+    The dual objective is that of the variables nearest to `dual`, β of shape (n, n_scores), that are feasible in
+    float64, since rounding to float32 may violate a bound. The optimality conditions are checked at the weights
+    `position`, Σ β_i x_i as the solver updates it; the dual objective uses a sum that is computed anew.
     """
     return certificate_of(problem, weights, sums_of(problem, weights, dual, position, pool))
 

@@ -73,22 +73,7 @@ _PATIENCE = 1000  # epochs without progress, beside as many as before, after whi
 
 
 class LinearDualAscent:
-    """Block-exact dual coordinate ascent.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-        Rows, loss, targets and costs.
-    settings : LinearDualSettings
-        Tolerance, order of rows and sizes of windows and blocks.
-    pool : Pool
-        Threads.
-
-    Attributes
-    ----------
-    certificate : Certificate or None
-        The certificate of the last pass that computed one.
-    """
+    """Block-exact dual coordinate ascent. `certificate` is that of the last pass that computed one, or None."""
 
     def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool

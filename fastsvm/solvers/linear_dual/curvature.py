@@ -27,20 +27,10 @@ _LONG = 4  # times the median of ‖x‖²: the norms of longer rows, whose vari
 class RowMoments(NamedTuple):
     """What the metric needs to know of some rows; those of several parts of the rows are added up.
 
-    Attributes
-    ----------
-    n_used : int
-        Number of rows of positive cost.
-    cost : float
-        Sum of their costs.
-    class_costs : ndarray of float64, shape (n_scores,)
-        Sums of the costs of each class, if several are learnt one against the rest; else zeros.
-    n_rows : int
-        Number of sparse rows of which `squares` is the sum.
-    squares : ndarray of float64, shape (n_weights,)
-        Sums of x² of each sparse feature; long rows are shortened. Empty for dense rows.
-    sample : ndarray of float64, shape (n_sampled, n_weights)
-        Dense rows with the constant feature; long rows are shortened. Empty for sparse rows.
+    `n_used` rows have positive costs, with the sum `cost`, and `class_costs` are those of each class, if several are
+    learnt one against the rest; else zeros. `squares` are the sums of x² of each sparse feature over `n_rows` rows;
+    empty for dense rows. `sample` has dense rows with the constant feature; empty for sparse rows. In both, long rows
+    are shortened.
     """
 
     n_used: int
@@ -77,14 +67,8 @@ def metric_of(problem: LinearProblem, width: int) -> Metric:
 def metric_of_moments(problem: LinearProblem, parts: list[RowMoments], costs: np.ndarray | None = None) -> Metric:
     """Return the metric for rows in several parts, stronger the more of them learn a score at the same time.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        Loss, balance of the classes and storage of the rows; its rows are not looked at.
-    parts : list of RowMoments
-        Moments of the parts, at least one of which has rows of positive cost.
-    costs : ndarray of float64, shape (n_scores,), or None, default=None
-        Mean cost of a row in each score; None takes that of the moments.
+    At least one part has rows of positive cost. The rows of the problem are not looked at. `costs` is the mean cost of
+    a row in each score; None takes that of the moments.
     """
     together = len(parts) if problem.loss.of_classes else -(-len(parts) // problem.n_scores)
     stronger = min(together**2, _MOST_STRONGER[int(np.isinf(problem.loss.curvature))])

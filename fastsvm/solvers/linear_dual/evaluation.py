@@ -27,16 +27,8 @@ def recorded(
 ) -> tuple[LinearDualState, float]:
     """Return the state after an evaluation of weights, and the relative gap of the best weights.
 
-    Parameters
-    ----------
-    state : LinearDualState
-        The state before.
-    weights : ndarray of float64, shape (n_scores, n_weights)
-        Evaluated weights; or those of the lowest objectives, these included, if they are `state.best` itself.
-    primal : ndarray of float64, shape (n_problems,)
-        Their primal objectives.
-    settings : LinearDualSettings
-        Tolerance and criterion.
+    `primal` are the primal objectives of the weights. Weights that are `state.best` itself are those of the lowest
+    objectives, those of this evaluation included.
     """
     better = primal < state.primal
     by_score = np.broadcast_to(better, len(weights))[:, None]
@@ -70,16 +62,8 @@ def _epochs_until_next(state: LinearDualState, gap: float, settings: LinearDualS
 def newton_is_due(state: LinearDualState, shorter_side: int, last: bool, stalled: bool) -> bool:
     """Return whether to try Newton steps, which take about as long as the epochs so far.
 
-    They may take longer where ascent has stalled. In the last epoch they are tried even if they failed before.
-
-    Parameters
-    ----------
-    state : LinearDualState
-        The state after an evaluation.
-    shorter_side : int
-        The smaller of the numbers of features and of rows.
-    last, stalled : bool
-        Whether this is the last epoch, and whether ascent has stalled.
+    They may take longer where ascent has `stalled`. In the `last` epoch they are tried even if they failed before.
+    `shorter_side` is the smaller of the numbers of features and of rows.
     """
     if stalled:
         return state.epoch >= shorter_side / _NEWTON_FACTOR

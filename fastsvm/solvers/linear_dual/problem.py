@@ -21,21 +21,11 @@ OVERFLOW = (
 class LinearProblem(NamedTuple):
     """Rows, loss, targets and costs of a linear machine.
 
-    Attributes
-    ----------
-    source : Source
-        Rows as stored; a resident source is a `MemorySource`.
-    shift, scale : ndarray of float64, shape (n_features,)
-        Values x are mapped to (x - shift) scale; empty for no mapping. Sparse rows are scaled by their source.
-    loss : Loss
-        Loss of a row.
-    demands : Demands
-        Targets and costs of rows.
-    constant : float
-        Value of the constant feature; 0 for no intercept.
-    total : float or None
-        Sum of the dual variables of the one score. The weight b of the constant feature is then not penalised, and
-        `total` constant b is added to the objective.
+    Rows are as stored; a resident source is a `MemorySource`. Values x are mapped to (x - shift) scale, unless both are
+    empty. Sparse rows are scaled by their source. `constant` is the value of the constant feature; 0 for no intercept.
+
+    `total` is the sum of the dual variables of the one score, or None. The weight b of the constant feature is then not
+    penalised, and `total` constant b is added to the objective.
     """
 
     source: Source

@@ -22,24 +22,12 @@ _LOST_DIGITS = 2**9  # the least 1 - s_i in units of rounding, which limits canc
 
 @storable("proximal metric")
 class Metric(NamedTuple):
-    """M for each score c: (I + M_c)⁻¹ = (I - Σ_i s_i v_i v_iᵀ) R / (1 + κ_c), with either no s_i or R = I.
+    """M for each score c: (I + M_c)⁻¹ = (I - Σ_i s_i v_i v_iᵀ) R / (1 + κ_c), with either no s_i or R = I."""
 
-    Attributes
-    ----------
-    kappa : ndarray of float64, shape (n_scores,)
-        Weight in all directions.
-    scaling : ndarray of float64, shape (n_weights,)
-        The diagonal of R, a further damping of each weight.
-    basis : ndarray of float64, shape (n_directions, n_weights)
-        Orthonormal rows v_i.
-    shares : ndarray of float64, shape (n_directions,)
-        s_i = λ_i / (1 + κ + λ_i), the reduction in these directions.
-    """
-
-    kappa: np.ndarray
-    scaling: np.ndarray
-    basis: np.ndarray
-    shares: np.ndarray
+    kappa: np.ndarray  # κ is the weight in all directions.
+    scaling: np.ndarray  # The diagonal of R is a further damping of each weight.
+    basis: np.ndarray  # The rows v_i are orthonormal; the shape is (n_directions, n_weights).
+    shares: np.ndarray  # s_i = λ_i / (1 + κ + λ_i) is the reduction in these directions.
 
     @property
     def damping(self) -> np.ndarray:
@@ -91,14 +79,8 @@ def diagonal(costs: np.ndarray, squares: np.ndarray) -> Metric:
     """Return the metric of sparse rows, which is small for rare features.
 
     M_j is proportional to the root mean square of feature j. Among diagonal metrics with the same mean norm of rows,
-    this one has the smallest trace.
-
-    Parameters
-    ----------
-    costs : ndarray of float64, shape (n_scores,)
-        Mean cost of a row in each score.
-    squares : ndarray of float64, shape (n_weights,)
-        Mean x² of each feature; the constant feature is last.
+    this one has the smallest trace. `costs` is the mean cost of a row in each score, and `squares` the mean x² of each
+    feature, with the constant feature last.
     """
     roots = np.sqrt(squares)
     least = _WEIGHT * costs.min() * roots.sum() * roots
@@ -110,18 +92,10 @@ def diagonal(costs: np.ndarray, squares: np.ndarray) -> Metric:
 
 
 def principal(costs: np.ndarray, sample: np.ndarray, most: int, eps: float) -> Metric:
-    """Return the metric with the principal directions of a sample of rows.
+    """Return the metric with at most `most` principal directions of a sample of rows.
 
-    Parameters
-    ----------
-    costs : ndarray of float64, shape (n_scores,)
-        Mean cost of a row in each score.
-    sample : ndarray of float64, shape (n_sampled, n_weights)
-        Rows with the constant feature; long rows are shortened.
-    most : int
-        Largest number of directions.
-    eps : float
-        Machine precision of products.
+    `costs` is the mean cost of a row in each score. Rows have the constant feature, and long ones are shortened. `eps`
+    is the machine precision of products.
     """
     m, width = sample.shape
     squares, vectors = np.linalg.eigh(sample @ sample.T / m)

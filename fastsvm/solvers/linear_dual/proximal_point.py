@@ -32,19 +32,8 @@ _CLIMB = 2.0  # most growth of the dual objective in an epoch of a solved subpro
 class ProximalPoint:
     """Anchors, momentum and objectives of the subproblems.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem.
-    metric : Metric
-        The strongest metric of the proximal term.
-
-    Attributes
-    ----------
-    metric : Metric
-        The current metric of the proximal term.
-    most_momentum : ndarray of float64, shape (n_scores,)
-        Largest factor of the momentum, that of a strongly convex problem.
+    It begins with the strongest metric of the proximal term. `most_momentum` is the largest factor of the momentum of
+    each score, that of a strongly convex problem.
     """
 
     def __init__(self, problem: LinearProblem, metric: Metric) -> None:

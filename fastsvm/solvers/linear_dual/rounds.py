@@ -16,13 +16,7 @@ _ROUNDS = 10  # within which the gap should be halved
 
 
 class AscentAfterRounds(LinearDualAscent):
-    """Dual coordinate ascent that begins with rounds. The parameters are those of `LinearDualAscent`.
-
-    Attributes
-    ----------
-    takes_rounds : bool
-        Whether the problem is one for rounds.
-    """
+    """Dual coordinate ascent that begins with rounds, if the problem is one for them (`takes_rounds`)."""
 
     takes_rounds = True
 

@@ -42,20 +42,10 @@ def violations(gradient: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def minimum(
     hessian: np.ndarray, gradient: np.ndarray, weights: np.ndarray, ridge: float, tol: float, deadline: float = np.inf
 ) -> np.ndarray:
-    """Return z.
+    """Return z, at which no optimality condition is violated by more than `tol`, unless `deadline` has passed.
 
-    Parameters
-    ----------
-    hessian : ndarray of float64, shape (m, m)
-        H; its diagonal is used times (1 + ridge).
-    gradient, weights : ndarray of float64, shape (m,)
-        g and w.
-    ridge : float
-        Relative error of H, which must not make it indefinite.
-    tol : float
-        Largest violation of an optimality condition.
-    deadline : float, default=inf
-        Moment (of time.perf_counter) from which on it may be larger.
+    The deadline is a moment of time.perf_counter. The diagonal of the Hessian is used times (1 + ridge): a relative
+    error of H up to `ridge` must not make it indefinite.
     """
     z, slope, diagonal = weights.copy(), gradient.copy(), hessian.diagonal() * (1 + ridge)
     for _ in range(_ROUNDS):

@@ -27,15 +27,7 @@ _MOST_PRODUCTS = 300
 
 
 class NewtonDirections:
-    """Newton directions for the rows of a problem in memory.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem.
-    pool : Pool
-        Threads.
-    """
+    """Newton directions for the rows of a problem in memory."""
 
     def __init__(self, problem: LinearProblem, pool: Pool) -> None:
         self._problem, self._pool = problem, pool
@@ -48,23 +40,10 @@ class NewtonDirections:
     def direction(
         self, curvatures: np.ndarray, gradient: np.ndarray, share: float, deadline: float = np.inf
     ) -> np.ndarray:
-        """Return δ, shape (n_weights,), up to a residual that is `share` of that of zero.
+        """Return δ, shape (n_weights,), for curvatures D and gradient g, up to `share` of the residual of zero.
 
-        Parameters
-        ----------
-        curvatures : ndarray of float64, shape (n,)
-            D.
-        gradient : ndarray of float64, shape (n_weights,)
-            g; the weight of the constant feature is last.
-        share : float
-            Between 0 and 1.
-        deadline : float, default=inf
-            Moment (of time.perf_counter) from which on the residual may be larger.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_weights,)
-            NaN if the squares of the rows overflow.
+        The weight of the constant feature is last. The residual may be larger from the moment `deadline` of
+        time.perf_counter on. The direction is NaN if the squares of the rows overflow.
         """
         scale = self._diagonal(curvatures)
         if not np.isfinite(scale).all():

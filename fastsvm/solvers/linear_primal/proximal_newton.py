@@ -73,47 +73,22 @@ _ROWS = 8192  # of a piece of work
 
 
 class LinearPrimalSettings(NamedTuple):
-    """When to stop, and how large working sets may be.
+    """When to stop, and how large working sets may be."""
 
-    Attributes
-    ----------
-    tol : float
-        Relative duality gap, or largest violation if `criterion` is "gradient".
-    criterion : str
-        "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
-    memory : int
-        Bytes for the Hessians of all scores.
-    penalty : Penalty
-        ‖w‖₁ or ½‖w‖².
-    deadline : float
-        Moment (of time.perf_counter) at which long steps end early.
-    """
-
-    tol: float
-    criterion: str
-    memory: int
-    penalty: Penalty
-    deadline: float = np.inf
+    tol: float  # It bounds the relative duality gap, or the largest violation if `criterion` is "gradient".
+    criterion: str  # It is "gap", or "gradient" if `tol` bounds the violation of the optimality conditions.
+    memory: int  # The Hessians of all scores have so many bytes.
+    penalty: Penalty  # It is ‖w‖₁ or ½‖w‖².
+    deadline: float = np.inf  # Long steps end early at this moment of time.perf_counter.
 
 
 @storable("linear primal state")
 class LinearPrimalState(NamedTuple):
     """What the solver carries from step to step.
 
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_scores, n_features + 1)
-        Weights; that of the constant feature is last.
-    scores : ndarray of float64, shape (n_scores, n)
-        Scores of the rows.
-    gradient : ndarray of float64, shape (n_scores, n_features + 1)
-        Gradients of the losses.
-    primal, dual_value : ndarray of float64, shape (n_scores,)
-        Objectives of the weights, and the largest lower bounds so far.
-    models : tuple of QuadraticModel
-        One a score; none in the beginning.
-    epoch : int
-        Completed steps.
+    `weights` and `gradient`, that of the losses, have the shape (n_scores, n_features + 1), with the constant feature
+    last. `scores` has the shape (n_scores, n). `dual_value` has the largest lower bounds so far. `models` has one a
+    score; none in the beginning. `epoch` counts completed steps.
     """
 
     weights: np.ndarray
@@ -126,22 +101,7 @@ class LinearPrimalState(NamedTuple):
 
 
 class ProximalNewton(Memoryless):
-    """Newton's method for smooth losses with an L1 or L2 penalty.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-        Rows, loss, targets and costs.
-    settings : LinearPrimalSettings
-        When to stop, and how large working sets may be.
-    pool : Pool
-        Threads.
-
-    Attributes
-    ----------
-    certificate : Certificate or None
-        The certificate of the last state.
-    """
+    """Newton's method for smooth losses with an L1 or L2 penalty. `certificate` is that of the last state."""
 
     def __init__(self, problem: LinearProblem, settings: LinearPrimalSettings, pool: Pool) -> None:
         self.problem, self.settings, self.pool = problem, settings, pool

@@ -33,16 +33,10 @@ _LEAST_ROWS, _VALUES, _PANEL = 512, 1 << 14, 128  # of a product: rows or values
 class QuadraticModel(NamedTuple):
     """A Hessian in the weights of some features.
 
-    Attributes
-    ----------
-    features : ndarray of int64, shape (m,)
-        Indices of the features, in increasing order; that of the constant feature is the number of features.
-    curvatures : ndarray of float64, shape (n,)
-        Second derivatives of the losses of the rows, as the Hessian has them; zeros if it is computed anew each time.
-    hessian : ndarray of float64, shape (m, m)
-        Modified in place.
-    added : float
-        Sum of the sizes of all changes of curvatures since the Hessian was zero.
+    `features` are indices in increasing order; that of the constant feature is the number of features. `curvatures` are
+    the second derivatives of the losses of the rows, as the Hessian has them; zeros if it is computed anew each time.
+    `hessian` is modified in place. `added` is the sum of the sizes of all changes of curvatures since the Hessian was
+    zero.
     """
 
     features: np.ndarray
@@ -66,18 +60,8 @@ def update_models(
 ) -> list[QuadraticModel]:
     """Return models with the curvatures of the rows, by a pass over the rows; the Hessians are modified in place.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem.
-    models : list of QuadraticModel
-        Models with other curvatures.
-    curvatures : ndarray of float64, shape (n_models, n)
-        Curvatures for each model.
-    pool : Pool
-        Threads.
-    deadline : float, default=inf
-        Moment (of time.perf_counter) after which OutOfTime is raised between two parts of the rows.
+    `curvatures` has the shape (n_models, n). After `deadline`, a moment of time.perf_counter, OutOfTime is raised
+    between two parts of the rows.
     """
     found, changes = [], []
     for model, wanted in zip(models, curvatures, strict=True):

@@ -21,14 +21,7 @@ _GAP, _STEPS = 0.1, 20
 def weights_of_some_rows(problem: LinearProblem, settings: LinearPrimalSettings, pool: Pool) -> np.ndarray | None:
     """Return the weights for each tenth row, shape (n_scores, n_weights); None if there are too few rows for that.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem. Rows on disk are too few.
-    settings : LinearPrimalSettings
-        Settings of the fit.
-    pool : Pool
-        Threads.
+    Rows on disk are too few.
     """
     n, d = problem.source.shape
     if not problem.source.resident or n < _EACH * max(_LEAST, _OF_A_WEIGHT * (d + 1)):

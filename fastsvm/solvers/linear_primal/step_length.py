@@ -19,18 +19,8 @@ _DOUBLINGS, _STEPS, _WIDTH = 6, 60, 1e-12  # limits of the search; slopes may ch
 class Line(NamedTuple):
     """Scores and weights along a direction, for one score of a problem.
 
-    Attributes
-    ----------
-    loss : Loss
-        Loss of a row.
-    targets, costs : ndarray of float64, shape (n,)
-        Targets and costs of the rows in the score.
-    scores, change : ndarray of float64, shape (n,)
-        Scores, and their change in a step of length 1.
-    weights, direction : ndarray of float64, shape (n_weights,)
-        Weights, and their change.
-    l1_ratio : float
-        1 for the penalty ‖w‖₁, 0 for ½‖w‖².
+    `change` and `direction` are the changes of scores and weights in a step of length 1. `l1_ratio` is 1 for the
+    penalty ‖w‖₁, 0 for ½‖w‖².
     """
 
     loss: Loss
@@ -44,17 +34,7 @@ class Line(NamedTuple):
 
 
 def suits(weights: np.ndarray, direction: np.ndarray, slopes: tuple[float, float], l1_ratio: float) -> bool:
-    """Return whether the best length is about 1.
-
-    Parameters
-    ----------
-    weights, direction : ndarray of float64, shape (n_weights,)
-        Weights, and their change.
-    slopes : tuple of float
-        Derivatives of the losses at the lengths 0 and 1.
-    l1_ratio : float
-        As in `Line`.
-    """
+    """Return whether the best length is about 1. `slopes` are derivatives of the losses at the lengths 0 and 1."""
     begin, end = (
         slope + _penalty_slope(weights, direction, t, l1_ratio) for t, slope in zip((0.0, 1.0), slopes, strict=True)
     )

@@ -19,23 +19,9 @@ _TILE = 32
 class BlockGrams:
     """Computes Gram matrices of blocks in the metric (I + M)⁻¹, but for the damping.
 
-    Parameters
-    ----------
-    block_rows : int
-        Largest number of rows of a block.
-    n_kept, n_spare : int
-        Numbers of Gram matrices that are cached, and of others that are there at once.
-    n_blocks : int
-        Number of blocks of all rows, if none is cut.
-    constant : float
-        Value of the feature of the intercept.
-    dtype : numpy.dtype
-        Type of the products.
-
-    Attributes
-    ----------
-    grams : ndarray of shape (n_slots, block_rows, block_rows)
-        Gram matrices: `n_spare` that are not cached, then those that are.
+    Blocks have at most `block_rows` rows, and all rows are `n_blocks` blocks if none is cut. `grams`, shape
+    (n_slots, block_rows, block_rows), has `n_spare` matrices that are not cached, then at most `n_kept` that are.
+    `constant` is the value of the feature of the intercept.
     """
 
     def __init__(
@@ -72,23 +58,10 @@ class BlockGrams:
     def slots(
         self, firsts: np.ndarray, lengths: np.ndarray, used: np.ndarray, spare: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the slot of each block, and the blocks whose Gram matrices `fill` must write there first.
+        """Return the slot of each block, and the indices of the blocks whose matrices `fill` must write there first.
 
-        Parameters
-        ----------
-        firsts, lengths : ndarray of int64, shape (n,)
-            Index of each block's first row, and its number of rows.
-        used : ndarray of bool, shape (n,)
-            Blocks whose matrices are needed.
-        spare : int
-            First slot for matrices that are not cached.
-
-        Returns
-        -------
-        slots : ndarray of int64, shape (n,)
-            Indices in `grams`; 0 for blocks that are not needed.
-        missing : ndarray of int64
-            Indices of the blocks whose matrices are missing.
+        A block is its first row and its number of rows. Slots are indices in `grams`; 0 for blocks that are not `used`.
+        Matrices that are not cached have slots from `spare` on.
         """
         found, needed, missing = np.zeros(len(firsts), np.int64), np.flatnonzero(used), []
         if self._n_kept == 0:

@@ -22,20 +22,11 @@ __all__ = ["GramBlock", "SweepState", "sweep"]
 
 
 class GramBlock(NamedTuple):
-    """A block of consecutive rows and its Gram matrix.
+    """A block of consecutive rows and its Gram matrix, which may be larger.
 
-    Attributes
-    ----------
-    gram : ndarray of shape (at least n_rows, at least n_rows)
-        Gram matrix of the rows.
-    order : ndarray of int64
-        Places in the block of the rows to process, in order.
-    first, length : int
-        Index of the first row, and number of rows.
-    damping : ndarray of float64, shape (n_scores,)
-        Factor by which a change of Σ β_i x_i changes the weights.
-    n_sweeps : int
-        Largest number of sweeps; each one after the first processes the rows that the one before changed.
+    `order` has the places in the block of the rows to process, in order. `first` is the index of the first row, and
+    `length` the number of rows. A change of Σ β_i x_i changes the weights by the factor `damping` of each score. There
+    are at most `n_sweeps`; each one after the first processes the rows that the one before changed.
     """
 
     gram: np.ndarray
@@ -49,16 +40,9 @@ class GramBlock(NamedTuple):
 class SweepState(NamedTuple):
     """Arrays that a sweep modifies.
 
-    Attributes
-    ----------
-    dual : ndarray of shape (n, n_scores)
-        Dual variables of all rows.
-    scores, changes : ndarray of shape (n_scores, at least n_rows)
-        Scores of the rows of the block, and the changes of their variables.
-    moved : ndarray of uint8, shape (n_rows,)
-        Set to 1 for rows whose variables change.
-    gaps : ndarray of float64, shape (n_scores,)
-        The duality gaps of the rows before the first sweep are added.
+    `dual` has the variables of all rows, shape (n, n_scores). `scores` and `changes` are of the rows of the block,
+    shape (n_scores, at least n_rows). `moved` is set to 1 for rows whose variables change. The duality gaps of the rows
+    before the first sweep are added to `gaps`.
     """
 
     dual: np.ndarray

@@ -36,42 +36,20 @@ _MOST_AHEAD = 6  # parts of a window that are prepared at once
 
 
 class Layout(NamedTuple):
-    """Sizes of blocks, the cache of Gram matrices, and the mapping of values.
+    """Sizes of blocks, the cache of Gram matrices, and the mapping of values."""
 
-    Attributes
-    ----------
-    block_rows : int
-        Largest number of rows of a block.
-    n_sweeps : int
-        Largest number of sweeps over a block before the weights change.
-    kept_blocks : int
-        Number of blocks whose Gram matrices are cached.
-    shift, scale : ndarray of float64, shape (n_features,)
-        Values x are mapped to (x - shift) scale; empty for no mapping.
-    part_bytes : int
-        Converted rows, or Gram matrices that are not cached, that are prepared together. Few parts are there at once.
-    """
-
-    block_rows: int
-    n_sweeps: int
-    kept_blocks: int
-    shift: np.ndarray
-    scale: np.ndarray
+    block_rows: int  # A block has at most so many rows.
+    n_sweeps: int  # There are at most so many sweeps over a block before the weights change.
+    kept_blocks: int  # The Gram matrices of so many blocks are cached.
+    shift: np.ndarray  # Values x are mapped to (x - shift) scale.
+    scale: np.ndarray  # Both are empty for no mapping.
+    # So many bytes of converted rows, or of Gram matrices that are not cached, are prepared together. Few parts are
+    # there at once.
     part_bytes: int = PART_BYTES
 
 
 class DenseEpochs(Epochs[DenseBlock]):
-    """Runs epochs on blocks of consecutive dense rows; a window may have gaps.
-
-    Parameters
-    ----------
-    loss, demands, dual, values_of_row, constant, pool
-        As for `Epochs`.
-    layout : Layout
-        Sizes of blocks, cache and mapping.
-    dtype : numpy.dtype
-        Type in which rows are stored.
-    """
+    """Runs epochs on blocks of consecutive dense rows; a window may have gaps. `dtype` is that of the stored rows."""
 
     consecutive = True
 
@@ -212,22 +190,10 @@ class DenseEpochs(Epochs[DenseBlock]):
 class _WindowBlocks(NamedTuple):
     """The blocks of a window, in the order of processing.
 
-    Attributes
-    ----------
-    starts, firsts, lengths : ndarray of int64, shape (n_blocks,)
-        Place in the window and index of the first row, and number of rows.
-    order : ndarray of int64
-        Places in the window of the active rows, block after block.
-    ends : ndarray of int64, shape (n_blocks + 1,)
-        Where in `order` the rows of each block begin, and its end.
-    slots : ndarray of int64, shape (n_blocks,)
-        Indices of the Gram matrices in `grams`.
-    left : ndarray of float64, shape (n_blocks,)
-        Factors of `weight_left`.
-    damping, constant, n_sweeps, basis, shares
-        As in `Epochs`, `Layout` and `Metric`.
-    grams : ndarray of shape (n_slots, block_rows, block_rows)
-        Gram matrices.
+    `starts`, `firsts` and `lengths` are the place in the window and the index of the first row of each block, and its
+    number of rows. `order` has the places in the window of the active rows, block after block, and `ends` says where in
+    it those of each block begin, and its end. `slots` are the indices of the blocks' Gram matrices in `grams`. `left`
+    has the factors of `weight_left`. The others are as in `Epochs`, `Layout` and `Metric`.
     """
 
     starts: np.ndarray
@@ -265,16 +231,8 @@ class _WindowBlocks(NamedTuple):
 class _Prepared(NamedTuple):
     """Blocks that can be processed.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows, n_features)
-        Their rows.
-    plan : _WindowBlocks
-        The blocks, with places among these rows.
-    picked : ndarray of int64, shape (n_rows,), or None
-        Places of the rows in the window; None for the same.
-    is_finite : bool
-        Whether the squares of the rows are finite.
+    `values` are their rows, and places in `plan` are among these. `picked` has the places of the rows in the window;
+    None for the same. `is_finite` says whether the squares of the rows are finite.
     """
 
     values: np.ndarray

@@ -25,13 +25,8 @@ class Shrinking(NamedTuple):
     """Shrinking: a row whose variables did not change is skipped once, then two, four and eight times.
 
     All rows become active when the problem changes. Unlike liblinear's shrinking, this needs no bounds on the gradient.
-
-    Attributes
-    ----------
-    due : ndarray of int32, shape (n,)
-        The pass in which each row is processed next; `_NEVER` for rows of cost 0.
-    pause : ndarray of uint8, shape (n,)
-        Number of passes for which the row was last skipped.
+    `due` is the pass in which each row is processed next, `_NEVER` for rows of cost 0. `pause` is the number of passes
+    for which the row was last skipped.
     """
 
     due: np.ndarray
@@ -62,61 +57,28 @@ class Shrinking(NamedTuple):
 class EpochState(NamedTuple):
     """Weights within an epoch; arrays are modified in place.
 
-    Attributes
-    ----------
-    weights, mean : ndarray of float64, shape (n_scores, n_weights)
-        Weights of the features, zero padding, and the weight of the constant feature; and their weighted mean over
-        the epoch, if they did not change until its end.
-    position : ndarray of float64, shape (n_scores, n_weights)
-        Σ β_i x_i; for sparse rows, its value at the beginning of the epoch.
-    anchor_term : ndarray of float64, shape (n_scores, n_weights)
-        M V, so that (I + M) W = Σ β_i x_i + M V.
-    gaps : ndarray of float64, shape (n_scores,)
-        Sum of the duality gaps of the rows before their updates.
-    metric : Metric
-        Metric M of the proximal term.
-    shrinking : Shrinking
-        Which rows are skipped.
-    turn : int
-        Number of passes over the rows before this one.
-    seen, row_share : float
-        Rows processed in this epoch, and the share of a row that one pass counts for.
+    `gaps` is of the scores. The other arrays have the shape (n_scores, n_weights): weights of the features, zero
+    padding, and the weight of the constant feature.
     """
 
     weights: np.ndarray
-    mean: np.ndarray
-    position: np.ndarray
-    anchor_term: np.ndarray
-    gaps: np.ndarray
-    metric: Metric
+    mean: np.ndarray  # It is the weighted mean of the weights over the epoch, if they did not change until its end.
+    position: np.ndarray  # It is Σ β_i x_i; for sparse rows, its value at the beginning of the epoch.
+    anchor_term: np.ndarray  # It is M V, so that (I + M) W = Σ β_i x_i + M V.
+    gaps: np.ndarray  # The duality gaps of the rows before their updates are summed.
+    metric: Metric  # It is M of the proximal term.
     shrinking: Shrinking
-    turn: int
-    seen: float = 0.0
-    row_share: float = 1.0
+    turn: int  # So many passes over the rows came before this one.
+    seen: float = 0.0  # So many rows were processed in this epoch.
+    row_share: float = 1.0  # One pass counts for this share of a row.
 
 
 class Epochs(ABC, Generic[BlockKind]):
     """Runs epochs of coordinate updates, on windows of rows.
 
-    Parameters
-    ----------
-    loss : Loss
-        Loss of a row.
-    demands : Demands
-        Targets and costs of the rows.
-    dual : ndarray of shape (n, n_scores)
-        Dual variables; they are modified.
-    values_of_row : float
-        Mean number of stored values of a row.
-    constant : float
-        Value of the constant feature, 0 if there is none.
-    pool : Pool
-        Threads.
-
-    Attributes
-    ----------
-    consecutive : bool
-        Whether windows must be runs of consecutive rows, in order.
+    The dual variables, shape (n, n_scores), are modified. `values_of_row` is the mean number of stored values of a row,
+    and `constant` the value of the constant feature, 0 if there is none. If `consecutive`, windows must be runs of
+    consecutive rows, in order.
     """
 
     consecutive: bool

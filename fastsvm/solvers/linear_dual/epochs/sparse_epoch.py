@@ -29,16 +29,9 @@ _PIECE = 1 << 14  # multiplications below which one thread is faster
 class _WindowRows(NamedTuple):
     """Rows of a window in the order of processing, and the metric.
 
-    Attributes
-    ----------
-    places, rows : ndarray of int64
-        Places in the block, and indices of the rows.
-    left : ndarray of float64
-        Factors of `weight_left`, for each row.
-    damping, scaling, constant
-        As in `Metric` and `Epochs`.
-    n_together : int
-        Number of rows to process in one score before the next score.
+    `places` and `rows` are the places in the block and the indices of the rows, and `left` are the factors of
+    `weight_left` for each. `n_together` rows are processed in one score before the next score. The others are as in
+    `Metric` and `Epochs`.
     """
 
     places: np.ndarray

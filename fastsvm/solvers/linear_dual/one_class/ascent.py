@@ -47,17 +47,7 @@ _LEAST = 1e-7  # of (k s)², some eight times the objective of rows that are all
 
 
 class GivenSumAscent(AscentAfterRounds):
-    """Block-exact dual coordinate ascent for variables of a given sum.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-        Rows, costs and the sum.
-    settings : LinearDualSettings
-        Tolerance, order of rows and sizes of windows and blocks.
-    pool : Pool
-        Threads.
-    """
+    """Block-exact dual coordinate ascent for variables of a given sum."""
 
     def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:
         self.takes_rounds = can_exchange(problem)

@@ -60,23 +60,9 @@ def _first(rows: np.ndarray, keys: np.ndarray, n: int) -> np.ndarray:
 def exchange(
     problem: LinearProblem, pairs: tuple[np.ndarray, np.ndarray], dual: np.ndarray, weights: np.ndarray
 ) -> int:
-    """Exchange mass within pairs of rows.
+    """Exchange mass within pairs of rows, whose variables should grow and shrink; return how many pairs changed.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem.
-    pairs : tuple of ndarray of int64
-        Rows whose variables should grow, and shrink.
-    dual : ndarray of shape (n,)
-        Variables; modified.
-    weights : ndarray of float64, shape (at least n_features,)
-        Σ β_i x_i; modified.
-
-    Returns
-    -------
-    int
-        Number of pairs that changed.
+    The variables `dual` and the weights Σ β_i x_i are modified.
     """
     block: Any = problem.block
     n, rows, costs = len(pairs[0]), np.concatenate(pairs), problem.demands.costs

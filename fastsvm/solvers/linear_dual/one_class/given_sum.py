@@ -10,15 +10,7 @@ _ROUNDING = 1e-12  # of the sum
 
 
 class GivenSum(NamedTuple):
-    """The constraint Σ β_i = total, 0 ≤ β_i ≤ c_i.
-
-    Attributes
-    ----------
-    costs : ndarray of float64, shape (n,)
-        c.
-    total : float
-        The sum; at most that of the costs.
-    """
+    """The constraint Σ β_i = total, 0 ≤ β_i ≤ c_i, with the costs c; the total is at most their sum."""
 
     costs: np.ndarray
     total: float

@@ -74,16 +74,7 @@ class Shards(Protocol):
 class RoundsMemory(NamedTuple):
     """What decides the next rounds beside the state of the solver.
 
-    Attributes
-    ----------
-    factor, share : ndarray of float64, shape (n_scores,)
-        As in `RoundOrder`, for the next round.
-    activate : bool
-        As there.
-    known : ndarray of float64, shape (n_shards, n_scores)
-        As in `_ShardedPoint`.
-    shards : list of ShardState
-        The states of the shards.
+    `factor`, `share` and `activate` are as in `RoundOrder`, for the next round, and `known` is as in `_ShardedPoint`.
     """
 
     factor: np.ndarray
@@ -96,10 +87,7 @@ class RoundsMemory(NamedTuple):
 class _ShardedPoint(ProximalPoint):
     """Anchors and objectives where the shards know the dual variables.
 
-    Attributes
-    ----------
-    known : ndarray of float64, shape (n_shards, n_scores)
-        Σ c ℓ*(-β / c) over the rows of each shard, or an upper bound.
+    `known`, shape (n_shards, n_scores), is Σ c ℓ*(-β / c) over the rows of each shard, or an upper bound.
     """
 
     known: np.ndarray
@@ -112,16 +100,8 @@ class _ShardedPoint(ProximalPoint):
 class ShardedAscent(LinearDualAscent):
     """Block-exact dual coordinate ascent by rounds.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem without its rows: a source in memory of the type of the shards, without rows.
-    settings : LinearDualSettings
-        Tolerance and seed.
-    metric : Metric
-        The strongest metric of the proximal term.
-    shards : Shards
-        The rows.
+    The source of `problem` is in memory and of the type of the shards, without rows; `shards` has them. `metric` is the
+    strongest metric of the proximal term.
     """
 
     def __init__(self, problem: LinearProblem, settings: LinearDualSettings, metric: Metric, shards: Shards) -> None:

@@ -31,16 +31,10 @@ _WINDOW_ROWS = 1 << 15  # of an evaluation
 class ShardState(NamedTuple):
     """What a shard carries from round to round.
 
-    Attributes
-    ----------
-    dual, before : ndarray of shape (n, n_scores)
-        Dual variables after the last round, and before it. The next round says which share of the way is taken.
-    due, pause : ndarray of shape (n_parts, n)
-        As in `Shrinking`, for the scores of each part; without rows before the first.
-    turn : int
-        Number of parts of rounds.
-    conjugates : ndarray of float64, shape (n_scores,)
-        Σ c ℓ*(-β / c) of `dual`; not a number where it has to be computed. Empty if all have to be.
+    `dual` and `before`, shape (n, n_scores), are the dual variables after the last round, and before it. The next round
+    says which share of the way is taken. `due` and `pause`, shape (n_parts, n), are as in `Shrinking`, for the scores
+    of each part; without rows before the first. `turn` counts parts of rounds. `conjugates` are Σ c ℓ*(-β / c) of
+    `dual`; not a number where it has to be computed. They are empty if all have to be.
     """
 
     dual: np.ndarray
@@ -62,55 +56,26 @@ class ShardState(NamedTuple):
 
 
 class RoundOrder(NamedTuple):
-    """What shards are told at the beginning of a part of a round.
+    """What shards are told at the beginning of a part of a round."""
 
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_own, n_weights)
-        The weights from which each shard starts, of the scores that it processes.
-    factor : ndarray of float64, shape (n_own,)
-        σ', by which the quadratic term of the subproblem of a shard is multiplied.
-    share : ndarray of float64, shape (n_scores,)
-        Share of the last change that is taken, of all scores.
-    activate : bool
-        Whether skipped rows become active.
-    seed : tuple of int
-        Seed of the order of the rows.
-    scores : tuple of int
-        The first of the scores to process, and the one after the last.
-    run : int
-        Number of these scores among the runs of scores.
-    part, n_parts : int
-        Number of this part, and of all parts of the round.
-    n_pieces : int
-        Number of pieces of the rows, of which a part of a round processes one.
-    """
-
-    weights: np.ndarray
-    factor: np.ndarray
-    share: np.ndarray
-    activate: bool
-    seed: tuple[int, ...]
-    scores: tuple[int, int]
-    run: int
-    part: int
+    weights: np.ndarray  # Each shard starts from these, of the scores that it processes.
+    factor: np.ndarray  # σ' of these scores multiplies the quadratic term of the subproblem of a shard.
+    share: np.ndarray  # This share of the last change is taken, of all scores.
+    activate: bool  # Skipped rows become active.
+    seed: tuple[int, ...]  # It decides the order of the rows.
+    scores: tuple[int, int]  # The scores to process are from the first number to before the second.
+    run: int  # These scores have this number among the runs of scores.
+    part: int  # This part has this number among the parts of the round.
     n_parts: int
-    n_pieces: int
+    n_pieces: int  # A part of a round processes one of so many pieces of the rows.
 
 
 class RoundSums(NamedTuple):
     """What a shard answers at the end of a part of a round, of the scores that it processed.
 
-    Attributes
-    ----------
-    change : ndarray of float64, shape (n_own, n_weights)
-        Change of Σ β_i x_i.
-    mean : ndarray of float64, shape (n_own, n_weights)
-        Mean change of the weights over the round, without the factor σ'.
-    conjugates : ndarray of float64, shape (2, n_own)
-        Σ c ℓ*(-β / c) before and after.
-    gaps : ndarray of float64, shape (n_own,)
-        Sum of the duality gaps of the rows before their updates.
+    `change` is that of Σ β_i x_i, and `mean` the mean change of the weights over the round, without the factor σ', both
+    of shape (n_own, n_weights). `conjugates`, shape (2, n_own), are Σ c ℓ*(-β / c) before and after. `gaps` are the
+    sums of the duality gaps of the rows before their updates.
     """
 
     change: np.ndarray
@@ -120,23 +85,10 @@ class RoundSums(NamedTuple):
 
 
 class Shard:
-    """The rows of a shard.
+    """The rows of a shard, which are in memory, perhaps none.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        Rows in memory, perhaps none, with their targets and costs.
-    block_rows, n_sweeps : int
-        As in `dense_epoch.Layout`.
-    number, first : int
-        Number of the shard, and the number of its first row among all.
-    gram_bytes : int or None, default=None
-        Bytes of Gram matrices that are kept from round to round; None keeps all.
-
-    Attributes
-    ----------
-    pool : Pool
-        Threads.
+    `block_rows` and `n_sweeps` are as in `dense_epoch.Layout`. `number` is that of the shard, and `first` that of its
+    first row among all. `gram_bytes` of Gram matrices are kept from round to round; None keeps all.
     """
 
     def __init__(

@@ -24,14 +24,7 @@ _PIECES = 4  # with one, a hinge takes more than twice as many rounds, with more
 class Turns(NamedTuple):
     """Which shard processes which scores.
 
-    Attributes
-    ----------
-    n_shards : int
-        Number of shards.
-    runs : list of tuple of int
-        The first score of each run, and the one after its last.
-    n_pieces : int
-        Number of pieces of the rows of a shard.
+    A run is its first score and the one after its last. The rows of a shard are divided into `n_pieces`.
     """
 
     n_shards: int

@@ -55,22 +55,12 @@ _HALVINGS = 60
 
 @jit
 def solve_scores(loss, demands, rows, which, dual, weights, certificate):
-    """Solve the problems of some scores, and write what is known of them.
+    """Solve the problems of some scores, and write their variables, weights and certificates.
 
-    Parameters
-    ----------
-    loss : Loss
-        Loss of a row, not one of all classes.
-    demands : Demands
-        Targets and costs.
-    rows : ndarray of float64, shape (n, d)
-        Samples; the constant feature is one of the features.
-    which : tuple
-        The first score to solve, the first after them, and an array of one number: once it is not 0, steps end early.
-    dual, weights : ndarray of float64, shapes (n_scores, n) and (n_scores, d)
-        Written: dual variables and weights.
-    certificate : ndarray of float64, shape (n_scores, 4)
-        Written: the columns of `CERTIFICATE`.
+    The loss is not one of all classes. `rows` are samples in float64, shape (n, d), with the constant feature as one of
+    the features. `which` is the first score to solve, the first after them, and an array of one number: once it is not
+    0, steps end early. `dual` has the shape (n_scores, n), `weights` the shape (n_scores, d), and `certificate` the
+    columns of `CERTIFICATE`.
     """
     n, d = rows.shape
     sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
@@ -94,16 +84,9 @@ def solve_scores(loss, demands, rows, which, dual, weights, certificate):
 def begin_scores(loss, demands, rows, which, dual, weights, certificate):
     """Take epochs of coordinate ascent only.
 
-    The arguments are those of `solve_scores`, but for these.
-
-    Parameters
-    ----------
-    rows : Block
-        Samples in float64.
-    which : tuple
-        As for `solve_scores`, then the most epochs, and the relative gap at which they end.
-    certificate : ndarray of float64, shape (n_scores, 4)
-        Written: relative gaps in the first column, and numbers of epochs in the last.
+    The arguments are those of `solve_scores`, but `rows` is a Block in float64, `which` ends with the most epochs and
+    the relative gap at which they end, and only the relative gaps in the first column of `certificate` and the numbers
+    of epochs in the last are written.
     """
     n = dual.shape[1]
     sq_norms, scores, targets, costs, center = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n)

@@ -39,22 +39,11 @@ _EPS, _UNITS = float(np.finfo(np.float64).eps), 1.0  # of the scores, whose erro
 
 @jit
 def solve_on_gram(loss, demands, gram, which, dual, n_epochs):
-    """Solve the problems of some scores.
+    """Solve the problems of some scores, whose losses are piecewise quadratic or linear, not of all classes.
 
-    Parameters
-    ----------
-    loss : Loss
-        Loss of a row: piecewise quadratic or linear, not one of all classes.
-    demands : Demands
-        Targets and costs.
-    gram : ndarray of float64, shape (n, n)
-        Gram matrix of the samples with the constant feature.
-    which : tuple
-        As for `few_samples.solve_scores`.
-    dual : ndarray of float64, shape (n_scores, n)
-        Feasible variables at which to begin; overwritten by the solution.
-    n_epochs : ndarray of float64, shape (n_scores,)
-        Epochs and Newton steps are added.
+    `gram` is the Gram matrix of the samples with the constant feature, in float64, and `which` is as for
+    `few_samples.solve_scores`. The feasible variables `dual`, shape (n_scores, n), are overwritten by the solution.
+    Epochs and Newton steps are added to `n_epochs`.
     """
     n = gram.shape[0]
     scores, targets, costs = np.empty(n), np.empty(n), np.empty(n)

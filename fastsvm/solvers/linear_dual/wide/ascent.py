@@ -38,14 +38,7 @@ _PASSES, _WORK = 10, 1 << 30  # of a round: at most, and multiplications
 class WideAscent(AscentAfterRounds):
     """Rounds of dual coordinate ascent for sparse rows of many features, then accelerated epochs.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        Rows, with a loss of each score.
-    settings : LinearDualSettings
-        Tolerance, order of rows and sizes of windows and blocks.
-    pool : Pool
-        Threads.
+    The loss is one of each score, not of all classes.
     """
 
     def __init__(self, problem: LinearProblem, settings: LinearDualSettings, pool: Pool) -> None:

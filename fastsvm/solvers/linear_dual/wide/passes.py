@@ -33,27 +33,13 @@ _FACTOR, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1442695040888963
 
 
 class PassPlan(NamedTuple):
-    """Where passes are taken, and when they end.
+    """Where passes are taken, and when they end."""
 
-    Attributes
-    ----------
-    tol : float
-        Relative gap at which a score needs none, or the largest violation if `by_violation`.
-    by_violation : bool
-        Whether `tol` bounds the violation.
-    n_passes : int
-        Most passes; near the optimum as many over the rows that are left as take that time.
-    seed : int
-        Seed of the order of rows.
-    score : int
-        Number of the score.
-    """
-
-    tol: float
-    by_violation: bool
-    n_passes: int
-    seed: int = 0
-    score: int = 0
+    tol: float  # A score with this relative gap needs none.
+    by_violation: bool  # If so, `tol` bounds the largest violation instead.
+    n_passes: int  # There are at most so many; near the optimum as many over the rows that are left as take that time.
+    seed: int = 0  # It decides the order of rows.
+    score: int = 0  # It is the number of the score.
 
 
 @jit
@@ -65,26 +51,12 @@ def write_squares(block, constant, out):
 
 @jit
 def take_passes(loss, demands, rows, scores, plan, state, found):
-    """Take passes in one score, unless it is within tolerance.
+    """Take passes in one score, unless it is within tolerance, and write `COLUMNS` to `found`.
 
-    Parameters
-    ----------
-    loss : Loss
-        Loss of a score.
-    demands : Demands
-        Targets and costs.
-    rows : tuple
-        All rows as a CSRBlock of a type that compiled functions take; their squared lengths, as `write_squares` writes
-        them; and the value of the constant feature.
-    scores : ndarray of float64, shape (n,)
-        Products of the rows with the weights.
-    plan : PassPlan
-        Which score, and when to end.
-    state : tuple of ndarray
-        Modified: variables β, shape (n, n_scores); Σ β_i x_i, shape (n_scores, n_weights); and the weights and the
-        primal objectives, shape (n_scores,), of the lowest objectives so far.
-    found : ndarray of float64, shape (3,)
-        Written: `COLUMNS`.
+    `rows` are a CSRBlock of a type that compiled functions take; the squared lengths, as `write_squares` writes them;
+    and the value of the constant feature. `scores` are the products of the rows with the weights. `state` is modified:
+    variables β, shape (n, n_scores); Σ β_i x_i, shape (n_scores, n_weights); and the weights and the primal objectives
+    of the lowest objectives so far.
     """
     (block, squares, constant), (dual, position, best, lowest), c = rows, state, plan.score
     n, weights, active, size = squares.size, position[c], np.empty(squares.size, np.int64), 0.0
