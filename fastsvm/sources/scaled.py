@@ -112,8 +112,12 @@ class ScaledSource(Source):
         if self.resident != self.source.resident:  # a streamed view has blocks of its own
             yield from super().blocks()
             return
-        for start, block in self.source.blocks():
-            yield start, self._scaled(block)
+        blocks = self.source.blocks()
+        try:
+            for start, block in blocks:
+                yield start, self._scaled(block)
+        finally:  # Python 3.12 keeps what a generator that was closed held, such as one whose thread reads ahead
+            getattr(blocks, "close", lambda: None)()
 
     def take(self, indices: np.ndarray) -> "ScaledSource":
         """Return the scaled view of the rows `indices` alone."""

@@ -60,6 +60,17 @@ def test_small_fits_of_two_samples():
         SVC(kernel="poly", gamma=1.0).fit([[-7e80], [-4e80]], [0, 1])
 
 
+def test_precomputed_values_whose_squares_overflow():
+    K = X @ X.T
+    with pytest.raises(ValueError, match=r"values of the precomputed kernel are as large as .*e\+160.*multiply C"):
+        SVC(kernel="precomputed").fit(K * 1e160, LABELS)
+    first, second = (SVC(kernel="precomputed", C=C).fit(K * s, LABELS) for s, C in ((1.0, 1.0), (2.0**40, 2.0**-40)))
+    np.testing.assert_allclose(first.decision_function(K), second.decision_function(K * 2.0**40), atol=1e-2)
+    K[3, 4] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        SVC(kernel="precomputed").fit(K * 1e160, LABELS)
+
+
 @pytest.mark.parametrize(
     ("model", "data"),
     [

@@ -167,6 +167,7 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
         source, by_pair = self._standardized(data.source, data.weight), self._learns_pairs(len(classes))
         task = task_of_classes(source, labels, data.weight, factors, coupled or by_pair)
         if by_pair:
+            _check_pairs(self.memory, len(labels), len(classes))
             task = in_pairs(task)
         elif coupled:  # one of two scores would not do: what is penalised is the length of both
             task = task._replace(balance=np.ones(len(classes)))
@@ -174,6 +175,19 @@ class BaseLinearClassifier(LinearClassifier, BaseLinearSVM):
 
     def _shaped(self, coef: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
         return {"coef_": coef, "intercept_": intercept}
+
+
+def _check_pairs(memory: int | str, n: int, n_classes: int) -> None:
+    """Raise ValueError if the memory does not hold a dual variable of each sample for each pair of classes."""
+    n_pairs = n_classes * (n_classes - 1) // 2
+    needed = 8 * n_pairs * (n + 2)
+    allowed = parse_memory(memory, enough=needed)
+    if needed > allowed:
+        raise ValueError(
+            f"multi_class='ovo' tells {n_pairs:,} pairs of {n_classes:,} classes apart. The dual variables of {n:,} "
+            f"samples in all of them would take {needed / 1e9:.4g} GB, and memory allows {allowed / 1e9:.4g} GB: raise "
+            "memory, or leave multi_class out."
+        )
 
 
 class BaseLinearRegressor(LinearRegressor, BaseLinearSVM):

@@ -139,7 +139,12 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         """Return the weights of a model that was read from a file, None if there are none."""
         if not hasattr(self, "coef_"):
             return None
-        return self._hidden(LinearFunction(dense_coef(self), np.atleast_1d(self.intercept_)), task)
+        return self._with_own_intercept(LinearFunction(dense_coef(self), np.atleast_1d(self.intercept_)), task)
+
+    def _with_own_intercept(self, shown: LinearFunction, task: Task) -> LinearFunction:
+        """Return the solver's weights for those of an earlier fit, whose intercept goes if none is fitted now."""
+        begin = self._hidden(shown, task)
+        return begin if self.fit_intercept else begin._replace(intercept=np.zeros_like(begin.intercept))
 
     def _weights(self, solver: SGD, state: SGDState, task: Task) -> dict[str, Any]:
         """Return the fitted attributes of a state."""
@@ -163,8 +168,8 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
             same = all(name in earlier and np.array_equal(earlier[name], value) for name, value in names.items())
             if "coef_" not in earlier or not same or earlier["coef_"].size != shown * n_features:
                 return None
-            begin = self._hidden(LinearFunction(earlier["coef_"], np.atleast_1d(earlier["intercept_"])), task)
-            return begin if self.fit_intercept else begin._replace(intercept=np.zeros_like(begin.intercept))
+            last = LinearFunction(earlier["coef_"], np.atleast_1d(earlier["intercept_"]))
+            return self._with_own_intercept(last, task)
         coef = np.zeros((shown, n_features)) if coef is None else np.atleast_2d(np.asarray(coef, np.float64))
         intercept = np.zeros(shown) if intercept is None else np.atleast_1d(np.asarray(intercept, np.float64))
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):

@@ -122,6 +122,9 @@ class SGD:
         model, lengths = state.model, state.lengths  # with its velocity
         if not self.accepts(state):
             model, lengths = self._model(model.last(), *model.averaged()), None
+        if self.settings.penalty.intercept_rate == 0:  # an earlier epoch may have fitted one
+            names = (name for name in model._fields if "intercept" in name)
+            model = model._replace(**{name: np.zeros_like(getattr(model, name)) for name in names})
         return SGDState(model, epoch=state.epoch, n_steps=state.n_steps, factor=state.factor, lengths=lengths)
 
     def accepts(self, state: SGDState) -> bool:

@@ -22,7 +22,7 @@ def problems(X, y, C, n_problems=2):
     starts = np.cumsum([0, *map(len, places)])
     every = np.concatenate(places)
     upper = C * rng.uniform(0.5, 1.5, len(every))
-    return SmallPairs(starts, every, 1, y[every], upper, y[every], False), np.empty(len(y) * (len(y) + PADDING))
+    return SmallPairs(starts, every, 1, y[every], upper, y[every], np.zeros(1)), np.empty(len(y) * (len(y) + PADDING))
 
 
 def solved(given, pairs, memory, tol=1e-3, most_steps=20_000, alpha=None):
