@@ -19,7 +19,7 @@ from fastsvm.estimators.linear.prediction import LinearClassifier, LinearModel, 
 from fastsvm.estimators.linear.progress import DualAscentMonitor, MonitoredFit
 from fastsvm.estimators.linear.training_task import Task, in_pairs, merged, task_of_classes
 from fastsvm.losses import Loss, is_piecewise
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import StopReason
 
 __all__ = ["BaseLinearClassifier", "BaseLinearRegressor", "BaseLinearSVM"]
@@ -83,7 +83,7 @@ class BaseLinearSVM(DocLinkMixin, CallbackSupportMixin, LinearModel):
         l1 = self._has_l1_penalty()
         kind: Any = PrimalFit if l1 or newton_is_faster(task, loss, self.criterion) else DualFit
         session.begin()
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             small = None if l1 or task.share is not None else small_fit(self, task, loss, session, pool)
             if small is not None:
                 self._fit_state = None

@@ -18,7 +18,7 @@ from fastsvm.estimators.linear.prediction import LinearModel, dense_coef
 from fastsvm.estimators.linear.progress import MonitoredFit, SGDMonitor
 from fastsvm.estimators.linear.training_task import Task, fingerprint, seed_of
 from fastsvm.linalg.linear_predictor import product_type
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 from fastsvm.solvers.outer_loop import StopReason
 from fastsvm.solvers.sgd.dense_steps import LinearFunction
 from fastsvm.solvers.sgd.learning_rates import BY_FEATURE, SCHEDULES
@@ -79,7 +79,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         if last is not None and last.fingerprint != mark:
             last = None
         session.begin()
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             seed = seed_of(self) if last is None else last.seed
             fit = SGDFit(self, task, pool, seed, merge=start is None)
             if last is not None and not fit.solver.accepts(last.state):  # it began at given weights
@@ -118,7 +118,7 @@ class BaseSGD(DocLinkMixin, CallbackSupportMixin, LinearModel):
         # Such a rate suits the samples of the first call, and decreases from call to call.
         derived = self.learning_rate in ("auto", BY_FEATURE)
         rate = getattr(self, "_rate", None) if last is not None and derived else None
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             fit = SGDFit(self, task, pool, seed_of(self), partial=True, rate=rate)
             solver = fit.solver
             if last is None:

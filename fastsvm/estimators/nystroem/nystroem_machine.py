@@ -25,7 +25,7 @@ from fastsvm.estimators.nystroem.landmark_estimator import LANDMARK_RULES, ROWS,
 from fastsvm.estimators.nystroem.landmarks import Chosen, choose
 from fastsvm.estimators.nystroem.stored_features import stored_features
 from fastsvm.losses import Loss
-from fastsvm.memory import parse_memory
+from fastsvm.memory import parse_memory, threads_within
 from fastsvm.sources import Source, SubsetSource, is_stored
 
 __all__ = ["NystroemMachine"]
@@ -123,7 +123,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         budget = memory - task.source.held
         task, places, turns = _shuffled(task, memory)
         division = None if self.refine is None else self._divided(task, budget)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             used, supports = turns[task.weights[turns] > 0], partial(self._supports, task, budget)
             chosen = choose(self, task.source, used, rng, memory, pool, supports)
             self._learning = _Learning(chosen, task, loss, budget, rng)
