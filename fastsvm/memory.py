@@ -9,7 +9,7 @@ from numbers import Integral
 __all__ = ["available", "parse_memory", "peak_memory", "threads_within"]
 
 _LEAST = 64 << 20  # bytes that are taken to be available anyway
-_THREAD_BYTES, _LEAST_THREADS = 8_000_000, 4  # of the memory for a thread, which has tiles of its own, and the fewest
+_THREAD_BYTES = 24 << 20  # of the memory for a thread, whose own tiles and buffers take half of it at most
 _UNKNOWN = 2 << 30  # bytes that are taken to be available where the system does not say
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -52,15 +52,15 @@ def parse_memory(memory: str | int, enough: int | None = None) -> int:
 def threads_within(memory: str | int) -> int | None:
     """Return how many threads a fit with a memory budget may have, None for any number.
 
-    What a fit computes, and what it plans to keep, does not depend on its threads. So few of them are counted in plans,
-    and little memory has no more.
+    What a fit computes and keeps does not depend on its threads, so that plans count few of them. Each has tiles and
+    buffers of its own.
 
     Parameters
     ----------
     memory : int or str
         As `parse_memory` takes it.
     """
-    return None if memory == "auto" else max(_LEAST_THREADS, parse_memory(memory) // _THREAD_BYTES)
+    return None if memory == "auto" else max(1, parse_memory(memory) // _THREAD_BYTES)
 
 
 def available() -> int:

@@ -56,7 +56,7 @@ def kernel_values(model: Any, X: Any, Z: Any) -> np.ndarray:
             base = gamma * dot + coef0
             if model.kernel == "poly":
                 return base ** int(model.degree) if model.degree else base * 0 + 1
-            up = _exp(2 * base)
+            up = _exp(2 * np.clip(base, Decimal(-200), Decimal(200)))  # beyond, the 80 digits are those of ±1
             return (up - 1) / (up + 1)
         apart = [abs(row - z) for row in x]
         if model.kernel == "laplacian":

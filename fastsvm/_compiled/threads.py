@@ -19,6 +19,7 @@ import numpy as np
 import threadpoolctl
 
 from fastsvm._compiled.compiler import thread_count
+from fastsvm._compiled.scratch import borrowed_scratch
 
 __all__ = ["Pool", "at_most", "note_usual_limits", "one_threaded_blas", "spans", "stoppable"]
 
@@ -249,7 +250,8 @@ class _Batch:
         while True:
             try:
                 self._wake(len(self._waiting) - 1)
-                self._drain(0)
+                with borrowed_scratch():
+                    self._drain(0)
             finally:
                 self._free.append(None)
             # Pieces that were added meanwhile, when this helper still counted, would wait for nobody.

@@ -33,6 +33,7 @@ _MOST_VALUES = 5_000_000  # which take some microseconds each
 _CHUNK = 1 << 16  # kernel values at a time, so that arrays of them stay in the processor's cache
 _NEAR = 2.0**-60  # error of a kernel value, beyond which distances are sums of squared differences in place of norms
 _MOST_DIFFERENCES = 256  # features for which such sums do not take too long
+_SATURATED = 80.0  # argument of a hyperbolic tangent that is one in all digits
 _DIAGONAL_ROWS = 32  # whose values a user's function returns together
 
 
@@ -116,7 +117,8 @@ class ValueBounds(NamedTuple):
         n = len(coef)
         n_terms = 16 + (min(n, SUMMED_ROWS) + n // SUMMED_ROWS if by_parts else n)
         of_values = self.spreads * (self.error * float(np.abs(coef) @ self.spreads[places]))
-        return of_values + self.sizes * (n_terms * UNIT * float(np.abs(coef) @ self.sizes[places]))
+        largest = self.sizes * float(np.abs(coef) @ self.sizes[places])
+        return np.minimum(of_values, 2 * largest) + n_terms * UNIT * largest  # of two such values
 
     def fine_errors(self, places: np.ndarray, coef: np.ndarray, of_coef: float = 0.0) -> np.ndarray:
         """Return the same for `accurate_sums`, and for coefficients that err by a share `of_coef`."""
@@ -227,7 +229,7 @@ def _values(pairwise: PairwiseKernel, block: Block, support: Block) -> Wide | No
                 found = wide.times(found, base) if bit == "1" else found
             return found
         case Sigmoid(gamma=gamma, coef0=coef0):
-            argument = wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0))
+            argument = _clipped(wide.plus(wide.times(Wide.of(gamma), dot), Wide.of(coef0)), _SATURATED)
             up, one = wide.exp(wide.plus(argument, argument)), Wide.of(1.0)
             return wide.quotient(wide.minus(up, one), wide.plus(up, one))
     return None
@@ -272,6 +274,10 @@ def _takes_differences(kernel: RBF | Exponential, rows: Any, others: Any, scale:
         return False
     most = max(float(_sq_norms(each, None).max(initial=0.0)) for each in (rows, others))
     return kernel.rounding(FINE, most) > _NEAR
+
+
+def _clipped(values: Wide, most: float) -> Wide:
+    return Wide(np.clip(values.high, -most, most), np.where(np.abs(values.high) > most, 0.0, values.low))
 
 
 def _length(apart: Wide) -> Wide:

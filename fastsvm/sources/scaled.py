@@ -55,6 +55,7 @@ class ScaledSource(Source):
         dense = source.shape[0] * source.shape[1] * self.dtype.itemsize
         wider = max(1.0, (self.dtype.itemsize + 4) / (source.dtype.itemsize + 4))
         self.nbytes = int(source.nbytes * wider) if self.sparse else dense
+        self.values_per_row = source.values_per_row if self.sparse else float(source.shape[1])
         self.block_rows, self.chunk_rows = source.block_rows, source.chunk_rows
         self.reads = source.reads
 

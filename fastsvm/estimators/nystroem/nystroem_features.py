@@ -264,7 +264,7 @@ shape (n_samples, n_features)
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the features of each block of a source."""
         known = NystroemMap(np.empty((0, 0)), self.normalization_)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             features = FeatureMap(self, self.components_, source, pool, known)
             for start, block in blocks:
                 check_finite(block, start)

@@ -197,7 +197,7 @@ class NystroemMachine(LandmarkEstimator, BaseLinearSVM):
         """Return the scores of samples, shape (n_samples, n_scores)."""
         check_is_fitted(self)
         source = check_rows(self, X, reset=False)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             coef = dense_coef(self)
             predictor = Predictor(self, coef.T, source, pool, self.components_, np.float64)
             found = np.empty((len(source), len(coef)))

@@ -385,5 +385,4 @@ def uses_lazy_steps(problem: SGDProblem, penalty: Penalty) -> bool:
     source = problem.source
     if not source.sparse or penalty.momentum > 0 or penalty.clip < np.inf or problem.scale.size:
         return False
-    values_per_row = source.nbytes / (source.dtype.itemsize + 4) / max(1, len(source))
-    return source.shape[1] > _SPARSE * values_per_row
+    return source.shape[1] > _SPARSE * source.values_per_row

@@ -262,7 +262,7 @@ class KernelMachine(DocLinkMixin, CallbackSupportMixin, BaseEstimator):
         vectors = self.support_vectors_
         self._check_unaltered(len(self.support_) if is_precomputed(self) else _num_samples(vectors))
         source = check_rows(self, samples_for(self, X, vectors), reset=False)
-        with Pool.open() as pool:
+        with Pool.open(most=threads_within(self.memory)) as pool:
             predictor = Predictor(self, self._expansion_coefficients(), source, pool)
             found: list[np.ndarray] = []
             for start, decisions in predictor.decisions(source, self.intercept_, is_checked=not is_stored(X)):

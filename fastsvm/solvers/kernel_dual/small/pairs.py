@@ -268,12 +268,12 @@ def _error_bounds(rows, problem, alpha, gradient):
         place = rows.places[k % n_samples]
         n_support += alpha[k] != 0
         size, spread = size + alpha[k] * given.sizes[place], spread + alpha[k] * given.spreads[place]
-    n_terms = 16 + min(n_support, SUMMED_ROWS) + n_support // SUMMED_ROWS
-    size, spread, error = size * n_terms * UNIT, spread * given.error, np.empty(alpha.size)
+    of_sums, error = (16 + min(n_support, SUMMED_ROWS) + n_support // SUMMED_ROWS) * UNIT, np.empty(alpha.size)
     for k in range(alpha.size):
         place = rows.places[k % n_samples]
         of_last = 2 * UNIT * (abs(gradient[k]) + abs(problem.target[k]))
-        error[k] = size * given.sizes[place] + spread * given.spreads[place] + of_last
+        largest = size * given.sizes[place]
+        error[k] = min(spread * given.error * given.spreads[place], 2 * largest) + of_sums * largest + of_last
     return error
 
 
