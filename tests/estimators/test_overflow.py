@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import fastsvm
@@ -137,3 +138,18 @@ def test_no_certificate_is_infinite(model, weight):
         assert "weights" in str(error)
         return
     assert not model.converged_ or np.isfinite([model.objective_, model.duality_gap_]).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVC(kernel="poly", degree=30, gamma=1.0), NuSVC(kernel="poly", degree=4, gamma="auto", nu=0.1)],
+    ids=["degree 30", "nu"],
+)
+@pytest.mark.filterwarnings("ignore:The features have very different lengths")
+def test_values_that_are_huge_but_finite_end_a_fit_that_gains_nothing(model):
+    """LIBSVM would take the ten million steps that are allowed: each follows the rounding of the one before."""
+    rows, labels = load_breast_cancer(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        model.fit(rows[::4], labels[::4])
+    assert model.stop_reason_ == "stalled"
+    assert model.kkt_violation_ > model.tol and model.duality_gap_ > 0

@@ -138,6 +138,8 @@ class DecompositionMemory(NamedTuple):
         Working sets since such a step, and how many in a row gained little.
     least, waited : float, int
         The least gap by an F in more digits, and how often none was less since.
+    best, lowest, in_vain : float, float, tuple of int
+        The highest objective and the least gap after a working set, and how many sets and steps reached neither since.
     """
 
     aim: float
@@ -157,6 +159,9 @@ class DecompositionMemory(NamedTuple):
     extrapolation_failures: int = 0
     least: float = np.inf
     waited: int = 0
+    best: float = -np.inf
+    lowest: float = np.inf
+    in_vain: tuple[int, int] = (0, 0)
 
 
 @storable("kernel solution")
